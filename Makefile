@@ -158,8 +158,13 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
-TEXTS   := page.html=src/pictures/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) src/pictures/page.html Makefile
+TEXTS   := page.html=$(B)/gen/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+PAGE    := $(addprefix src/pictures/,page.html page.js page_panels.js)
+$(B)/gen/page.html: $(PAGE)
+	@mkdir -p $(@D)
+	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
+
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(B)/gen/page.html Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 

@@ -78,7 +78,7 @@ typedef struct mgrid_frame_of_page {
 } mgrid_frame_of_page;
 
 typedef struct mgrid_page {
-  const char          *html;   /* page.html */
+  const char          *html;   /* page.html with its scripts */
   const char          *recipe; /* for the title */
   const json_t        *axes;   /* [{ name, values: [text] }] */
   size_t               n;      /* product of the numbers of values */

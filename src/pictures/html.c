@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** html.c - plans as one page of HTML that needs no network: page.html, with all that it shows as JSON in it. The page
-** puts every text of a user into text nodes, and in the JSON no character is left that markup is made of.
+** html.c - plans as one page of HTML that needs no network: page.html with its scripts, and all that it shows as JSON
+** in it. The page puts every text of a user into text nodes, and in the JSON no character is left that markup is made
+** of.
 */
 #include "pictures/draw.h"
 
@@ -104,6 +105,15 @@ static mgrid_status put_creations(const mgrid_plan *p, mgrid_text *t, mgrid_erro
   return s;
 }
 
+/* The parameters that are not at their defaults: "tp=8". */
+static json_t *given_json(const mgrid_content *c) {
+  json_t *all = json_array();
+  for (size_t i = 0; i < c->nparams; i++)
+    if (!c->param[i].usual)
+      json_array_append_new(all, json_sprintf("%s=%s", c->param[i].name, c->param[i].value));
+  return all;
+}
+
 static mgrid_status put_frame(const mgrid_frame_of_page *f, mgrid_text *t, mgrid_error *err) {
   if (!f->plan) {
     mgrid_text_str(t, "{\"error\":");
@@ -115,6 +125,8 @@ static mgrid_status put_frame(const mgrid_frame_of_page *f, mgrid_text *t, mgrid
   mgrid_status s = mgrid_plan_print_json(f->plan, -1, put_json, t, err);
   if (!s) s = put_sheets(f->plan, t, err);
   if (!s) s = put_creations(f->plan, t, err);
+  mgrid_text_str(t, ",\"given\":");
+  put_value(t, given_json(&f->plan->content));
   mgrid_text_str(t, ",\"coords\":");
   put_value(t, coords_json(f->plan));
   mgrid_text_str(t, "}");

@@ -76,7 +76,8 @@ class Browser:
 
     def open(self, path):
         self.events.clear()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        path, _, place = path.partition("#")
+        self.call("Page.navigate", url="file://" + os.path.abspath(path) + ("#" + place if place else ""))
         for _ in range(600):
             if self.value("location.protocol == 'file:' && document.readyState") == "complete":
                 return
@@ -147,23 +148,45 @@ def texts(b, selector):
     return b.value(TEXTS % json.dumps(selector))
 
 
+# The first family of those with equal groups, and how many others it stands for.
+def merged(plan):
+    out = {}
+    for name, f in plan["families"].items():
+        for first in out:
+            if plan["families"][first]["groups"] == f["groups"]:
+                out[first].append(name)
+                break
+        else:
+            out[name] = []
+    return out
+
+
 def rows(b):
     return b.value("[...document.querySelectorAll('#rank tr[data-family]')]"
                    ".map(r => [...r.children].map(c => c.textContent))")
 
 
+def say(ranks):
+    if len(ranks) <= 16:
+        return "{" + ",".join(map(str, ranks)) + "}"
+    return "{%s,...,%d} %s ranksall" % (",".join(map(str, ranks[:3])), ranks[-1], format(len(ranks), ","))
+
+
 def expected(plan, rank):
     out = []
-    for name, f in plan["families"].items():
-        for g, ranks in enumerate(f["groups"]):
+    for name, also in merged(plan).items():
+        for g, ranks in enumerate(plan["families"][name]["groups"]):
             if rank in ranks:
-                out.append([name, str(g), "%d of %d" % (ranks.index(rank), len(ranks)),
-                            "{" + ",".join(map(str, ranks)) + "}"])
+                out.append([name + ("+%d" % len(also) if also else ""), str(g),
+                            "%d of %d" % (ranks.index(rank), len(ranks)), say(ranks)])
     return out
 
 
+FAMILIES = "[...document.querySelectorAll('#families label:not([hidden]) input')].map(e => e.value)"
+
+
 def same(what, got, want):
-    assert got == want, "%s: %r, not %r" % (what, got, want)
+    assert got == want, "%s: %s, not %s" % (what, repr(got)[:900], repr(want)[:900])
 
 
 def test_numbers(b, folder, shots):
@@ -176,7 +199,14 @@ def test_numbers(b, folder, shots):
     same("title", texts(b, "h1"), ["examples/moe.lua"])
     about = texts(b, "#about")[0]
     assert plan["digest"] in about and "%d communicators" % plan["communicators"]["total"] in about, about
-    same("families", texts(b, "#families label"), list(plan["families"]))
+    one = merged(plan)
+    same("families", b.value(FAMILIES), list(one))
+    same("equal ones", texts(b, "#families .also"), ["+%d" % len(also) if also else "" for also in one.values()])
+    same("equal ones of a panel", texts(b, "figure .same"),
+         ["also " + ", ".join(one[n]) for n in texts(b, "figure strong") if one[n]])
+    same("dims", texts(b, ".dims"), ["%s: %s" % (n, " \u00d7 ".join("%s %d" % tuple(d) for d in g["dims"] if d[1] > 1))
+                                     for n, g in plan["grids"].items()])
+    same("parameters that are given", texts(b, "#given"), ["tp=2, pp=2"])
     for rank in (0, 5, 15):
         b.move(".cell[data-rank='%d']" % rank)
         same("rows of rank %d" % rank, rows(b), expected(plan, rank))
@@ -197,12 +227,13 @@ def test_numbers(b, folder, shots):
 
 
 def test_choosing(b, folder, _):
-    before = texts(b, "figure strong")
-    b.click("#families label:nth-child(5)")  # dp_cp
-    same("panels", set(texts(b, "figure strong")), set(before) | {"dp_cp"})
-    b.click("#families label:nth-child(1)")
-    assert "tp" not in texts(b, "figure strong")
-    b.click("#families label:nth-child(1)")
+    before, all_of_them = texts(b, "figure strong"), b.value(FAMILIES)
+    more = next(n for n in all_of_them if n not in before)
+    b.click("#families label:has([value='%s'])" % more)
+    same("panels", set(texts(b, "figure strong")), set(before) | {more})
+    b.click("#families label:has([value='%s'])" % before[0])
+    assert before[0] not in texts(b, "figure strong")
+    b.click("#families label:has([value='%s'])" % before[0])
 
 
 def test_keeping_and_keys(b, folder, _):
@@ -231,12 +262,14 @@ def type_ranks(b, x, y):
 
 
 def test_why(b, folder, _):
+    one = merged(json.loads(moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--json")))
     for x, y in ((0, 2), (0, 1), (0, 15), (1, 8)):
         why = json.loads(moongrid("why", *MOE, "--world", "16", "tp=2", "pp=2", str(x), str(y), "--json"))
         type_ranks(b, str(x), str(y))
         got = texts(b, "#why li")
-        same("groups of %d and %d" % (x, y), [g.split(":")[0] for g in got if ": positions" in g],
-             ["%s[%d]" % (g["family"], g["group"]) for g in why["groups"]])
+        same("groups of %d and %d" % (x, y), sorted(g.split(":")[0] for g in got if ": positions" in g),
+             sorted("%s[%d]" % (g["family"], g["group"]) for g in why["groups"] if g["family"] in one))
+        assert not why["groups"] or " %d group" % len(why["groups"]) in texts(b, "#why p")[0], texts(b, "#why p")
         if why["groups"]:
             first = why["first"]
             same("first", texts(b, "#why p.soft"), ["They first meet in %s[%d]." % (first["family"], first["group"])])
@@ -322,19 +355,167 @@ def test_hostile_names(b, folder, _):
     assert evil not in text and "<b>" not in text
 
 
-def test_large(b, folder, _):
-    page = folder + "/large.html"
-    moongrid("draw", "megatron", "--world", "4096", "tp=8", "pp=4", "-o", page)
+# The lines of the plan megatron, tp=8 pp=4, at a size at which no list of ranks fits a line.
+def open_large(b, folder, world, width=1400):
+    page = folder + "/large%d.html" % world
+    if not os.path.exists(page):
+        moongrid("draw", "megatron", "--world", str(world), "tp=8", "pp=4", "-o", page)
+    b.size(width, 900)
     b.open(page)
-    same("cells", b.value("document.querySelectorAll('.cell').length"), 4096)
-    spent = b.value("(() => { const n = performance.getEntriesByType('navigation')[0];"
-                    " return n.domContentLoadedEventEnd - n.startTime })()")
-    busy = os.getloadavg()[0] / (os.cpu_count() or 1)  # a machine that does other things, too
-    assert spent < 1000 * max(1, 2 * busy), "%.0f ms" % spent
-    print("# 4096 ranks are there after %.0f ms" % spent)
-    b.click("figure .cell[data-rank='4095']")
-    same("the last one", texts(b, "#rank h2")[0], "Rank 4095")
+    return json.loads(moongrid("plan", "megatron", "--world", str(world), "tp=8", "pp=4", "--json"))
+
+
+HEIGHT = "document.documentElement.scrollHeight"
+INSIDE = ("(() => { const a = document.querySelector('%s').getBoundingClientRect();"
+          " return a.top >= 0 && a.bottom <= innerHeight })()")
+
+
+def check_large(b, folder, world):
+    plan = open_large(b, folder, world)
+    same("cells", b.value("document.querySelectorAll('.cell').length"), world)
+    high = b.value(HEIGHT)
+    assert high <= 1300, "the page is %d high" % high
+    one = merged(plan)
+    assert len(one) < len(plan["families"]) / 2, one
+    same("families", b.value(FAMILIES), list(one))
+    # no look at a rank makes the page longer, or anything on it that is long
+    for rank in (0, 5, world // 2 + 3, world - 1):
+        b.move(".cell[data-rank='%d']" % rank)
+        same("a look at a rank", texts(b, "#rank h2")[0], "Rank %d" % rank)
+        same("rows", rows(b), expected(plan, rank))
+        same("height", b.value(HEIGHT), high)
+        longest = max(map(len, texts(b, "#rank td, #rank p, #rank li")))
+        assert longest <= 120, "a text of %d characters" % longest
+        assert b.value(INSIDE % "#talk"), "why two ranks talk is not on the screen"
+    # the answer to why stays in its box, and the box on the screen
+    type_ranks(b, "3", str(world // 2 + 3))
+    assert texts(b, "#why li")
+    same("height with an answer", b.value(HEIGHT), high)
+    assert b.value(INSIDE % "#talk")
+    assert b.value("(e => e.scrollWidth <= e.clientWidth)(document.getElementById('talk'))"), "the answer leaves its box"
+    assert max(map(len, texts(b, "#why li"))) <= 250
+    # every rank in the window, each at a place of its own, within its panel
+    same("places", b.value("new Set([...document.querySelectorAll('.cell')].map(c => c.style.left + c.style.top)).size"), world)
+    same("nothing of the panel is out of sight", b.value(
+        "(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1)(document.querySelector('.parts'))"), True)
+    # the axes say their dims, boxes and rows their coordinates
+    labels = texts(b, ".label")
+    for want in ("tp", "dp 0", "dp %d" % (world // 32 // 2), "pp 0", "pp 3"):
+        assert want in labels, (want, labels[:40])
+    # machines have borders
+    assert len(b.value("document.querySelector('.rims path').getAttribute('d')")) > world
+    assert "machines of 8 ranks" in texts(b, "#machines")[0]
+    return plan
+
+
+def test_1024(b, folder, _):
+    check_large(b, folder, 1024)
+
+
+def test_4096(b, folder, _):
+    plan = check_large(b, folder, 4096)
+    b.value("document.querySelector('.cell').focus()")
+    b.key("ArrowRight")
+    same("one to the right", texts(b, "#rank h2")[0], "Rank 1")
+    b.key("ArrowDown")
+    same("and down", texts(b, "#rank h2")[0], "Rank 9")
+    b.key("Enter", "\r")
+    ranks = plan["families"]["intra_dist_opt"]["groups"][0]
+    same("a long list", len(ranks), 4096)
+    b.click("#rank tr[data-family=intra_dist_opt] .more")
+    same("all ranks of a group", texts(b, "#rank .all"), [", ".join(map(str, ranks))])
     assert b.value("document.querySelectorAll('#rank td wbr').length") > 0  # a line ends behind a comma, not in a number
+
+
+def test_narrow(b, folder, _):
+    for world in (1024, 4096):
+        open_large(b, folder, world, 400)
+        wide = b.value("document.documentElement.scrollWidth")
+        assert wide <= 400, "the page is %d wide on a screen of 400" % wide
+        b.click(".cell[data-rank='9']")
+        same("the rank", texts(b, "#rank h2")[0], "Rank 9")
+        wide = b.value("document.documentElement.scrollWidth")
+        assert wide <= 400, "with a rank the page is %d wide on a screen of 400" % wide
+    b.size(1400, 900)
+
+
+def test_zoom(b, folder, _):
+    open_large(b, folder, 4096)
+    high = b.value(HEIGHT)
+    same("no small picture where all is seen", b.value("document.querySelectorAll('.overview').length"), 0)
+    wide = [b.value("document.querySelector('.cell').offsetWidth")]
+    for _ in range(2):
+        b.click("#in")
+        wide.append(b.value("document.querySelector('.cell').offsetWidth"))
+    assert wide[0] < wide[1] < wide[2], wide
+    same("a small picture", b.value("document.querySelectorAll('.overview canvas').length"), 1)
+    assert b.value(HEIGHT) <= high + 400, "what is larger scrolls in its panel"
+    top = "document.querySelector('.parts').scrollTop"
+    same("from the top", b.value(top), 0)
+    b.click(".overview")
+    assert b.value(top) > 0, "a click on the small picture goes there"
+    b.click("#fit")
+    same("and back", b.value("document.querySelector('.cell').offsetWidth"), wide[0])
+    b.value("document.querySelector('.cell').focus()")
+    b.key("+", "+")
+    same("by a key", b.value("document.querySelector('.cell').offsetWidth"), wide[1])
+    b.key("ArrowRight")
+    same("the keyboard stays where it was", texts(b, "#rank h2")[0], "Rank 1")
+
+
+def state(b):
+    return [b.value("location.hash"), texts(b, "figure strong"), texts(b, "#rank h2")[0], texts(b, "#said"), texts(b, "#why li"),
+            b.value("document.getElementById('zoom').value"), texts(b, "output"), texts(b, "#about")]
+
+
+def test_address(b, folder, _):
+    page = folder + "/address.html"
+    moongrid("draw", "megatron", "--world", "64,1024", "tp=1,8", "pp=4", "-o", page)
+    b.open(page)
+    same("nothing is chosen", b.value("location.hash"), "")
+    for axis in (0, 1):
+        b.value("(e => { e.value = 1; e.dispatchEvent(new Event('input')) })(document.getElementById('axis%d'))" % axis)
+    b.click("#families label:has([value='pp'])")
+    b.click(".cell[data-rank='77']")
+    b.click("#on")
+    b.click("#out")
+    type_ranks(b, "3", "515")
+    was = state(b)
+    for part in ("at=world:1024,tp:8", "rank=77", "step=1", "why=3,515", "zoom=", "show=dp_cp,intra_dist_opt,mp,pp"):
+        assert part in was[0], was[0]
+    b.open(folder + "/hostile.html")
+    b.open(page + was[0])
+    same("the page of the address", state(b), was)
+    b.value("location.hash = '#rank=5'; new Promise(f => addEventListener('hashchange', () => setTimeout(f)))")
+    same("another address", [state(b)[0], state(b)[2], texts(b, "output")], ["#rank=5", "Rank 5", ["64", "1"]])
+    for bad in ("#rank=99999&show=nosuch&at=world:7&zoom=99&step=x&why=1", "#%", "#show=%zz&rank=-1", "#rank=1e3&at"):
+        b.open(folder + "/hostile.html")
+        b.open(page + bad)
+        same("what no page has", [texts(b, "#rank h2")[0], texts(b, "output"), b.troubles()], ["A rank", ["64", "1"], []])
+        assert texts(b, "figure strong")
+
+
+def test_search(b, folder, _):
+    plan = open_large(b, folder, 1024)
+    one = merged(plan)
+
+    def search(text):
+        b.value("document.getElementById('find').value = ''; document.getElementById('find').focus()")
+        b.call("Input.insertText", text=text)
+        return b.value(FAMILIES)
+
+    for text in ("tp", "GLOO", "expt dp", "dist", "pos_embd"):
+        want = [n for n, also in one.items() if any(all(w in m for w in text.lower().split()) for m in [n] + also)]
+        assert 0 < len(want) < len(one), want
+        same("search for " + text, search(text), want)
+    search("expt_tp")
+    same("the name that was found", texts(b, "#families label:not([hidden])"), ["tpas expt_tp"])
+    b.key("Enter", "\r")
+    same("Enter shows it", texts(b, "figure strong"), ["tp"])
+    same("nothing", search("zebra"), [])
+    same("and says so", texts(b, "#families .hint"), ["No family has this in its name."])
+    b.key("Escape")
+    same("all again", b.value(FAMILIES), list(one))
 
 
 def test_first_panels(b, folder, _):
@@ -343,7 +524,7 @@ def test_first_panels(b, folder, _):
     moongrid("draw", "megatron", "--world", "16", "tp=2", "-o", page)
     plan = json.loads(moongrid("plan", "megatron", "--world", "16", "tp=2", "--json"))
     b.open(page)
-    for name in texts(b, "#families label"):
+    for name in b.value(FAMILIES):
         family = plan["families"][name]
         if family["size"] != 1 and family["groups"] not in seen:
             want.append(name)
@@ -355,7 +536,7 @@ def test_first_panels(b, folder, _):
 def main():
     shots = sys.argv[1] if len(sys.argv) > 1 else None
     tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
-             test_hostile_names, test_first_panels, test_large]
+             test_hostile_names, test_first_panels, test_1024, test_4096, test_narrow, test_zoom, test_address, test_search]
     print("1..%d" % len(tests))
     bad = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
