@@ -22,7 +22,9 @@ static const char help[] =
     "  --law L       also this of every world: within(a, b), every group of a inside one of b;\n"
     "                disjoint(a, b), same(a, b), covers(a); may be given several times\n"
     "  --json        an array with one object per world\n"
-    "  --color WHEN  accepted by every command; this one has none\n";
+    "  --color WHEN  accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid check megatron --world 16-64 tp=2 pp=2 --law \"within(tp, mp)\"\n";
 
 enum { LAWS_MAX = 16 };
 

@@ -168,7 +168,9 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
 mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool all, mgrid_error *err);
 /* Print the plan as JSON, or one rank's view of it (-1: none). */
 mgrid_status cli_print_json(const cli *c, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err);
-/* Print the groups of all families, or of one (not ""). */
+/* The families that "F,G" names, each once, *n of them; `family` has room for all of the plan. */
+mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, size_t *n, mgrid_error *err);
+/* Print the groups of all families (""), or of those in a list "F,G". */
 mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
 
 /* Append the limits of the system on this process, all of them or those that are low for the job's ranks; are they all

@@ -23,7 +23,9 @@ static const char help[] =
     "  --rank R      whose communicators\n"
     "  --json        one object: changes, and the communicators of the rank\n"
     "  --exit-code   exit with 1 where the plans differ\n"
-    "  --color WHEN  accepted by every command; this one has none\n";
+    "  --color WHEN  accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid diff megatron --world 16 tp=2 vs tp=4\n";
 
 typedef struct options {
   cli     cli;

@@ -27,7 +27,9 @@ static const char help[] =
     "               ranks they have the names of families; start it as the user of the job\n"
     "  --world N    the number of ranks of the job\n"
     "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
-    "  --json       as JSON\n";
+    "  --json       as JSON\n"
+    "\n"
+    "example: moongrid doctor --ras megatron --world 16\n";
 
 typedef struct options {
   cli     cli;

@@ -13,21 +13,25 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: moongrid explain RECIPE --world N [NAME=VALUE ...] [FAMILY]\n"
+    "usage: moongrid explain RECIPE --world N [NAME=VALUE ...] [--family F,G]\n"
     "\n"
     "How each family came to be, or one: its rule in words, the lines of the recipe that made it, with whom it\n"
     "shares communicators and why, and what they cost.\n"
     "\n"
     "  --world N     ranks in the world\n"
+    "  --family F,G  these alone; FAMILY without the option is one\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --machine N   ranks of a machine, for what NCCL takes (8)\n"
-    "  --color WHEN  auto, always or never\n";
+    "  --color WHEN  auto, always or never\n"
+    "\n"
+    "example: moongrid explain megatron --world 16 tp=2 pp=2 --family dp\n";
 
 typedef struct options {
   cli        cli;
   int64_t    world;
   mgrid_site site;
+  const char *family; /* of these alone, F,G; NULL: not given */
 } options;
 
 /* ------------------------------------------------------------------ the rule */
@@ -259,20 +263,22 @@ static void show(const options *c, const mgrid_plan *p, const sharing *all, int 
 }
 
 static mgrid_status show_all(const options *c, const mgrid_plan *p, const json_t *trail, mgrid_error *err) {
-  int64_t one = c->cli.nwords ? mgrid_plan_find(p, c->cli.words[0]) : -1;
-  if (c->cli.nwords && one < 0) return cli_unknown_family(p, c->cli.words[0], err);
-  sharing all = { p->content.nentries, NULL };
+  const char *list = c->family ? c->family : c->cli.nwords ? c->cli.words[0] : NULL;
+  size_t      n = 0;
+  sharing     all = { p->content.nentries, NULL };
+  int        *family = malloc((all.n + 1) * sizeof *family);
   all.from = malloc((all.n * all.n + 1) * sizeof *all.from);
-  if (!all.from) return mgrid_oom(err);
+  mgrid_status s = !family || !all.from ? mgrid_oom(err) : list ? cli_families(p, list, family, &n, err) : MGRID_OK;
+  for (; !s && !list && n < all.n; n++) family[n] = (int)n;
   for (size_t i = 0; i < all.n; i++) mgrid_plan_leaders(p, (int)i, all.from + i * all.n);
-  if (one < 0) cli_show_head(&c->cli, p, "", false);
-  for (int i = 0; i < (int)p->content.nentries; i++) {
-    if (one >= 0 && i != one) continue;
-    if (one < 0) printf("\n");
-    show(c, p, &all, i, trail);
+  if (!s && !list) cli_show_head(&c->cli, p, "", false);
+  for (size_t i = 0; i < n && !s; i++) {
+    if (i > 0 || !list) printf("\n");
+    show(c, p, &all, family[i], trail);
   }
+  free(family);
   free(all.from);
-  return MGRID_OK;
+  return s;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -300,6 +306,7 @@ const cli_command command_explain = {
   .recipe = true,
   .words = 1,
   .options = { { "world", cli_world, offsetof(options, world) },
+               { "family", cli_text, offsetof(options, family) },
                { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
   .run = run,
 };

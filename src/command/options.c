@@ -81,6 +81,12 @@ static mgrid_status parse_range(const cli *c, const char *name, char *word, int6
       return max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
     sizes[(*n)++] = size;
   }
+  const int64_t reached = *n ? sizes[*n - 1] : 0;
+  if (!s && dash && reached != last && c->me == 0)
+    fprintf(stderr,
+            "moongrid: note: %s %" PRId64 "-%" PRId64 " doubles: %" PRId64 " is its last size; %" PRId64 "-%" PRId64
+            ",%" PRId64 " has the end, too\n",
+            name, first, last, reached, first, last, last);
   return s;
 }
 

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 static const char help[] =
-    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--groups [FAMILY]]\n"
+    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
     "       [--json | --schedule | --text]\n"
     "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor NAME [--rank R]\n"
     "\n"
@@ -17,7 +17,8 @@ static const char help[] =
     "\n"
     "  --world N     ranks in the world, 1 to 2147483647\n"
     "  --rank R      the view of one rank: coordinates, groups, neighbours, creations\n"
-    "  --groups [F]  the groups of every family, or all of one\n"
+    "  --family F,G  all groups of these families\n"
+    "  --groups      the first groups of every family\n"
     "  --all         parameters that are at their defaults, too\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
@@ -30,7 +31,9 @@ static const char help[] =
     "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
     "  --files N     ... that may take more file descriptors of a process\n"
     "  --machine N   ranks of a machine, for these numbers (8); with 1 there is no NVLink\n"
-    "  --color WHEN  auto, always or never\n";
+    "  --color WHEN  auto, always or never\n"
+    "\n"
+    "example: moongrid plan megatron --world 16 tp=2 pp=2\n";
 
 typedef struct options {
   cli         cli;
@@ -39,7 +42,7 @@ typedef struct options {
   cli_budgets budgets;
   mgrid_site  site;
   const char *tensor; /* NULL: not given */
-  const char *groups; /* of this family; "": of all; NULL: not asked for */
+  const char *groups; /* of these families, F,G; "": of all; NULL: not asked for */
   bool        json, schedule, text, all;
 } options;
 
@@ -96,7 +99,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
   if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
-    return cli_usage(&c.cli, "--groups takes no --rank, --json, --schedule, --text or --tensor");
+    return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --schedule, --text or --tensor");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
   if (c.tensor && c.json + c.schedule + c.text)
@@ -123,6 +126,7 @@ const cli_command command_plan = {
   .recipe = true,
   .options = { { "world", cli_world, offsetof(options, world) },
                { "rank", cli_index, offsetof(options, rank) },
+               { "family", cli_text, offsetof(options, groups) },
                { "groups", cli_maybe, offsetof(options, groups) },
                { "all", cli_flag, offsetof(options, all) },
                { "json", cli_flag, offsetof(options, json) },

@@ -20,7 +20,9 @@ static const char help[] =
     "  --getters     the system's own getters of groups, with the family that each gives, for\n"
     "                the arguments that change it, and with which parameters families are there\n"
     "  --json        one JSON object, or a list of all recipes\n"
-    "  --color WHEN  accepted by every command; this one has none\n";
+    "  --color WHEN  accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid recipes megatron --getters\n";
 
 typedef struct options {
   cli  cli;

@@ -54,7 +54,9 @@ static const char help[] =
     "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
     "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
     "\n"
-    "  --color WHEN  auto, always or never\n";
+    "  --color WHEN  auto, always or never\n"
+    "\n"
+    "example: mpirun -n 8 moongrid run megatron tp=2 pp=2\n";
 
 enum { DEVICES_MAX = 64 };
 

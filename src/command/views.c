@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------- a rank */
@@ -100,13 +101,34 @@ static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
   mgrid_text_free(&t);
 }
 
-mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err) {
-  int64_t one = *family ? mgrid_plan_find(p, family) : -1;
-  if (*family && one < 0) return cli_unknown_family(p, family, err);
-  for (size_t i = 0; i < p->content.nentries; i++) {
-    if (one >= 0 && (int64_t)i != one) continue;
-    if (i > 0 && one < 0) printf("\n");
-    list_groups(c, &p->content.entry[i], one < 0 ? SOME : MOST);
+mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, size_t *n, mgrid_error *err) {
+  char *copy = mgrid_strdup(list), *save = NULL;
+  *n = 0;
+  if (!copy) return mgrid_oom(err);
+  mgrid_status s = MGRID_OK;
+  for (char *name = strtok_r(copy, ",", &save); name && !s; name = strtok_r(NULL, ",", &save)) {
+    int64_t at = mgrid_plan_find(p, name);
+    bool    again = false;
+    for (size_t i = 0; i < *n; i++) again = again || family[i] == at;
+    if (at >= 0 && !again) family[(*n)++] = (int)at;
+    if (at < 0) s = cli_unknown_family(p, name, err);
   }
-  return MGRID_OK;
+  free(copy);
+  if (!s && *n == 0) s = mgrid_fail(err, MGRID_USAGE, "--family is a list of families, F,G; not '%s'", list);
+  return s;
+}
+
+mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *list, mgrid_error *err) {
+  const size_t all = p->content.nentries;
+  int         *family = malloc((all + 1) * sizeof *family);
+  size_t       n = 0;
+  if (!family) return mgrid_oom(err);
+  mgrid_status s = *list ? cli_families(p, list, family, &n, err) : MGRID_OK;
+  for (; !*list && n < all; n++) family[n] = (int)n;
+  for (size_t i = 0; i < n && !s; i++) {
+    if (i > 0) printf("\n");
+    list_groups(c, &p->content.entry[family[i]], *list ? MOST : SOME);
+  }
+  free(family);
+  return s;
 }

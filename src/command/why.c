@@ -7,15 +7,17 @@
 static const char help[] =
     "usage: moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]\n"
     "\n"
-    "Why does rank A talk to rank B? Every group that has both, their positions in it and who is between,\n"
-    "the communicator, and where they first meet when communicators are created. Ranks without a common\n"
+    "Why does rank A talk to rank B? Every group that has both, the smallest first, their positions in it\n"
+    "and who is between, the communicator, and where they first meet when communicators are created. Ranks without a common\n"
     "group: the shortest chain of groups from one to the other.\n"
     "\n"
     "  --world N     ranks in the world\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        one JSON object\n"
-    "  --color WHEN  accepted by every command; this one has none\n";
+    "  --color WHEN  accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid why megatron --world 16 tp=2 pp=2 0 9\n";
 
 typedef struct options {
   cli     cli;

@@ -174,7 +174,7 @@ static mgrid_family *segments_of_child(const mgrid_family *child, void *ud, mgri
 mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_error *err) {
   int64_t fill;
   if (!f) return NULL;
-  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "segments: the groups share ranks");
+  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "segments: the groups share ranks" MGRID_BY_LIST);
   if (f->form == MGRID_UNION) return mgrid_union_map(f, segments_of_child, &(wanted){ n, sizes }, err);
   if (f->count == 0) return mgrid_family_ref(f->origin ? f->origin : f);
   if (f->size < 0)

@@ -20,6 +20,9 @@
 
 #include <stdatomic.h>
 
+/* The way out where groups share ranks, at the end of a message. */
+#define MGRID_BY_LIST "; world:table(lists, \"cover\") holds such groups, listed one by one"
+
 /* A family made of families, one over the other, at most; the parts of one, with all that these are made of; and the
 ** rounds of a cover, which are as many as a rank of it has groups, or more. */
 enum { MGRID_DEPTH_MAX = 64, MGRID_PARTS_MAX = 4096, MGRID_ROUNDS_MAX = 1024 };

@@ -48,7 +48,7 @@ static mgrid_family *neighbours_of_child(const mgrid_family *child, void *ud, mg
 
 mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   if (!f) return NULL;
-  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "neighbours: the groups share ranks already");
+  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "neighbours: the groups share ranks already" MGRID_BY_LIST);
   if (f->form == MGRID_UNION) return mgrid_union_map(f, neighbours_of_child, &(neighbours){ step, wrap }, err);
   if (step < 1 || (f->max_size > 1 && step >= f->max_size))
     return mgrid_null(err, MGRID_OUT_OF_RANGE,

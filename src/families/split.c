@@ -176,7 +176,7 @@ static mgrid_status split_into(splitting x, const mgrid_family *f, mgrid_family 
   if (outer) *outer = NULL;
   if (!f) return MGRID_USAGE;
   if (x.k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
-  if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
+  if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks" MGRID_BY_LIST);
   if (x.by_row && f->size < 0)
     return mgrid_fail(err, MGRID_REFUSED, "split by row: groups of different sizes, up to %" PRId64, f->max_size);
   mgrid_status s = split(&x, f, err);
@@ -337,7 +337,7 @@ static mgrid_family *bundle_union(const mgrid_family *f, int64_t n, mgrid_error 
 mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   if (!f) return NULL;
   if (n < 1) return mgrid_null(err, MGRID_OUT_OF_RANGE, "bundle(%" PRId64 "): the number of groups is 1 or more", n);
-  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "bundle: the groups share ranks");
+  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "bundle: the groups share ranks" MGRID_BY_LIST);
   if (f->count % n != 0) {
     int64_t below, above;
     mgrid_nearest_divisors(f->count, n, &below, &above);

@@ -38,7 +38,15 @@ static json_t *between(const mgrid_family *f, int64_t group, int64_t from, int64
   return list;
 }
 
-/* All groups that have both ranks, in the order of the topology. */
+/* Put one group behind those that are not larger. */
+static int put_by_size(json_t *list, json_t *one) {
+  json_int_t size = json_integer_value(json_object_get(one, "size"));
+  size_t     at = json_array_size(list);
+  while (at > 0 && json_integer_value(json_object_get(json_array_get(list, at - 1), "size")) > size) at--;
+  return json_array_insert_new(list, at, one);
+}
+
+/* All groups that have both ranks, the smallest first, equal ones in the order of the topology. */
 static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   json_t *list = json_array();
   for (size_t i = 0; i < a->nmembers && list; i++)
@@ -50,7 +58,7 @@ static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view
                               (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
                               "pair", x->size == 2, "between", between(e->family, x->group, x->position, y->position),
                               "communicator", x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
-      if (json_array_append_new(list, one)) {
+      if (put_by_size(list, one)) {
         json_decref(list);
         list = NULL;
       }

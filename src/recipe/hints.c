@@ -206,9 +206,35 @@ static const char *iterator_type(const char *message, char *type, size_t size) {
   return at;
 }
 
+/* Of "... a nil value (field 'batch')": the name in a table of the running function that is nearest to the one it read, as
+** of an argument that the caller wrote otherwise; *local is that table's. */
+static const char *near_field(lua_State *L, const char *message, const char **local) {
+  enum { MOST = 32, LOCALS = 4 }; /* few: a recipe may cause many errors */
+  static const char said[] = "a nil value (field '";
+  const char       *at = strstr(message, said), *end = at ? strchr(at + strlen(said), '\'') : NULL, *near = NULL;
+  char              field[64];
+  const int         top = lua_gettop(L);
+  lua_Debug         ar;
+  if (!end || !lua_getstack(L, 1, &ar)) return NULL;
+  snprintf(field, sizeof field, "%.*s", (int)(end - at - (int)strlen(said)), at + strlen(said));
+  for (int i = 1; i <= LOCALS && !near && (*local = lua_getlocal(L, &ar, i)); i++) {
+    const char *names[MOST];
+    size_t      n = 0;
+    bool        table = lua_istable(L, -1) && **local != '(';
+    for (lua_pushnil(L); table && n < MOST && mgrid_lua_next(L, -2); lua_pop(L, 1))
+      if (lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
+    if (n == MOST) n = 0; /* which ones these are differs between processes */
+    mgrid_sort_names(names, n);
+    near = mgrid_nearest(field, names, n);
+    if (near && strcmp(near, field) == 0) near = NULL; /* it holds something else in it */
+    lua_settop(L, top);
+  }
+  return near;
+}
+
 int mgrid_lua_message(lua_State *L) {
   char        type[64];
-  const char *message, *at, *hint;
+  const char *message, *at, *hint, *near, *local;
   mgrid_budget_message(L);
   if (lua_type(L, -1) == LUA_TNUMBER) {
     mgrid_lua_where(L);
@@ -226,6 +252,9 @@ int mgrid_lua_message(lua_State *L) {
   } else if ((hint = hint_for(message))) {
     lua_pushvalue(L, -1);
     lua_pushstring(L, hint);
+  } else if ((near = near_field(L, message, &local))) {
+    lua_pushvalue(L, -1);
+    lua_pushfstring(L, "; '%s' has '%s'", local, near);
   } else if (lacks_colon(L, message, type, sizeof type)) {
     lua_pushvalue(L, -1);
     lua_pushfstring(L, "; a method is called with a colon, :%s(...)", type);

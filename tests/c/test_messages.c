@@ -216,9 +216,9 @@ static void test_split(void **unused) {
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
   /* a rank is in several groups, so lists would not help: the message must not suggest them */
-  SPLIT(ring, 2, false, "split: the groups share ranks");
-  SPLIT(ring, 2, true, "split: the groups share ranks");
-  SPLIT(listed, 2, true, "split: the groups share ranks");
+  SPLIT(ring, 2, false, "split: the groups share ranks" MGRID_BY_LIST);
+  SPLIT(ring, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
+  SPLIT(listed, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
   assert_true(!inner && !outer);
   assert_int_equal(mgrid_family_split(NULL, 2, false, &inner, &outer, anew(&why)), MGRID_USAGE);
   mgrid_family *all[] = { f, two, odd, ring, listed, picked };
@@ -303,13 +303,13 @@ static void test_bundle_neighbours(void **unused) {
   REFUSED(mgrid_family_bundle(odd, 2, anew(&why)), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
   REFUSED(mgrid_family_bundle(across, 3, anew(&why)),
           "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
-  REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks");
+  REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks" MGRID_BY_LIST);
   REFUSED(mgrid_family_neighbours(f, 0, false, anew(&why)), "neighbours(0): the step is 1 to 5 in groups of 6");
   REFUSED(mgrid_family_neighbours(f, 6, true, anew(&why)), "neighbours(6): the step is 1 to 5 in groups of 6");
   REFUSED(mgrid_family_neighbours(f, -1, true, anew(&why)), "neighbours(-1): the step is 1 to 5 in groups of 6");
   REFUSED(mgrid_family_neighbours(odd, 3, false, anew(&why)), "neighbours(3): the step is 1 to 2 in groups of 3");
   REFUSED(mgrid_family_neighbours(odd, 2, false, anew(&why)), "neighbours(2): group 1 has 2 ranks");
-  REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)), "neighbours: the groups share ranks already");
+  REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)), "neighbours: the groups share ranks already" MGRID_BY_LIST);
   mgrid_family *all[] = { f, two, odd, ring, across };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }
@@ -326,12 +326,12 @@ static void test_union_zip(void **unused) {
           text)
   JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
-  JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2", f, low);
-  JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3", low, high, high);
-  JOIN(mgrid_family_zip, "zip: rank 0 is in families 1 and 2", f, f);
+  JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, low);
+  JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3" MGRID_BY_LIST, low, high, high);
+  JOIN(mgrid_family_zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
   JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle, split or spread one side)", low,
        high);
-  JOIN(mgrid_family_zip, "zip: the groups of a family share ranks", ring);
+  JOIN(mgrid_family_zip, "zip: the groups of a family share ranks" MGRID_BY_LIST, ring);
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));
   assert_string_equal(why.message, "a union of no families");

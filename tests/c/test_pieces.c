@@ -196,7 +196,7 @@ static void test_refused_segments(void **unused) {
   SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 9223372036854775807, the groups have 8; a last size of 8 fits",
            INT64_MAX);
   SEGMENTS(f, MGRID_OVERFLOW, "segments: the sum of the sizes overflows 64 bits", INT64_MAX, INT64_MAX);
-  SEGMENTS(ring, MGRID_REFUSED, "segments: the groups share ranks", 1, 1);
+  SEGMENTS(ring, MGRID_REFUSED, "segments: the groups share ranks" MGRID_BY_LIST, 1, 1);
   SEGMENTS(uneven, MGRID_REFUSED, "segments: groups of different sizes, up to 5", 1, MGRID_FILL);
   assert_null(mgrid_family_segments(NULL, 1, (int64_t[]){ 8 }, anew(&why)));
   assert_int_equal(why.status, MGRID_OK);

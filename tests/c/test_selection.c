@@ -199,7 +199,7 @@ static void test_spread_refused(void **unused) {
   SPREAD("zip: 4 groups are spread over 6, and do not divide them", f[1], f[0]);
   SPREAD("zip: families of worlds of 10 and 2097152 ranks", f[1], f[2]);
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);
-  SPREAD("zip: rank 6 is in families 1 and 2", f[1], f[1]);
+  SPREAD("zip: rank 6 is in families 1 and 2" MGRID_BY_LIST, f[1], f[1]);
 #undef SPREAD
   REFUSED(mgrid_family_zip_spread(0, NULL, &err), "a zip of no families");
   for (int i = 0; i < 4; i++) mgrid_family_free(f[i]), mgrid_grid_free(g[i]);

@@ -173,6 +173,13 @@ describe("moongrid why", function()
       (run(([[LUA_CPATH="build/?.so" lua5.4 -e "%s"]]):format(code))))
   end)
 
+  it("is text for print in Lua", function()
+    local line = [[LUA_CPATH='build/?.so;;' lua5.4 -e 'local p = require("moongrid").load("picotron"):plan(8, { tp = 2 })
+      print(p:why(0, 1)) print(select(2, pcall(function() return p.tp end)))']]
+    assert.equal((run("build/moongrid why picotron --world 8 tp=2 0 1"))
+      .. '(command line):2: a Plan has no field \'tp\'; plan:family "tp" is its family\n', (run(line)))
+  end)
+
   it("refuses what are not two ranks", function()
     refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
     refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is one too many: moongrid why RECIPE --world N [...] A B")

@@ -45,7 +45,7 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, groups, all, json, schedule, text, "
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, family, groups, all, json, schedule, text, "
         .. "tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --wrld 8", 2,
@@ -128,7 +128,7 @@ describe("moongrid plan", function()
       "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
     refuses("plan picotron --world 8 --tensor x --json", 2, "moongrid: --tensor is shown as lines; --json has all tensors")
     refuses("plan picotron --world 8 --groups --rank 1", 2,
-      "moongrid: --groups takes no --rank, --json, --schedule, --text or --tensor")
+      "moongrid: --family and --groups take no --rank, --json, --schedule, --text or --tensor")
   end)
 
   it("fits 80 columns, and numbers agree with their nouns", function()
@@ -496,14 +496,14 @@ describe("families of every form", function()
   it("bring two ranks together", function()
     assert.equal([[
 ranks 0 and 1 are together in 8 groups
-  some[0]: positions 0 and 1 of 3, neighbours
   ring[0]: positions 0 and 1 of 2, a pair
-  cut[0]: positions 0 and 1 of 3, neighbours
   both[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
-  joined[0]: positions 0 and 1 of 4, neighbours
-  asked[0]: positions 0 and 1 of 4, neighbours; no communicator
   first[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
   star[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
+  some[0]: positions 0 and 1 of 3, neighbours
+  cut[0]: positions 0 and 1 of 3, neighbours
+  joined[0]: positions 0 and 1 of 4, neighbours
+  asked[0]: positions 0 and 1 of 4, neighbours; no communicator
 they first meet in some[0]: step 1 of rank 0, step 1 of rank 1
 ]], (run("build/moongrid why " .. recipe .. " --world 16 0 1")))
   end)

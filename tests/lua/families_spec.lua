@@ -75,7 +75,7 @@ describe("segments", function()
     { "eight:segments { 9, -1 }", "element 2 of the list is -1; a size is 1 or more, or fill" },
     { "eight:segments { 5, '3' }", "element 2 of the list is a string, not an integer or fill" },
     { "eight:segments(5, 3)", "bad argument #1 to 'segments' (a table such as { 2, fill } expected, got number)" },
-    { "b:pairs():segments { 1, 1 }", "segments: the groups share ranks" },
+    { "b:pairs():segments { 1, 1 }", 'segments: the groups share ranks; world:table(lists, "cover") holds such groups, listed one by one' },
   }
 end)
 

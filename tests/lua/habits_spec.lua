@@ -13,7 +13,7 @@ end
 describe("habits of command lines:", function()
   for arguments, message in pairs {
     ["plan megatron --world 8 --json=1"] = "option '--json' takes no value",
-    ["plan megatron --world 8 --jsn=1"] = "unknown option '--jsn' of plan; nearest is 'json' (world, rank, groups, all, json, "
+    ["plan megatron --world 8 --jsn=1"] = "unknown option '--jsn' of plan; nearest is 'json' (world, rank, family, groups, all, json, "
       .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron -n 8"] = "unknown option '-n' of plan; --world N is the number of ranks",
     ["plan megatron -w 8"] = "unknown option '-w' of plan; --world N is the number of ranks",
@@ -34,7 +34,7 @@ describe("habits of command lines:", function()
     ["plan picotron --world 8 tp= 2"] = "argument '2' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
     ["plan picotron --world 8 tp =2"] = "argument 'tp' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
     ["plan picotron --world 8 tp:2"] = "argument 'tp:2' is not of the form NAME=VALUE, and the recipe is 'picotron'",
-    ["plan picotron --world-size 8"] = "unknown option '--world-size' of plan; nearest is 'world' (world, rank, groups, all, json, "
+    ["plan picotron --world-size 8"] = "unknown option '--world-size' of plan; nearest is 'world' (world, rank, family, groups, all, json, "
       .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
     ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
@@ -54,6 +54,12 @@ describe("habits of command lines:", function()
     assert.are.same({ 6, 12, 24, 48, 7 }, worlds)
   end)
 
+  it("a range of worlds that does not double to its end says so", function()
+    assert.are.same({ 0, "moongrid: note: --world 8-100 doubles: 64 is its last size; 8-100,100 has the end, too" },
+      (said "check picotron --world 8-100"))
+    assert.are.same({ 0, "" }, (said "check picotron --world 8-64"))
+  end)
+
   it("run without a launcher says what starts several ranks, also where the recipe wants more", function()
     local note = "moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ..."
     assert.are.same({ 0, note }, (said "run picotron"))
@@ -64,6 +70,48 @@ describe("habits of command lines:", function()
     assert.are.same({ 2, "moongrid: --world 8 was asked for, and this is one rank; mpirun -n 8 moongrid run starts as many, "
       .. "--backend dry rehearses them" },
       (said "run picotron --world 8"))
+  end)
+end)
+
+describe("families are chosen by --family in", function()
+  for command, others in pairs { plan = "--groups dp", explain = "dp" } do
+    it(command, function()
+      local line = command .. " picotron --world 8 tp=2 "
+      local _, own = said(line .. "--family dp")
+      assert.are.equal((select(2, said(line .. others))), own)
+      local got, both = said(line .. "--family dp,tp,dp")
+      assert.are.same({ 0, "" }, got)
+      assert.are.equal(own .. "\n" .. select(2, said(line .. "--family tp")), both)
+      assert.are.same({ 1, "moongrid: unknown family 'x'; known: tp, cp, pp, dp, cp_dp, pp_dp, world_group" },
+        (said(line .. "--family tp,x")))
+      assert.are.same({ 2, "moongrid: --family is a list of families, F,G; not ','" }, (said(line .. "--family ,")))
+    end)
+  end
+end)
+
+describe("the help of", function()
+  for command in (run "build/moongrid --help"):gmatch "\n  (%l+) [%u%[][^\n]*  " do
+    it(command .. " ends with an example", function()
+      local _, help = said(command .. " --help")
+      local example = help:match "\nexample: moongrid ([^\n]+)\n$"
+      assert.is_truthy(example or help:find "\nexample: mpirun %-n 8 moongrid run [^\n]+\n$", help)
+      if not example or example:find "%u%u" or command == "doctor" then return end -- words to fill in; RAS of a job
+      assert.are.same({ 0, "" }, (said(example)))
+    end)
+  end
+end)
+
+describe("an argument of a policy or query under another name", function()
+  it("is named where it is read", function()
+    local path = file([[return recipe { build = function(world) local t = topology(world)
+      t.all = grid(world, "x", { x = fill })() return t end, policy = { it = function(_, q)
+      return q.global_batch // 2 end } }]])
+    local got = said("policy " .. path .. " --world 8 --rank 0 it gloabl_batch=64")
+    local _, right = said("policy " .. path .. " --world 8 --rank 0 it global_batch=64")
+    os.remove(path)
+    assert.are.same({ 1, ("moongrid: %s:3: attempt to perform arithmetic on a nil value (field 'global_batch'); 'q' has "
+      .. "'gloabl_batch'"):format(path) }, got)
+    assert.are.equal("32\n", right)
   end)
 end)
 

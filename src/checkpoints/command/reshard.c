@@ -42,7 +42,9 @@ static const char help[] =
     "  --window MIB    memory for elements, at most; 64\n"
     "  --empty         also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; bounds\n"
     "                  and owners that say so need no word\n"
-    "  --color WHEN    accepted by every command; this one has none\n";
+    "  --color WHEN    accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid reshard model.safetensors.index.json --to examples/fsdp_tp.lua --world 8 -o FOLDER\n";
 
 typedef struct options {
   cli         cli;

@@ -26,7 +26,9 @@ static const char help[] =
     "                they talk, and --world 8,16 and NAME=1,2,4 become sliders\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --color WHEN  auto, always or never\n";
+    "  --color WHEN  auto, always or never\n"
+    "\n"
+    "example: moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp\n";
 
 typedef struct options {
   cli         cli;
@@ -56,19 +58,7 @@ static mgrid_status choose(const options *c, const mgrid_plan *p, bool all, int 
       if (!drawn_already(p, i)) family[(*n)++] = (int)i;
     return MGRID_OK;
   }
-  char *copy = mgrid_strdup(c->family), *save = NULL;
-  if (!copy) return mgrid_oom(err);
-  mgrid_status s = MGRID_OK;
-  for (char *name = strtok_r(copy, ",", &save); name && !s; name = strtok_r(NULL, ",", &save)) {
-    int64_t at = mgrid_plan_find(p, name);
-    bool    again = false;
-    for (size_t i = 0; i < *n; i++) again = again || family[i] == at;
-    if (at >= 0 && !again) family[(*n)++] = (int)at;
-    if (at < 0) s = cli_unknown_family(p, name, err);
-  }
-  free(copy);
-  if (!s && *n == 0) s = mgrid_fail(err, MGRID_USAGE, "--family is a list of families, F,G; not '%s'", c->family);
-  return s;
+  return cli_families(p, c->family, family, n, err);
 }
 
 static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {

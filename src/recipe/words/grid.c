@@ -106,7 +106,7 @@ size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) 
 
 /* grid(world, order, sizes): order fastest first; a name without a size has size 1 */
 static int new_grid(lua_State *L) {
-  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  const mgrid_lua_world *w = mgrid_lua_world_argument(L);
   mgrid_dim              dims[MGRID_DIMS_MAX];
   size_t                 n = mgrid_lua_push_dims(L, 2, 3, dims);
   mgrid_error            e = MGRID_ERROR_INIT;

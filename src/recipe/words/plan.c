@@ -177,14 +177,35 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
-/* plan:why(a, b) -> what two ranks have to do with each other, as a table */
+/* The text of an answer of plan:why; upvalue: plan */
+static int why_tostring(lua_State *L) {
+  mgrid_plan  *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
+  mgrid_text   t = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
+  lua_Integer  a = lua_tointeger(L, lua_upvalueindex(2)), b = lua_tointeger(L, lua_upvalueindex(3));
+  if (mgrid_plan_why(p, a, b, false, mgrid_text_sink, &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_raise_error(L, &e);
+  }
+  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* plan:why(a, b) -> what two ranks have to do with each other, as a table that tostring makes text of */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *why;
   if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
-  return mgrid_take_json(L, why) ? lua_error(L) : 1;
+  if (mgrid_take_json(L, why)) return lua_error(L);
+  lua_createtable(L, 0, 1);
+  for (int i = 1; i <= 3; i++) lua_pushvalue(L, i);
+  lua_pushcclosure(L, why_tostring, 3);
+  lua_setfield(L, -2, "__tostring");
+  lua_setmetatable(L, -2);
+  return 1;
 }
 
 /* plan:shares(family) -> the family whose communicators it uses | nil */
@@ -266,6 +287,20 @@ static int plan_tostring(lua_State *L) {
   return 1;
 }
 
+static const mgrid_lua_class plan_class;
+
+/* A family or grid of the plan is no field of it. */
+static int plan_index(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char       *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+  if (key && mgrid_lua_class_get(L, &plan_class, 1, key)) return 1;
+  const char *kind = !key ? NULL : mgrid_plan_find(p, key) >= 0 ? "family" : mgrid_plan_grid(p, key) ? "grid" : NULL;
+  if (kind)
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a Plan has no field '%s'; plan:%s \"%s\" is its %s", key, kind, key,
+                              kind);
+  return key ? mgrid_lua_unknown_field(L, &plan_class, key) : mgrid_lua_no_list(L, MGRID_LUA_PLAN);
+}
+
 static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
@@ -304,6 +339,7 @@ static const luaL_Reg        plan_methods[] = { { "json", plan_json },
                                                 { NULL, NULL } };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
                                              { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
+                                             { "__index", plan_index },
                                              { "__gc", mgrid_lua_free_box },  { NULL, NULL } };
 static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
 

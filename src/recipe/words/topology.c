@@ -11,7 +11,7 @@
 static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
 
 static int new_topology(lua_State *L) {
-  int64_t          world = mgrid_lua_check_world(L, 1)->window.world;
+  int64_t          world = mgrid_lua_world_argument(L)->window.world;
   mgrid_topology **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_TOPOLOGY, free_topology);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 1);

@@ -30,7 +30,9 @@ static const char help[] =
     "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
     "  --list        every message, with its round\n"
     "  --json        one JSON object\n"
-    "  --color WHEN  accepted by every command; this one has none\n";
+    "  --color WHEN  accepted by every command; this one has none\n"
+    "\n"
+    "example: moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false\n";
 
 typedef struct options {
   cli         cli;
