@@ -21,7 +21,7 @@ function style_of(groups) {
 // Sizes of a cell; the small ones have no numbers.
 const SIZES = [[5, 4, 0, 1], [7, 5, 0, 1], [14, 11, 0, 1], [25, 16, 9, 1], [34, 26, 12, 2], [50, 36, 16, 3]]
   .map(([w, h, font, gap]) => ({ w, h, font, gap, dx: w + gap, dy: h + gap }));
-const USUAL = 4, PAD = 5, TITLE = 14, HEAD = 16, GAP = 6, LONG = 48;
+const PAD = 5, TITLE = 14, HEAD = 16, GAP = 6, LONG = 48;
 const wide = text => Math.ceil(6.2 * String(text).length) + 6;
 const divisors = n => [...Array(n).keys()].map(i => i + 1).filter(d => n % d === 0);
 // The number of those given with which the block is nearest to the shape, width to height, and no wider than there is room.
@@ -35,19 +35,19 @@ function nearest(list, shape, room, size) {
 }
 
 // How a part is laid: level 0 across, level 1 down, further ones as boxes with a title. What is too long goes on below
-// (a row) or beside (a column).
-function measure(part, z, room, shape) {
+// (a row) or beside (a column). Bare: where many tiles are small, neither they nor the smallest boxes have labels.
+function measure(part, z, room, shape, bare) {
   const levels = part.levels, [name0, n0] = levels[0], n1 = levels.length > 1 ? levels[1][1] : 1;
-  const last = ([name, n]) => wide(`${name} ${n - 1}`), label = levels.length > 1 ? Math.max(last(levels[1]), wide(name0)) : wide(name0);
+  const last = ([name, n]) => wide(`${name} ${n - 1}`), label = bare ? 0 : levels.length > 1 ? Math.max(last(levels[1]), wide(name0)) : wide(name0);
   room -= 2 * PAD * Math.max(0, levels.length - 2);
   let columns = n0, left = label;
   if (n0 * z.dx + label > room || n0 > 64 || levels.length === 1 && n0 > 12) {
-    left = Math.max(label, last(levels[0]));
+    left = bare ? 0 : Math.max(label, last(levels[0]));
     const fits = Math.max(1, Math.floor((room - left) / z.dx)), list = divisors(n0).filter(d => d <= fits && d <= 64);
     if (!(list[list.length - 1] * 3 > Math.min(fits, n0))) list.push(Math.min(fits, 32)); // a prime, say
     columns = levels.length > 1 ? list[list.length - 1] : nearest(list, shape, room, c => [left + c * z.dx, Math.ceil(n0 / c) * z.dy]);
   }
-  const chunks = Math.ceil(n0 / columns), head = chunks > 1 ? 0 : HEAD, strip = left + columns * z.dx;
+  const chunks = Math.ceil(n0 / columns), head = chunks > 1 || bare ? 0 : HEAD, strip = left + columns * z.dx;
   const size = per => {
     const strips = Math.ceil(n1 / per);
     return [strips * strip + (strips - 1) * GAP, head + per * chunks * z.dy, n1 % per];
@@ -57,13 +57,14 @@ function measure(part, z, room, shape) {
   let [width, height] = size(per);
   const boxes = [];
   for (let k = 2; k < levels.length; k++) {
-    const w = Math.max(width, last(levels[k])) + 2 * PAD, h = height + TITLE + 2 * PAD, gap = 6 + 2 * (k - 2), n = levels[k][1];
+    const n = levels[k][1], named = !bare || width >= 100, pad = named ? PAD : 0, title = named ? TITLE + PAD : 0;
+    const w = Math.max(width, named ? last(levels[k]) : 0) + 2 * pad, h = height + title + pad, gap = named ? 4 + k : 1 + k;
     const all = c => [c * (w + gap) - gap, Math.ceil(n / c) * (h + gap) - gap, n % c];
     const c = nearest([...Array(n).keys()].map(i => i + 1), shape, room + 2 * PAD * (k - 1), all);
-    boxes[k] = { w, h, gap, per: c };
+    boxes[k] = { w, h, gap, per: c, named, pad, title };
     [width, height] = all(c);
   }
-  return { part, z, left, columns, chunks, head, strip, per, boxes, width, height };
+  return { part, z, left, columns, chunks, head, strip, per, boxes, width, height, bare };
 }
 
 // The parts of a sheet side by side, in lines no wider than `room`.
@@ -77,13 +78,15 @@ function pack(parts, room) {
   }
   return [width, y + high];
 }
-// With the shape that goes over the window least.
-function layout(sheet, z, room, tall) {
+// With the shape that goes over the window least; bare where that fits and labels do not.
+function layout(sheet, z, room, tall, bare) {
   let best, least = Infinity;
-  for (const shape of [1.5, 2.5, 0.9, 4, 7]) {
-    const parts = sheet.parts.map(p => measure(p, z, room, shape)), [w, h] = pack(parts, room);
-    const over = 10 * Math.max(0, w - room) + Math.max(0, h - tall);
-    if (over < least) { least = over; best = parts; }
+  for (const without of bare ? [false, true] : [false]) {
+    for (const shape of least ? [1.5, 2.5, 0.9, 4, 7] : []) {
+      const parts = sheet.parts.map(p => measure(p, z, room, shape, without)), [w, h] = pack(parts, room);
+      const over = 10 * Math.max(0, w - room) + Math.max(0, h - tall);
+      if (over < least && (!without || over === 0 || z === SIZES[0])) { least = over; best = parts; }
+    }
   }
   return { parts: best, fits: least === 0 };
 }
@@ -98,7 +101,7 @@ function place(l, add, cellAdd) {
       const strip = Math.floor(i1 / l.per), line = (i1 % l.per) * l.chunks + Math.floor(i0 / l.columns), column = i0 % l.columns;
       const cx = x + strip * (l.strip + GAP) + l.left + column * z.dx, cy = y + l.head + line * z.dy, rank = part.ranks[base + i1 * n0 + i0];
       cellAdd(rank, cx, cy);
-      if (column === 0 && line % rows === 0 && (levels.length > 1 || l.chunks > 1)) {
+      if (!l.bare && column === 0 && line % rows === 0 && (levels.length > 1 || l.chunks > 1)) {
         const text = i0 === 0 && levels.length > 1 ? `${levels[1][0]} ${i1}` : `${levels[0][0]} ${i0}`;
         add("label row", text, cx - l.left, cy + z.h / 2 - 6, l.left - 5);
       }
@@ -119,12 +122,14 @@ function place(l, add, cellAdd) {
   };
   const level = (k, x, y, base) => {
     if (k < 2) { tile(x, y, base); return; }
-    const { w, h, gap, per } = boxes[k], inside = part.levels.slice(0, k).reduce((n, d) => n * d[1], 1);
+    const { w, h, gap, per, named, pad, title } = boxes[k], inside = part.levels.slice(0, k).reduce((n, d) => n * d[1], 1);
     for (let i = 0; i < levels[k][1]; i++) {
       const bx = x + (i % per) * (w + gap), by = y + Math.floor(i / per) * (h + gap);
-      add("box", undefined, bx, by, w, h);
-      add("label", `${levels[k][0]} ${i}`, bx + PAD, by + 2);
-      level(k - 1, bx + PAD, by + TITLE + PAD, base + i * inside);
+      if (named) {
+        add("box", undefined, bx, by, w, h);
+        add("label", `${levels[k][0]} ${i}`, bx + PAD, by + 2);
+      }
+      level(k - 1, bx + pad, by + title, base + i * inside);
     }
   };
   level(levels.length - 1, 0, 0, 0);
@@ -170,7 +175,9 @@ function panel(name, parts, room, tall) {
       area.lastElementChild.firstElementChild.setAttribute("d", rim);
     }
     area.removeAttribute("role");
-    outer.prepend(make("p", l.part.levels.map(([dim], k) => `${dim} ${ways[k] || "in boxes"}`).join(", "), "soft way"));
+    const dims = l.part.levels.map(d => d[0]), rest = dims.slice(2);
+    (parts.length > 1 ? outer : words).append(make("p", dims.slice(0, 2).map((dim, k) => `${dim} ${ways[k]}`).join(", ")
+      + (rest.length ? `, ${rest.join(", ")} in boxes` : ""), "soft way"));
     outer.append(area);
     p.parts.push(area);
     box.append(outer);
@@ -187,7 +194,7 @@ function panel(name, parts, room, tall) {
 function overview(p) {
   const { box } = p;
   if (box.scrollHeight <= box.clientHeight + 1 && box.scrollWidth <= box.clientWidth + 1) return;
-  const { scrollWidth: w, scrollHeight: h } = box, scale = Math.min(200 / w, 110 / h), sx = Math.max(scale, 80 / w), sy = Math.max(scale, 50 / h);
+  const { scrollWidth: w, scrollHeight: h } = box, scale = Math.min(200 / w, 90 / h), sx = Math.max(scale, 80 / w), sy = Math.max(scale, 50 / h);
   const outer = make("div", undefined, "overview"), view = make("div");
   p.seen = [sx, sy];
   const canvas = p.canvas = make("canvas"), style = getComputedStyle(document.documentElement), origin = box.getBoundingClientRect();
@@ -236,10 +243,13 @@ function draw() {
   const list = names.filter(n => chosen.has(n)), room = Math.max(200, $("panels").clientWidth - 18), tall = Math.max(260, Math.round(innerHeight * 0.66));
   const had = new Map(panels.map(p => [p.name, [p.box.scrollLeft / p.box.scrollWidth, p.box.scrollTop / p.box.scrollHeight]]));
   const sheets = [...new Set(list.map(n => frame.sheet_of[names.indexOf(n)]))], laid = new Map();
-  let size = zoom === null ? USUAL : zoom;
-  for (;; size--) {
-    for (const s of sheets) laid.set(s, layout(frame.sheets[s], SIZES[size], room, tall));
-    if (zoom !== null || size === 0 || sheets.every(s => laid.get(s).fits)) break;
+  // The largest cells that fit, with labels if they are not the smallest.
+  const tries = zoom !== null ? [[zoom, !SIZES[zoom].font]] : [[4], [3], [2], [1], [2, true], [1, true], [0, true]];
+  let size;
+  for (const [z, bare] of tries) {
+    size = z;
+    for (const s of sheets) laid.set(s, layout(frame.sheets[s], SIZES[size], room, tall, bare));
+    if (sheets.every(s => laid.get(s).fits)) break;
   }
   $("zoom").max = SIZES.length - 1;
   $("zoom").value = size;

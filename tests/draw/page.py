@@ -439,6 +439,33 @@ def test_narrow(b, folder, _):
     b.size(1400, 900)
 
 
+def test_many_dims(b, folder, _):
+    """Small tiles in boxes in boxes: labels of all of them would take several screens."""
+    recipe, page = folder + "/dims.lua", folder + "/dims.html"
+    with open(recipe, "w") as f:
+        f.write("return recipe { params = { gpus_per_node = param.size(4) }, build = function(world)\n"
+                "  local t, g = topology(world), grid(world, 'tp-cp-ep-dp-pp', { tp = 4, cp = 2, ep = 4, dp = fill, pp = 8 })\n"
+                "  t.tp, t.pp, t.grid = g 'tp', g 'pp', g\n  return t\nend }\n")
+    moongrid("draw", recipe, "--world", "4096", "-o", page)
+    b.open(page)
+    same("all is seen", b.value("(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
+                                "(document.querySelector('.parts'))"), True)
+    for want in ("pp 0", "pp 7"):
+        assert want in texts(b, ".label"), texts(b, ".label")[:20]
+    same("machines of the recipe", texts(b, "#machines"), ["Thick lines go around machines of 4 ranks."])
+    b.move(".cell[data-rank='4095']")
+    assert "machine 1023, place 3 of 4" in texts(b, "#rank p"), texts(b, "#rank p")
+    # ranks of one line of the world, as many as divide nothing
+    with open(recipe, "w") as f:
+        f.write("return recipe { params = {}, build = function(world)\n"
+                "  local t, g = topology(world), grid(world, 'rank', { rank = fill })\n  t.all = g 'rank'\n  return t\nend }\n")
+    moongrid("draw", recipe, "--world", "1021", "-o", page)
+    b.open(page)
+    same("a row goes on below", b.value("(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
+                                        "(document.querySelector('.parts'))"), True)
+    same("ranks", list(map(int, texts(b, ".cell"))), list(range(1021)))
+
+
 def test_zoom(b, folder, _):
     open_large(b, folder, 4096)
     high = b.value(HEIGHT)
@@ -536,7 +563,8 @@ def test_first_panels(b, folder, _):
 def main():
     shots = sys.argv[1] if len(sys.argv) > 1 else None
     tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
-             test_hostile_names, test_first_panels, test_1024, test_4096, test_narrow, test_zoom, test_address, test_search]
+             test_hostile_names, test_first_panels, test_1024, test_4096, test_narrow, test_many_dims, test_zoom,
+             test_address, test_search]
     print("1..%d" % len(tests))
     bad = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
