@@ -10,6 +10,8 @@
 /* Numbers, strings, false, true, the rest by what it is: addresses are not compared. */
 enum { NUMBER, STRING, BOOLEAN, OTHER };
 
+enum { LONG = 1024 }; /* bytes of a string that is paid for */
+
 static int class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
   case LUA_TNUMBER: return NUMBER;
@@ -25,7 +27,7 @@ static bool string_before(lua_State *L, int a, int b) {
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
   if (sa == sb) return false;
   size_t len = la < lb ? la : lb;
-  if (len >= 1024) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a look at the clock */
+  if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a look at the clock */
   int c = memcmp(sa, sb, len);
   return c ? c < 0 : la < lb;
 }
@@ -86,11 +88,52 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   sort(L, list, n, 4 * n, before);
 }
 
+/* The usual table has some names: their pointers are sorted, and the list is written once. False: it is another. */
+static bool sort_names(lua_State *L, int list, lua_Integer n) {
+  enum { FEW = 64 };
+  struct {
+    const char *text;
+    size_t      len;
+    lua_Integer at;
+  } name[FEW];
+  bool moved = false;
+  if (n > FEW) return false;
+  for (lua_Integer i = 0; i < n; i++) {
+    if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING) return lua_pop(L, 1), false;
+    size_t      len, k = (size_t)i;
+    const char *text = lua_tolstring(L, -1, &len);
+    lua_pop(L, 1);
+    if (len >= LONG) return false;
+    for (; k > 0; k--) {
+      int c = memcmp(text, name[k - 1].text, len < name[k - 1].len ? len : name[k - 1].len);
+      if (c > 0 || (c == 0 && len > name[k - 1].len)) break;
+      name[k] = name[k - 1];
+    }
+    name[k].text = text, name[k].len = len, name[k].at = i + 1;
+    moved |= k < (size_t)i;
+  }
+  if (!moved) return true;
+  mgrid_lua_stack(L, (int)n);
+  for (lua_Integer i = 0; i < n; i++) lua_rawgeti(L, list, name[i].at);
+  for (lua_Integer i = n; i > 0; i--) lua_rawseti(L, list, i);
+  return true;
+}
+
+static bool is_sorted(lua_State *L, int list, lua_Integer n) {
+  for (lua_Integer i = 1; i < n; i++) {
+    lua_rawgeti(L, list, i);
+    lua_rawgeti(L, list, i + 1);
+    bool after = mgrid_lua_key_before(L, lua_gettop(L), lua_gettop(L) - 1);
+    lua_pop(L, 2);
+    if (after) return false;
+  }
+  return true;
+}
+
 enum { SOME = 256 }; /* fewer are free: messages sort the names that there are */
 
 lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   lua_Integer n = 0;
-  bool        sorted = true;
   i = lua_absindex(L, i);
   mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
   mgrid_lua_stack(L, 12);
@@ -99,15 +142,10 @@ lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   for (lua_pushnil(L); lua_next(L, i);) {
     lua_pop(L, 1);
     if (n % SOME == SOME - 1) mgrid_lua_charge(L, 32 * SOME);
-    if (n > 0 && sorted) {
-      lua_rawgeti(L, list, n);
-      sorted = !mgrid_lua_key_before(L, list + 1, list + 2);
-      lua_pop(L, 1);
-    }
     lua_pushvalue(L, -1);
     lua_rawseti(L, list, ++n);
   }
-  if (!sorted) sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
+  if (!sort_names(L, list, n) && !is_sorted(L, list, n)) sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
   return n;
 }
 
