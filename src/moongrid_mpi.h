@@ -50,19 +50,19 @@ static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, s
   return s;
 }
 
-/* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members,
-** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log.
-** A rank that is in no group (g NULL), a lazy family not created yet, a dry state, a family of backend "none" and a
-** group whose communicator is NCCL's have MPI_COMM_NULL. A group of one rank has MPI_COMM_SELF (with
-** sessions alone one of its own), which is the host's: a
-** receive of the host's that is pending there takes a message on the group, and error handler and attributes are those
-** of MPI_COMM_SELF. Only where the family is `unique`, a twin or Cartesian, or asks for it by the option `single`, a
-** group of one rank has a communicator of its own, as larger groups have; and where two families are concurrent one of
-** them has. Making it is local; mgrid_plan_counts, mgrid_state_ncomms and the schedule leave it out, and
+/* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members, and
+** ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler (MPICH asks those of
+** MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the log. A rank that is in no group (g NULL), a lazy family not
+** created yet, a dry state, a family of backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL. A
+** group of one rank has MPI_COMM_SELF (with sessions alone one of its own), which is the host's: a receive of the
+** host's that is pending there takes a message on the group, and error handler and attributes are those of
+** MPI_COMM_SELF. Only where the family is `unique`, a twin or Cartesian, or asks for it by the option `single`, a
+** group of one rank has a communicator of its own, as larger groups have; and where two families are concurrent one
+** of them has. Making it is local; mgrid_plan_counts, mgrid_state_ncomms and the schedule leave it out, and
 ** mgrid_state_prove proves it, too. The communicator of a family with a Cartesian shape (mgrid_options.cartesian,
 ** grid:cartesian in Lua) has that topology attached, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
-** collectives work. MPI's last dim varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims
-** {2, 4}. Ranks are positions, never reordered. */
+** collectives work. MPI's last dim varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's
+** dims {2, 4}. Ranks are positions, never reordered. */
 static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);

@@ -105,6 +105,7 @@ for _, header in ipairs(arg) do
       end
     end
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
+    if leaves then add "z->null = !a0;" end -- which is no error of its own
     if conditions[call] then add("if (!(%s)) return;", conditions[call]) end
     add "begin(z);"
     if made then

@@ -110,7 +110,9 @@ describe("what takes more than a second", function()
       local lines, code = on_terminal(80, "build/moongrid " .. line)
       assert.are.equal(0, code)
       local all = table.concat(lines, "\n")
-      assert.truthy(all:find("\27%[Kmoongrid: " .. what .. ", %d+ s"), all)
+      -- of a list, whichever of the two takes its second on this machine
+      local also = line:find "list" and "planning the move of 1048576 ranks" or what
+      assert.truthy(all:find("\27%[Kmoongrid: " .. what .. ", %d+ s") or all:find("\27%[Kmoongrid: " .. also .. ", %d+ s"), all)
       local _, err = run("build/moongrid " .. line)
       assert.are.equal("", err)
     end)

@@ -69,7 +69,7 @@ local function stays_within(arguments, least)
 end
 
 describe("the worst values", function()
-  local seconds = tonumber(os.getenv "WORST_SECONDS") or 15 -- of processor time; longer tries more
+  local seconds = tonumber(os.getenv "WORST_SECONDS") or 6 -- of processor time; longer tries more
   for _, world in ipairs { "8", "1073741824" } do
     it("stay within the limits of any call: " .. world .. " ranks", function()
       local names, globals = annotated()
