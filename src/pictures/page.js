@@ -162,7 +162,7 @@ $("find").addEventListener("keydown", e => {
 });
 
 // A rank --------------------------------------------------------------------------------------------------------
-const ROWS = 4; // groups of a rank in one family, at most
+const ROWS = 4, MADE = 40; // groups of a rank in one family, and communicators that it makes: so many are listed
 function allOf(ranks) {
   const button = make("button", "all", "more");
   button.type = "button";
@@ -207,13 +207,13 @@ function look(rank) {
       table.append(row);
     }
     if (mine.length <= ROWS) return;
-    const row = make("tr");
-    row.append(cell_of(name), make("td", `and ${count_of(mine.length - ROWS)} more`));
-    row.lastChild.colSpan = 3;
+    const row = make("tr", undefined, "long");
+    row.append(make("td", `and ${count_of(mine.length - ROWS)} more of ${name}`));
     table.append(row);
   });
   const machine = machineOf(), made = make("ol");
-  frame.creates[rank].forEach(([e, g]) => made.append(make("li", `${names[e]}[${g}]`)));
+  frame.creates[rank].slice(0, MADE).forEach(([e, g]) => made.append(make("li", `${names[e]}[${g}]`)));
+  if (frame.creates[rank].length > MADE) made.append(make("li", `and ${count_of(frame.creates[rank].length - MADE)} more`));
   const coords = frame.coords.map(([grid, dims, list]) => list[rank]
     ? `${grid}: ${dims.map((d, i) => `${d} ${list[rank][i]}`).join(", ")}` : `${grid}: -`);
   box.replaceChildren(make("h2", `Rank ${rank}`), ...coords.map(c => make("p", c, "soft coords")),

@@ -464,6 +464,18 @@ def test_many_dims(b, folder, _):
     same("a row goes on below", b.value("(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
                                         "(document.querySelector('.parts'))"), True)
     same("ranks", list(map(int, texts(b, ".cell"))), list(range(1021)))
+    # a rank in a thousand groups of one family
+    with open(recipe, "w") as f:
+        f.write("return recipe { params = {}, build = function(world)\n  local t, list = topology(world), {}\n"
+                "  for i = 1, 1023 do list[i] = { 0, i } end\n  t.star = world:table(list, 'cover')\n  return t\nend }\n")
+    moongrid("draw", recipe, "--world", "1024", "-o", page)
+    b.open(page)
+    high = b.value(HEIGHT)
+    b.move(".cell[data-rank='0']")
+    same("the first few groups", len(rows(b)), 4)
+    assert "and 1,019 more of star" in texts(b, "#rank td"), texts(b, "#rank td")
+    assert texts(b, "#rank li")[-1] == "and 983 more", texts(b, "#rank li")[-1]
+    same("height", b.value(HEIGHT), high)
 
 
 def test_zoom(b, folder, _):
