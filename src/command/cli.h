@@ -137,6 +137,8 @@ typedef struct cli_budgets {
 
 /* Put into *site what the environment changes about the numbers of NCCL, with a note on stderr of rank 0. resources.c */
 void cli_site(const cli *c, mgrid_site *site);
+/* The ranks of a machine: those asked for, else (0) the recipe's own gpus_per_node, else as they are. */
+void cli_machine_of(const mgrid_plan *p, int64_t asked, mgrid_site *site);
 /* MGRID_LIMIT where a rank (-1: any) may take more than a budget. */
 mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                mgrid_error *err);

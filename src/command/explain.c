@@ -22,14 +22,14 @@ static const char help[] =
     "  --family F,G  these alone; FAMILY without the option is one\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --machine N   ranks of a machine, for what NCCL takes (8)\n"
+    "  --machine N   ranks of a machine, for what NCCL takes: else of the parameter gpus_per_node, else 8\n"
     "  --color WHEN  auto, always or never\n"
     "\n"
     "example: moongrid explain megatron --world 16 tp=2 pp=2 --family dp\n";
 
 typedef struct options {
   cli        cli;
-  int64_t    world;
+  int64_t    world, machine; /* machine: its ranks; 0: not given */
   mgrid_site site;
   const char *family; /* of these alone, F,G; NULL: not given */
 } options;
@@ -290,6 +290,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
   mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.world, &err);
+  if (p) cli_machine_of(p, c.machine, &c.site);
   s = p ? show_all(&c, p, trail, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   json_decref(trail);
@@ -307,6 +308,6 @@ const cli_command command_explain = {
   .words = 1,
   .options = { { "world", cli_world, offsetof(options, world) },
                { "family", cli_text, offsetof(options, family) },
-               { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
+               { "machine", cli_machine, offsetof(options, machine) } },
   .run = run,
 };

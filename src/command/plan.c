@@ -30,14 +30,19 @@ static const char help[] =
     "  --sms N       ... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)\n"
     "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
     "  --files N     ... that may take more file descriptors of a process\n"
-    "  --machine N   ranks of a machine, for these numbers (8); with 1 there is no NVLink\n"
+    "  --machine N   ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else 8;\n"
+    "                with 1 there is no NVLink\n"
     "  --color WHEN  auto, always or never\n"
+    "\n"
+    "\"GPU memory\" is what NCCL itself takes of the GPU of one rank, at most: first when communicators are\n"
+    "made, more when each is first used in a ring (most collectives), then more where NCCL chooses trees, where\n"
+    "all members of a group send to all others (all-to-all), and where the switch adds up (NVLink SHARP).\n"
     "\n"
     "example: moongrid plan megatron --world 16 tp=2 pp=2\n";
 
 typedef struct options {
   cli         cli;
-  int64_t     world;
+  int64_t     world, machine; /* machine: its ranks; 0: not given */
   int64_t     rank; /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
@@ -108,7 +113,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   cli_site(&c.cli, &c.site);
   mgrid_runtime *rt;
   mgrid_plan    *p = cli_evaluate(&c.cli, c.world, &rt, &err);
-  mgrid_status   s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
+  if (p) cli_machine_of(p, c.machine, &c.site);
+  mgrid_status s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
   if (!s) cli_note_unheeded(&c.cli, p, "mpi");
   if (!s) cli_note_plan(&c.cli, p);
@@ -137,6 +143,6 @@ const cli_command command_plan = {
                { "sms", cli_number, offsetof(options, budgets.sms) },
                { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },
                { "files", cli_number, offsetof(options, budgets.files) },
-               { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
+               { "machine", cli_machine, offsetof(options, machine) } },
   .run = run,
 };

@@ -5,6 +5,7 @@
 */
 #include "base/base.h"
 #include "command/cli.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,6 +71,14 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
     return over(err, "file descriptors of a process", r.files, b->files,
                 "fewer channels (nccl = { max_ctas = ... }) take less");
   return MGRID_OK;
+}
+
+void cli_machine_of(const mgrid_plan *p, int64_t asked, mgrid_site *site) {
+  static const char *const names[] = { "gpus_per_node", "ranks_per_node", "nproc_per_node" };
+  for (size_t i = 0; i < p->content.nparams && !asked; i++)
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+      if (strcmp(p->content.param[i].name, names[k]) == 0) asked = strtoll(p->content.param[i].value, NULL, 10);
+  if (asked >= 1 && asked <= MGRID_MACHINE_RANKS_MAX) site->machine_ranks = asked;
 }
 
 /* --------------------------------------------------------------------- print */

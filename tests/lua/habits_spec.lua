@@ -101,6 +101,17 @@ describe("the help of", function()
   end
 end)
 
+describe("the ranks of a machine are", function()
+  for arguments, ranks in pairs {
+    ["gpus_per_node=4"] = 4, ["gpus_per_node=4 --machine 2"] = 2, ["--machine 2"] = 2, [""] = 8,
+  } do
+    it(ranks .. " with " .. arguments, function()
+      local _, out = said("plan examples/compose.lua --world 16 tp=2 " .. arguments)
+      assert.is_truthy(out:gsub("%s+", " "):find(("with %d ranks a machine"):format(ranks), 1, true), out)
+    end)
+  end
+end)
+
 describe("an argument of a policy or query under another name", function()
   it("is named where it is read", function()
     local path = file([[return recipe { build = function(world) local t = topology(world)
