@@ -77,7 +77,7 @@ describe("zip, spread", function()
     { "mg.zip(low 'tp', high 'tp', 'spred')", "unknown option 'spred'; nearest is 'spread' (spread)" },
     { "mg.zip('spread')", "a zip of no families" },
     { "mg.zip('spread', tp)", "bad argument #1 to 'zip' (moongrid.Family expected, got string)" },
-    { "mg.zip(tp, u, 'spread')", "zip: rank 0 is in families 1 and 2" },
+    { "mg.zip(tp, u, 'spread')", "zip: rank 0 is in families 1 and 2; world:table(lists, \"cover\") holds such groups, listed one by one" },
     { "mg.zip(low 'tp', high('tp', 'dp'):split(1):without { 15, 14, 13, 12, 11 }, 'spread')",
       "zip: 3 groups are spread over 4, and do not divide them" },
   }
