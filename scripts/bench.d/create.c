@@ -3,7 +3,7 @@
 ** create.c - makes the communicators of a layout in one way, once cold and once again, under
 ** mpirun. Rank 0 prints. Every communicator is checked: size, rank, the sum of its members.
 **
-**     create facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads
+**     create small|facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads
 */
 #include "layout.h"
 #include "moongrid_mpi.h"
@@ -286,16 +286,17 @@ int main(int argc, char **argv) {
   int         level;
   if (argc != 3) die("create LAYOUT WAY");
   const char *way = argv[2];
-  bool facts = strcmp(argv[1], "facts") == 0, many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
+  bool small = strcmp(argv[1], "small") == 0, facts = strcmp(argv[1], "facts") == 0;
+  bool many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   if (many && level < MPI_THREAD_MULTIPLE) die("MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j.size);
-  sizes s = { j.size, 2, 2, 2, 2, 2 };
+  sizes s = { j.size, 2, small ? 1 : 2, 2, 2, 2 };
   MPI_Barrier(MPI_COMM_WORLD);
 
   /* The time of planning on every rank at once: from the recipe (megatron), from C. */
-  if (ours && !facts) {
+  if (ours && !facts && !small) {
     const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
     double         t0 = now();
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
@@ -309,7 +310,7 @@ int main(int argc, char **argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   double          t0 = now();
-  mgrid_topology *t = layout_topology(facts ? &FACTS : &MEGATRON, s, true, &e);
+  mgrid_topology *t = layout_topology(small ? &SMALL : facts ? &FACTS : &MEGATRON, s, true, &e);
   mgrid_plan     *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t1 = now();

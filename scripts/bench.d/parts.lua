@@ -230,7 +230,7 @@ function parts.create(B)
     return { skipped = "no MPI" }
   end
   local launches = tonumber(os.getenv "BENCH_LAUNCHES" or (B.quick and 1 or 9))
-  for _, layout in ipairs { "facts", "megatron" } do
+  for _, layout in ipairs { "small", "facts", "megatron" } do
     for _, ranks in ipairs(B.quick and { 8 } or { 8, 16, 32, 64 }) do
       local data, unit = {}, {}
       for _ = 1, launches do -- in turn, so that other load on the machine affects all of them
@@ -247,7 +247,7 @@ function parts.create(B)
         end
       end
       local t = B.table(("creating the communicators of %s, %d ranks on %s cores, cold"):format(
-        layout == "facts" and "17 families" or "megatron", ranks, B.first_line "nproc"), "ms", { "moongrid" })
+        ({ small = "4 families", facts = "17 families", megatron = "megatron" })[layout], ranks, B.first_line "nproc"), "ms", { "moongrid" })
       for _, way in ipairs(chosen) do
         local name, calls, comms = way[1], data[way[1] .. " calls"], data[way[1] .. " comms"]
         t:row(way[2], data[name .. " cold"], calls and { way = name, calls = calls[1], comms = comms[1],
@@ -262,7 +262,8 @@ function parts.create(B)
       t:note("median of %d launches each, the ways in turn; %d thread added by the MPI backend", launches,
         data["ours threads added"] and data["ours threads added"][1] or -1)
       local best = ways[2][2]
-      if ranks == 64 then
+      if layout == "small" then t:target("ours over (b)", t:times("moongrid", ways[4][2]), 1.3) end
+      if ranks == 64 and layout ~= "small" then
         t:target("(a) over ours", t:times(ways[3][2], "moongrid"), 15, true)
         t:target("(b) over ours", t:times(ways[4][2], "moongrid"), 2, true)
         t:target("(c) over ours", t:times(ways[5][2], "moongrid"), 2, true)

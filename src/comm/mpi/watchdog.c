@@ -86,7 +86,7 @@ static void say_stuck(const mpi_watch *w) {
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names      ? names + 2
-                            : s->ranks ? "one of its ranks died or was stopped inside:"
+                            : s->ranks ? "one of its ranks, or one that they wait for, died or was stopped inside:"
                                        : "a rank died or was stopped inside");
   for (int64_t i = 0; i < s->size && len < room && !names; i++)
     len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
