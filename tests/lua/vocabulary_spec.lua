@@ -578,7 +578,8 @@ describe("module", function()
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },
-    { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory, in " .. (support.run "pwd":gsub("\n", "")) },
+    { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory, in "
+      .. (support.run "pwd":gsub("\n", "")) },
     { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info)" },
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
