@@ -49,6 +49,7 @@ describe("a cluster", function()
     end }]]
     for line, crossing in pairs { ["tp=2 vs tp=1"] = "0 B", ["tp=4 vs tp=8"] = "0 B", ["tp=8 vs tp=4"] = "16.4 KiB" } do
       local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s %s --move"):format(recipe, line))
+      err = err:gsub("[^\n]*plm:rsh: Warning: setpgid[^\n]*\n", "") -- of mpirun, where a child was faster than its parent
       assert.same({ "", 0 }, { err, code })
       assert.equal(crossing, out:match "sent, (.-) between machines, .* every element proved on all 8 ranks\n$", line .. ": " .. out)
     end
