@@ -246,8 +246,9 @@ function parts.create(B)
           end
         end
       end
+      local shown = { small = "4 families", facts = "17 families", megatron = "megatron" }
       local t = B.table(("creating the communicators of %s, %d ranks on %s cores, cold"):format(
-        ({ small = "4 families", facts = "17 families", megatron = "megatron" })[layout], ranks, B.first_line "nproc"), "ms", { "moongrid" })
+        shown[layout], ranks, B.first_line "nproc"), "ms", { "moongrid" })
       for _, way in ipairs(chosen) do
         local name, calls, comms = way[1], data[way[1] .. " calls"], data[way[1] .. " comms"]
         t:row(way[2], data[name .. " cold"], calls and { way = name, calls = calls[1], comms = comms[1],

@@ -104,9 +104,12 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
 }
 
 #ifdef OPEN_MPI
+extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
+
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
+  if (!MPIX_Comm_get_failed) return false; /* before 5.0, where to ask takes a fifth of a second */
   MPI_Query_thread(&level); /* Open MPI 4 takes what is asked for here as the level of MPI itself from then on */
   if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
   if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
