@@ -303,8 +303,8 @@ int main(int argc, char **argv) {
   int         level;
   if (argc != 3) die("create LAYOUT WAY");
   const char *way = argv[2];
-  bool small = strcmp(argv[1], "small") == 0, facts = strcmp(argv[1], "facts") == 0;
-  bool many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
+  bool        small = strcmp(argv[1], "small") == 0, facts = strcmp(argv[1], "facts") == 0;
+  bool        many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   if (many && level < MPI_THREAD_MULTIPLE) die("MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);

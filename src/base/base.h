@@ -134,7 +134,8 @@ void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
 /* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
-mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err); /* name: in messages */
+mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
+                                mgrid_error *err); /* name: in messages */
 /* The same of what is on standard input up to its end. For the command: a library leaves it alone. */
 mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err);
 

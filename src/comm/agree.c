@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - do all ranks hold the same plan? They meet (rendezvous.c); when they do not, a few more exchanges give every
-** rank the same message: the first difference, and the ranks that differ.
+** agree.c - check that all ranks hold the same plan. One rendezvous (rendezvous.c) compares digests. If they differ, a few
+** more exchanges give every rank the same message: the first difference, and the ranks that differ.
 */
 #include "comm/compare.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* One line of the canonical text: compared by hash, shown by its beginning. */
+/* One line of a plan's text: its hash is compared, its first characters are shown. */
 typedef struct line {
   uint64_t hash[2];
   char     text[176];
 } line;
 
-/* A plan as lines of text: the head (world, parameters, grids, tensors), then the families. */
+/* A plan as lines of text: a head (world, parameters, grids, tensors), then one line per family. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line  *at;       /* [n] */
@@ -58,14 +58,14 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   return status;
 }
 
-/* Index of the first line in which a and b differ (a missing line differs); UINT32_MAX if none does. */
+/* Return the index of the first line that differs (a missing line differs), or UINT32_MAX. */
 static uint64_t first_difference(const line *a, size_t na, const line *b, size_t nb) {
   for (size_t i = 0; i < na || i < nb; i++)
     if (i >= na || i >= nb || memcmp(a[i].hash, b[i].hash, sizeof a->hash) != 0) return i;
   return UINT32_MAX;
 }
 
-/* Add the ranks that differ from the reference: "2, 3, 7 and 5 more". */
+/* Append the ranks that differ from the reference: "2, 3, 7 and 5 more". */
 static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int64_t reference) {
   enum { SHOWN = 8 };
   int64_t n = 0;
@@ -76,7 +76,7 @@ static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int
   if (n > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* The lowest rank that holds the most frequent plan. O(world x different plans). */
+/* Return the lowest rank that holds the most frequent plan. O(world x different plans). */
 static int64_t majority(const uint64_t *digest, int64_t world) {
   int64_t best = 0, most = 0;
   for (int64_t r = 0; r < world && most <= world / 2; r++) {
@@ -91,7 +91,7 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
 
 enum { LINES_MOST = 1 << 20 };
 
-/* The reference's sheet, on all ranks. */
+/* Broadcast the sheet of rank `reference` to all ranks. */
 static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int64_t reference, sheet *theirs,
                                   mgrid_error *err) {
   uint64_t     count[2] = { mine->nhead, mine->n };
@@ -110,8 +110,8 @@ static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int
   return s;
 }
 
-/* Add to the message the first line in which any rank differs from the reference, as both have it. a: the na
-** lines of this rank; r: the nr lines of the reference, which all ranks hold. */
+/* Append the first line in which any rank differs from the reference, in both versions. a[na]: the lines of this rank;
+** r[nr]: the lines of the reference, which all ranks hold. */
 static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r, size_t nr,
                               int64_t reference, mgrid_text *story, mgrid_error *err) {
   uint64_t     first = first_difference(a, na, r, nr);
@@ -131,7 +131,7 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   return MGRID_OK;
 }
 
-/* All ranks have a plan: describe the difference between the reference and the first rank that differs. */
+/* Every rank has a plan: describe how the first rank that differs from the reference differs. */
 static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
                             mgrid_error *err) {
   sheet        mine = { 0 }, theirs = { 0 };
@@ -157,7 +157,7 @@ static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, cons
   return s;
 }
 
-/* Some ranks have a plan and some do not: pass on the first failure. */
+/* Some ranks have no plan: give all ranks the error of the first of these. */
 static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const mgrid_error *failed,
                                  mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;

@@ -253,12 +253,13 @@ struct mgrid_backend {
   ** when the backend opens, and NULL where it has no MPI. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-  mgrid_place           place;
-  bool                  left; /* of core: mgrid_state_leave was called, and others may have that state still */
-  struct mgrid_reading *reading;     /* of core: which ranks read each other in moves; NULL before the first: peer_memory.c */
-  int64_t               read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
-  bool                  hooks_fixed; /* of core: a state was made, so the hooks are fixed */
-  mgrid_hooks           hooks;       /* of core: mgrid_backend_set_hooks */
+  mgrid_place place;
+  bool        left; /* of core: mgrid_state_leave was called, and others may have that state still */
+  struct mgrid_reading
+             *reading;     /* of core: which ranks read each other in moves; NULL before the first: peer_memory.c */
+  int64_t     read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
+  bool        hooks_fixed; /* of core: a state was made, so the hooks are fixed */
+  mgrid_hooks hooks;       /* of core: mgrid_backend_set_hooks */
 };
 
 /* Call look(ud) until it returns something else than MGRID_NOT_YET, which is the result, or until

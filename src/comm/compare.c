@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** compare.c - compare digests between ranks: over all ranks by the backend's own collectives, over a
-** group by those of its communicator.
+** compare.c - compare digests between ranks: all ranks by the backend's collectives, a group by those of its
+** communicator.
 */
 #include "comm/compare.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What a rank sends to the others when digests differ. Whole words, since collectives on GPUs carry it too. */
+/* What a rank broadcasts when digests differ. Whole words, because collectives on GPUs carry it too. */
 typedef struct statement {
   uint64_t digest, of; /* of: a digest, too */
   int64_t  rank;
@@ -32,7 +32,7 @@ void mgrid_peers_close(mgrid_peers *p) {
   p->buffer = NULL;
 }
 
-/* One collective over the group on n words, in place. */
+/* Run one collective over the group on n words, in place. */
 static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words, size_t n,
                                mgrid_error *err) {
   mgrid_backend          *b = p->backend;
@@ -71,7 +71,7 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, s
   return over_group(p, MGRID_BROADCAST, (int64_t)from, data, bytes / sizeof(int64_t), err);
 }
 
-/* Over all ranks it is a meeting, which tells them from ranks in other calls. */
+/* Over all ranks this is a rendezvous, which also finds ranks that are in other calls. */
 static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of, bool *same,
                                 mgrid_error *err) {
   mgrid_backend *b = p->backend;

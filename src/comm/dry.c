@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** dry.c - the backend without communicators: one process is one rank of a world that does not
-** exist, so that every question about a plan can be asked without a launcher.
+** dry.c - the backend without communicators. One process plays one rank of a world that does not exist, so every
+** question about a plan can be asked without a launcher.
 */
 #include "comm/state.h"
 

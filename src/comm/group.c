@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** group.c - what the handle of a group answers: who is in it, where this rank is, what was made for it.
+** group.c - questions to a group's handle: its ranks, this rank's position, its communicator.
 */
 #include "comm/state.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - finds libraries of moongrid's own and loads them.
+** library.c - find and load moongrid's own libraries.
 */
 #include "comm/library.h"
 
@@ -11,15 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. For a
-** program the loader may know only argv[0], so ask /proc. */
+/* Find the path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. The loader may
+** know a program only by argv[0], so ask /proc. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool    found = dladdr((void *)(uintptr_t)&mgrid_library_open, &info) && info.dli_fname;
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
-/* "1.2.3" where the loader says that a library of that version wants what another libmoongrid has (scripts/exports). */
+/* If the loader's message says that the library needs the private symbols of another version of libmoongrid
+** (scripts/exports), point *version at that version, "1.2.3", and return its length; else return 0. */
 static size_t version_wanted(const char *why, const char **version) {
   static const char node[] = "mgrid_private_";
   *version = why ? strstr(why, node) : NULL;
@@ -27,8 +28,8 @@ static size_t version_wanted(const char *why, const char **version) {
   return *version ? strspn(*version, "0123456789.") : 0;
 }
 
-/* From the folder of that file (build tree), from ../lib (a command in bin/), else by the loader's search
-** path. A file that is there and cannot be loaded ends the search: what the next place lacks is not the reason. */
+/* Search the folder of that file (build tree), then ../lib (a command in bin/), then the loader's search path. Stop at a
+** file that exists but cannot be loaded: its error is the one to report. */
 void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err) {
   static const char *const folders[] = { "", "../lib/" };
   char                     self[PATH_MAX], path[PATH_MAX + 64], most[MGRID_ALLOWED];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - the machine of this rank, and how the job is spread over machines. No call of its own is
-** needed: the first agreement of a backend also tells whether there is only one machine; if there are
-** several, the verdict on its first creation carries the machine of every rank.
+** machine.c - this rank's machine, and how the ranks are spread over machines. This needs no collective of its own: the
+** first agreement of a backend also finds whether there is only one machine. If there are several, the verdict on the
+** first creation carries the machine of every rank.
 */
 #include "comm/state.h"
 
@@ -21,7 +21,7 @@ static int by_machine(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* How many ranks the first machine has, if each next so many, by rank, are of one as well; else 0. */
+/* If consecutive blocks of n ranks each lie on one machine, return n (the ranks of the first machine); else 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
   while (n < world && at[n].machine == at[0].machine) n++;
@@ -30,7 +30,7 @@ static int64_t block_of(const mgrid_location *at, int64_t world) {
   return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
 }
 
-/* Sort by machine, then rank: each machine is then a run that begins with its lowest rank. */
+/* Sort by machine, then rank: each machine becomes a run that starts with its lowest rank. */
 static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
   p->block = block_of(at, world);
@@ -44,7 +44,7 @@ static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  bool again = p->block && p->machines < (world + p->block - 1) / p->block; /* one has more than one of these */
+  bool again = p->block && p->machines < (world + p->block - 1) / p->block; /* a machine has several blocks */
   if (again || p->machines == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++) p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
 }
@@ -56,19 +56,18 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Each rank fills in its own machine and leaves the maximum elsewhere, so the minimum has all of them. */
+/* Each rank fills in its own machine and the maximum elsewhere, so the minimum over ranks holds all machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err) {
-  if (b->place.machines)
-    return mgrid_verdict(b, mine, failed, err); /* known already: the agreement found one machine */
-  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* words first, in one half of the room */
+  if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
+  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* as words first, in half of the memory */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
   words[b->world] = mgrid_verdict_of(b, mine);
   mgrid_status s = mgrid_verdict_min(b, words, (size_t)b->world + 1, mine, failed, err);
   if (s) return s;
   uint64_t who = words[b->world];
-  words[b->rank] = own; /* whatever came back: this rank is on its machine */
+  words[b->rank] = own; /* even if the carrier returned another value */
   for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** mesh.c - where this rank is in the grids that the plan names.
+** mesh.c - this rank's coordinates in the plan's named grids.
 */
 #include "comm/state.h"
 
-/* The grid of that name, or NULL after a refusal with the nearest name. */
+/* Return the grid called `name`; fail and suggest the nearest name if there is none. */
 static const mgrid_grid *named_grid(const mgrid_state *s, const char *name, mgrid_error *err) {
   const mgrid_grid *g = mgrid_plan_grid(s->plan, name);
   if (g || mgrid_lacks(name, "the name of the grid", err)) return g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** missing.c - the ranks that did not come to a call over all ranks, and the error that names them. Linked
-** into the core and into every carrier.
+** missing.c - the ranks that did not arrive at a collective, and the error that names them. Linked into the core and into
+** every carrier.
 */
 #include "comm/backend.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - backends by name: their libraries are loaded only when a backend is opened, so
-** that planning works without MPI and starts fast. A program that was linked with one of them has it.
+** open.c - open backends by name. A backend's library is loaded when the backend is opened, so planning works without MPI
+** and starts fast. A program linked with a backend's archive uses that.
 */
 #include "comm/open.h"
 
@@ -50,7 +50,7 @@ mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_optio
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
   }
-  mgrid_backend_free(carrier); /* a backend over it holds its own reference */
+  mgrid_backend_free(carrier); /* b holds its own reference */
   return b;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** pool.c - the communicators of a backend on this rank, shared by equal groups of one state
-** or of several. Ranks need not agree on sharing: all members see the same plans in the same order,
-** so each finds the same communicator in its pool.
+** pool.c - this rank's communicators of a backend. Groups with the same members, of one state or of several, share one.
+** Ranks need no agreement on what is shared: all members see the same plans in the same order, so each finds the same
+** communicator in its pool.
 */
 #include "comm/state.h"
 
@@ -26,7 +26,7 @@ static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *find(mgrid_backend *b, const mgrid_shared *wanted) {
-  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* one of its own: no need to look */
+  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* it shares with none */
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && same_members(c, wanted)) return c;
   return NULL;
@@ -207,7 +207,7 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
     if (!one || --one->users > 0) continue;
     unlink_entry(b, one);
     if (one->real && one->native) batch->native[made++] = one->native;
-    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: its last user has gone", one->name);
+    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: freed by its last user", one->name);
     drop(b, one);
   }
   if (made > 0) b->ops->destroy(b, made, batch->native);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** rendezvous.c - every call of ours over all ranks begins with a meeting: one all-reduce of 64 bytes, equal in size for all
-** of them. So ranks that make unlike calls, or make them beside other states, meet and are told; none waits for what
-** will not come.
+** rendezvous.c - every collective of the library starts with a rendezvous: one all-reduce of 64 bytes, the same size for all
+** calls. So ranks that make different calls, or hold different states, still meet there and get an error; none waits for
+** a call that will not come.
 */
 #include "comm/compare.h"
 
@@ -12,27 +12,27 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Words of the one all-reduce; every rank gets the minimum of each. */
+/* The words of the all-reduce; every rank gets the minimum of each. */
 enum {
-  HAVE,        /* this rank has what is compared: 1 + its `least`; else 0 */
-  MISS,        /* 1: this rank has none */
-  FIRST,       /* [2] its first half and the call, as mgrid_pair_words */
-  SECOND = 4,  /* [2] the other half and the call */
-  MACHINE = 6, /* [2] the machine of this rank, before all know the machines, as there is no state then; else */
-  STATES = 6,  /* [2] its states; nothing of a rank that has left one: mgrid_state_leave */
+  HAVE,        /* 1 + `least` if this rank has a digest, else 0 */
+  MISS,        /* 1 if this rank has none */
+  FIRST,       /* [2] first half of the digest and the call, as mgrid_pair_words */
+  SECOND = 4,  /* [2] second half and the call */
+  MACHINE = 6, /* [2] this rank's machine, until all machines are known: there is no state before; then */
+  STATES = 6,  /* [2] a digest of its states; none from a rank that has left one: mgrid_state_leave */
   WORDS = 8
 };
 
-/* What ranks in unlike calls say. */
+/* What ranks in different calls report. */
 typedef struct side {
   int64_t  rank;
-  uint64_t hash; /* of the state, where they are told one by one; 0: there is none */
+  uint64_t hash; /* of the nth state, when states are compared one by one; 0: there is none */
   char     doing[96], states[240], version[24];
 } side;
 
 static bool counts(const mgrid_state *s) { return s->made && !s->partial; }
 
-/* A digest of the states that are there, never 0. */
+/* Return a digest of this rank's states, never 0. */
 static uint64_t states_of(const mgrid_backend *b) {
   uint64_t h = 0;
   for (const mgrid_state *s = b->states; s; s = s->next)
@@ -64,7 +64,7 @@ static void hear(side *told) {
   mgrid_show(told->version, sizeof told->version);
 }
 
-/* The sides of two ranks, on all. */
+/* Broadcast the sides of two ranks to all. */
 static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other, mgrid_error *err) {
   mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
   if (!s) s = mgrid_hear(b, (uint64_t)who, other, sizeof *other, err);
@@ -72,7 +72,7 @@ static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t wh
   return s;
 }
 
-/* Make the side that of the nth state alone. */
+/* Reduce a side to its nth state. */
 static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   const mgrid_state *s = b->states;
   while (s && (!counts(s) || nth-- > 0)) s = s->next;
@@ -80,19 +80,19 @@ static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
   snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
 }
 
-/* Two lists of states that are too long to show the difference: the first states that differ. */
+/* The lists of states are cut before their difference: find the first states that differ. */
 static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
                                 mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t nth = 0; !s; nth++) {
-    show_state(b, b->rank == one ? first : other, nth); /* what others show is overwritten */
+    show_state(b, b->rank == one ? first : other, nth); /* the other ranks' is overwritten by the broadcast */
     s = speak(b, one, first, who, other, err);
     if (first->hash != other->hash || !first->hash) break;
   }
   return s;
 }
 
-/* Two sides of the difference: the calls; if they are the same the versions; else the states. */
+/* Fail with what differs between two sides: their calls, else their versions, else their states. */
 static mgrid_status tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
   const char *remedy =
@@ -110,8 +110,8 @@ static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
-/* Two ranks speak: the first that names its call, and the first whose call does not go with it; else the first that
-** tells its states, and the first that tells others. */
+/* Choose two ranks whose sides show the difference: the first that names its call and the first whose call does not fit it;
+** if all calls fit, the first that reports its states and the first that reports others. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
   bool    states = false;
@@ -130,9 +130,10 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
   return s ? s : tell(&first, &other, err);
 }
 
-/* Have all ranks that tell their states the same? Then one that has left some learns that the others have, too. */
+/* Return whether all ranks that report their states hold the same ones. A rank that has left a state reports again once
+** the others have freed it, too. */
 static bool same_states(mgrid_backend *b, const uint64_t pair[2]) {
-  if (pair[0] == UINT64_MAX && pair[1] == UINT64_MAX) return true; /* none tells */
+  if (pair[0] == UINT64_MAX && pair[1] == UINT64_MAX) return true; /* no rank reports */
   if (mgrid_pair_same(pair) && pair[0] == states_of(b)) b->left = false;
   return mgrid_pair_same(pair);
 }

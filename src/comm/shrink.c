@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** shrink.c - after ranks are lost: the remaining members of a family's groups as a new state.
+** shrink.c - after ranks are lost, make a new state of the remaining members of a family's groups.
 */
 #include "comm/state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Without some ranks a group is no grid any more. */
+/* The family of the remaining ranks as a plan. Its groups have lost members, so they have no Cartesian shape. */
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
   mgrid_choice   *choice = NULL;
@@ -19,11 +19,11 @@ static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error
   return p;
 }
 
-/* This rank's communicator: the old one if its group lost nobody, else one made out of that. */
+/* Keep this rank's communicator if its group lost no member, else shrink it. */
 static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n,
                                const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
-  if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or alone in it */
+  if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
   if (!from) return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", now->comm[0]->name);
@@ -36,7 +36,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   mgrid_status s = MGRID_OK;
   if (gone > 0) {
     s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
-  } else if (now->comm[0] != from) { /* of a unique family, which mgrid_pool_take never shares */
+  } else if (now->comm[0] != from) { /* a unique family's, which mgrid_pool_take does not share */
     mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
     now->comm[0] = from;
     now->group[0].comm = from;
@@ -46,7 +46,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   return s;
 }
 
-/* Communicators with a lost member are aborted at the end, because destroy would wait for that rank. */
+/* Mark communicators with a lost member: they are aborted, because destroy would wait for that member. */
 static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_creation *c = &s->view.comm[i];
@@ -73,7 +73,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   for (size_t i = 0; i < n; i++) {
     if (mgrid_check_rank(lost[i], s->plan->content.world, err)) return NULL;
     if (lost[i] == s->view.rank)
-      return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " counts itself among the lost", lost[i]);
+      return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " lists itself as lost", lost[i]);
   }
   mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - a plan made real: agree, create in schedule order, all or nothing; destroy in
-** the opposite order.
+** state.c - turn a plan into communicators: agree, create in schedule order, all or none; destroy in reverse order.
 */
 #include "comm/compare.h"
 
@@ -15,10 +14,10 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* If every creation is a call over all ranks, each rank takes part once per family and round that creates
-** anything, with its own communicator or with none. */
+/* Return the largest number of creations that this rank takes part in. If every creation is a call over all ranks, that is
+** one for each family and round that creates anything, also where this rank is no member. */
 static size_t batch_room(const mgrid_state *s) {
-  size_t n = s->view.ncomms + s->view.nmembers; /* of those some have one rank */
+  size_t n = s->view.ncomms + s->view.nmembers; /* groups of one rank included */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (s->backend->whole || *s->plan->content.entry[i].choice->asked.parent)
       n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
@@ -39,28 +38,28 @@ static void name_all(mgrid_state *s) {
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
-      else if (!wanted || wanted->native == own->native) /* other backends call members only */
+      else if (!wanted || wanted->native == own->native) /* other backends call only members */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
 }
 
-/* This rank's communicator of a family without rounds, or NULL. */
+/* Return this rank's communicator of a family whose groups do not overlap, or NULL. */
 static mgrid_shared *comm_of(const mgrid_state *s, int entry) {
   for (size_t i = 0; i < s->view.nmembers; i++)
     if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0) return s->comm[s->view.member[i].comm];
   return NULL;
 }
 
-/* Where it is, or will be. */
+/* Return where its handle is, or will be after the batch is created. */
 static void *const *place_of(const mgrid_state *s, const mgrid_shared *c) {
   for (size_t i = 0; i < s->batch.n; i++)
     if (s->batch.entry[i] == c) return &s->batch.native[i];
   return (void *const *)&c->native;
 }
 
-/* All communicators but the lazy ones, in schedule order; and those of others whose parent is this rank's, because to
-** split is a call over the parent. */
+/* Add all communicators but the lazy ones, in schedule order. Add also those of other ranks that are split from a parent
+** that this rank is in, because a split is a call over the parent. */
 static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
   mgrid_status      status = MGRID_OK;
@@ -96,8 +95,8 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Groups of one rank whose families want a communicator for each, where that is MPI's. They wait for nobody, so they are
-** made before the ranks agree, and are in no schedule. */
+/* Make the communicators of MPI for groups of one rank whose families ask for one. They wait for no other rank, so they are
+** made before the ranks agree, and are not part of the schedule. */
 static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
   mgrid_status   status = MGRID_OK;
@@ -182,7 +181,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
 
 static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
-/* Create the batch on all ranks, or on none. */
+/* Create the batch on all ranks or on none. */
 static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g, mgrid_error *err) {
   mgrid_outcome mine = g ? mgrid_pool_grow(s->backend, &s->batch, g, err)
                          : mgrid_pool_create(s->backend, &s->batch, err);
@@ -197,7 +196,7 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_grow
   return status;
 }
 
-/* Refuse a name that a state with another plan has; `old` may keep it. Equal on all ranks, as states are. */
+/* Refuse the name of a state with another plan, except `old`. Identical on all ranks, as their states are. */
 static mgrid_status check_name(const mgrid_backend *b, const mgrid_plan *plan, const char *name, const mgrid_state *old,
                                mgrid_error *err) {
   for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)
@@ -209,7 +208,7 @@ static mgrid_status check_name(const mgrid_backend *b, const mgrid_plan *plan, c
   return MGRID_OK;
 }
 
-/* A warning for options that are asked for in vain. */
+/* Warn about options that this backend ignores. */
 static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const char *name) {
   mgrid_text t = { 0 };
   if (b->kind->native) mgrid_plan_unheeded(plan, b->kind, &t);
@@ -226,10 +225,10 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     mgrid_error_pass(&mine, grown->why);
     plan = NULL;
   }
-  if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
-  if (!plan && old) mgrid_error_clear(err);               /* and of a reload this rank gets what they get */
+  if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan; the other ranks return this error */
+  if (!plan && old) mgrid_error_clear(err);               /* in a reload this rank returns what they return */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
-  /* over all families, so that it is equal on all ranks */
+  /* over all families, so it is identical on all ranks */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;

@@ -24,8 +24,7 @@ static const char help_ask[] =
     "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
     "RECIPE' lists them), as a rank would. What stands before QUERY are parameters and settings, what stands\n"
     "behind it its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.\n"
-    "\n" COMMON_HELP
-    "\n"
+    "\n" COMMON_HELP "\n"
     "example: moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank\n";
 
 static const char help_policy[] =
@@ -34,8 +33,7 @@ static const char help_policy[] =
     "Call a policy of a recipe as a rank would. What stands before POLICY are parameters, what stands behind\n"
     "it its arguments; a value is JSON, or else text. The answer is JSON. Ranks do not compare theirs here,\n"
     "also where the recipe has the policy agreed.\n"
-    "\n" COMMON_HELP
-    "\n"
+    "\n" COMMON_HELP "\n"
     "example: moongrid policy examples/dynamic_context.lua --world 8 --rank 0 POLICY ARG=VALUE\n";
 
 typedef struct options {

@@ -28,9 +28,9 @@ static const char help[] =
     "example: moongrid explain megatron --world 16 tp=2 pp=2 --family dp\n";
 
 typedef struct options {
-  cli        cli;
-  int64_t    world, machine; /* machine: its ranks; 0: not given */
-  mgrid_site site;
+  cli         cli;
+  int64_t     world, machine; /* machine: its ranks; 0: not given */
+  mgrid_site  site;
   const char *family; /* of these alone, F,G; NULL: not given */
 } options;
 

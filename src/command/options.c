@@ -183,7 +183,7 @@ static mgrid_status positional(cli *c, const char *word, const char *next) {
   if (!argument && c->command->words)
     return cli_usage(c, "argument '%s' is one too many: moongrid %s %s", word, c->command->name, c->command->takes);
   const char *last = c->nargs ? c->args[c->nargs - 1] : "";
-  bool        apart = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
+  bool apart = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
   if (!argument)
     return cli_usage(c, "argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'", word,
                      apart ? ", without blanks" : "", c->recipe);
@@ -237,7 +237,8 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
       s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);
     }
   }
-  for (; optind < argc && !s; optind++) s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
+  for (; optind < argc && !s; optind++)
+    s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
   return s;
 }
 

@@ -30,7 +30,8 @@ static const char help[] =
     "  --sms N       ... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)\n"
     "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
     "  --files N     ... that may take more file descriptors of a process\n"
-    "  --machine N   ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else 8;\n"
+    "  --machine N   ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else "
+    "8;\n"
     "                with 1 there is no NVLink\n"
     "  --color WHEN  auto, always or never\n"
     "\n"
@@ -43,7 +44,7 @@ static const char help[] =
 typedef struct options {
   cli         cli;
   int64_t     world, machine; /* machine: its ranks; 0: not given */
-  int64_t     rank; /* print this rank's view; -1: the whole plan */
+  int64_t     rank;           /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
   const char *tensor; /* NULL: not given */

@@ -294,9 +294,9 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
     if (a->usual && !all) continue;
     char        digits[40];
     const char *value = mgrid_shortest(a->value, digits, sizeof digits);
-    bool whole = strlen(value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
-    int  shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
-    int  length = (int)(strlen(a->name) + strnlen(value, VALUE_WIDTH)) + 2;
+    bool        whole = strlen(value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
+    int         shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
+    int         length = (int)(strlen(a->name) + strnlen(value, VALUE_WIDTH)) + 2;
     column += printf("%s", colon);
     colon = "";
     if (column + length > c->columns && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;

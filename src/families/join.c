@@ -140,7 +140,8 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
     for (size_t k = 0; k < i; k++) {
       int64_t rank = shared_rank(fs[k], fs[i], payer);
       if (rank < 0) continue;
-      mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in families %zu and %zu" MGRID_BY_LIST, what, rank, k + 1, i + 1);
+      mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in families %zu and %zu" MGRID_BY_LIST, what, rank, k + 1,
+                 i + 1);
       return false;
     }
   }

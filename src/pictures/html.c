@@ -109,8 +109,7 @@ static mgrid_status put_creations(const mgrid_plan *p, mgrid_text *t, mgrid_erro
 static json_t *given_json(const mgrid_content *c) {
   json_t *all = json_array();
   for (size_t i = 0; i < c->nparams; i++)
-    if (!c->param[i].usual)
-      json_array_append_new(all, json_sprintf("%s=%s", c->param[i].name, c->param[i].value));
+    if (!c->param[i].usual) json_array_append_new(all, json_sprintf("%s=%s", c->param[i].name, c->param[i].value));
   return all;
 }
 

@@ -206,12 +206,13 @@ mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return mgrid_lua_c
 
 mgrid_lua_world *mgrid_lua_world_argument(lua_State *L) {
   if (lua_isinteger(L, 1))
-    luaL_argerror(L, 1, lua_pushfstring(L, "a World, not the number %I: mg.world(%I) makes one, build is given one",
-                                        (LUAI_UACINT)lua_tointeger(L, 1), (LUAI_UACINT)lua_tointeger(L, 1)));
+    luaL_argerror(L, 1,
+                  lua_pushfstring(L, "a World, not the number %I: mg.world(%I) makes one, build is given one",
+                                  (LUAI_UACINT)lua_tointeger(L, 1), (LUAI_UACINT)lua_tointeger(L, 1)));
   return mgrid_lua_check_world(L, 1);
 }
-mgrid_grid      *mgrid_lua_check_grid(lua_State *L, int i) {
-       return *(mgrid_grid **)mgrid_lua_check_box(L, i, MGRID_LUA_GRID);
+mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i) {
+  return *(mgrid_grid **)mgrid_lua_check_box(L, i, MGRID_LUA_GRID);
 }
 mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) {
   return *(mgrid_plan **)mgrid_lua_check_box(L, i, MGRID_LUA_PLAN);

@@ -180,9 +180,9 @@ mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned); /* owned: freed when the userdata is closed or collected */
 
-mgrid_lua_world  *mgrid_lua_check_world(lua_State *L, int i);
+mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
 /* The first argument of grid and topology, which is often given as a number of ranks. */
-mgrid_lua_world *mgrid_lua_world_argument(lua_State *L);
+mgrid_lua_world  *mgrid_lua_world_argument(lua_State *L);
 mgrid_grid       *mgrid_lua_check_grid(lua_State *L, int i);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);

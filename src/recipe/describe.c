@@ -47,7 +47,8 @@ static void describe_declared(const json_t *list, mgrid_text *t) {
     const json_t *aliases = json_object_get(p, "aliases"), *alias;
     size_t        k;
     mgrid_text_add(t, "  %-36s %-8s %-18s %s", json_string_value(json_object_get(p, "name")),
-                   json_string_value(json_object_get(p, "kind")), value ? mgrid_shortest(value, digits, sizeof digits) : "-",
+                   json_string_value(json_object_get(p, "kind")),
+                   value ? mgrid_shortest(value, digits, sizeof digits) : "-",
                    json_string_value(json_object_get(p, "doc")));
     json_array_foreach(aliases, k, alias) mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
     mgrid_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");

@@ -129,7 +129,8 @@ static int call_own(lua_State *L) {
 static int table_concat(lua_State *L) {
   enum { MOST = 1 << 24 }; /* elements that no memory holds */
   lua_Integer from = luaL_optinteger(L, 3, 1);
-  lua_Integer to = lua_istable(L, 1) && lua_isnoneornil(L, 4) ? (lua_Integer)lua_rawlen(L, 1) : luaL_optinteger(L, 4, 0);
+  lua_Integer to = lua_istable(L, 1) && lua_isnoneornil(L, 4) ? (lua_Integer)lua_rawlen(L, 1)
+                                                              : luaL_optinteger(L, 4, 0);
   uint64_t    n = to >= from ? (uint64_t)to - (uint64_t)from : 0;
   mgrid_lua_charge(L, 2 * (int64_t)(n < MOST ? n : MOST));
   return call_own(L);

@@ -17,9 +17,7 @@ typedef struct token {
   bool        waits;        /* for its `do` */
 } token;
 
-static bool is(const token *t, const char *text) {
-  return t->len == strlen(text) && memcmp(t->at, text, t->len) == 0;
-}
+static bool is(const token *t, const char *text) { return t->len == strlen(text) && memcmp(t->at, text, t->len) == 0; }
 
 /* ------------------------------------------------------------------ tokens */
 
@@ -71,7 +69,8 @@ static size_t length_of(const scan *s) {
   const char              *p = s->at;
   if (*p == '"' || *p == '\'') return quoted(s);
   if (isalnum((unsigned char)*p) || *p == '_') {
-    while (p < s->end && (isalnum((unsigned char)*p) || *p == '_' || (*p == '.' && isdigit((unsigned char)*s->at)))) p++;
+    while (p < s->end && (isalnum((unsigned char)*p) || *p == '_' || (*p == '.' && isdigit((unsigned char)*s->at))))
+      p++;
     return (size_t)(p - s->at);
   }
   size_t n = long_bracket(s);
@@ -97,15 +96,15 @@ enum { DEEPEST = 256 }; /* the parser's own limit is 200 */
 
 /* What stands before the token that the parser names. */
 typedef struct place {
-  const char *at;        /* the token, in the text */
-  token       before[4]; /* the tokens before it, the last one first */
-  token       first;     /* of the last line with one */
-  token       colon;     /* the first of the line with the last colon */
+  const char *at;            /* the token, in the text */
+  token       before[4];     /* the tokens before it, the last one first */
+  token       first;         /* of the last line with one */
+  token       colon;         /* the first of the line with the last colon */
   token       open[DEEPEST]; /* words and brackets that are not closed yet */
   int         nopen;
-  token       lacking;   /* a block that an `end` of less indentation closed */
-  int         else_if;   /* the line of the last `else if` */
-  int         slashes;   /* the line of the last // */
+  token       lacking; /* a block that an `end` of less indentation closed */
+  int         else_if; /* the line of the last `else if` */
+  int         slashes; /* the line of the last // */
 } place;
 
 static bool opens_block(const token *t) {
@@ -114,9 +113,7 @@ static bool opens_block(const token *t) {
 
 static bool opens(const token *t) { return opens_block(t) || (t->len == 1 && strchr("({[", *t->at)); }
 
-static bool closes(const token *t) {
-  return is(t, "end") || is(t, "until") || (t->len == 1 && strchr(")}]", *t->at));
-}
+static bool closes(const token *t) { return is(t, "end") || is(t, "until") || (t->len == 1 && strchr(")}]", *t->at)); }
 
 static void keep_track(place *p, const token *t) {
   token *top = p->nopen ? &p->open[p->nopen - 1] : NULL;
@@ -171,22 +168,22 @@ typedef struct habit {
   const char *hint;
 } habit;
 
-#define COMMENT "-- begins a comment"
-#define LIST "a list is { 1, 2 }"
-#define FILLED "a loop fills a list: for i = 0, n - 1 do list[#list + 1] = i end"
-#define FIELD "a field is written tp = 2, without quotes"
-#define SLICE "Lua has no slices; a loop copies a part of a list"
-#define ARROW "a function is function(x) return x end"
+#define COMMENT   "-- begins a comment"
+#define LIST      "a list is { 1, 2 }"
+#define FILLED    "a loop fills a list: for i = 0, n - 1 do list[#list + 1] = i end"
+#define FIELD     "a field is written tp = 2, without quotes"
+#define SLICE     "Lua has no slices; a loop copies a part of a list"
+#define ARROW     "a function is function(x) return x end"
 #define LONG_TEXT COMMENT ", and [[...]] is a text of several lines"
-#define CHOICE "a choice is c and a or b"
-#define IMPORT "recipe.import \"./x.lua\" gets functions of a file"
-#define FUNCTION "a function is local function f(x) return x end"
-#define NAMED "values by name stand in braces: f { tp = 2 }"
-#define COUNT "a loop that counts is for i = 0, n - 1 do"
-#define HAS "a topology answers t:has \"x\", a table t.x ~= nil"
-#define PCALL "pcall(f) gives false and the error"
-#define ERROR "error \"message\" raises one"
-#define LOCAL "a new name is local x = 1"
+#define CHOICE    "a choice is c and a or b"
+#define IMPORT    "recipe.import \"./x.lua\" gets functions of a file"
+#define FUNCTION  "a function is local function f(x) return x end"
+#define NAMED     "values by name stand in braces: f { tp = 2 }"
+#define COUNT     "a loop that counts is for i = 0, n - 1 do"
+#define HAS       "a topology answers t:has \"x\", a table t.x ~= nil"
+#define PCALL     "pcall(f) gives false and the error"
+#define ERROR     "error \"message\" raises one"
+#define LOCAL     "a new name is local x = 1"
 
 static const habit habits[] = {
   { NULL, "#", NULL, NULL, COMMENT },
@@ -319,13 +316,15 @@ static const char *by_habit(const place *p, const char *said, const token *near,
   const char *hint = by_colon(p, near);
   if (hint) return hint;
   if (is(&p->first, "elif")) return "Lua writes elseif";
-  if (strstr(said, "malformed number")) return memchr(near->at, '.', near->len) ? COUNT : "digits stand side by side: 1000";
+  if (strstr(said, "malformed number"))
+    return memchr(near->at, '.', near->len) ? COUNT : "digits stand side by side: 1000";
   if (strstr(said, "unfinished string") && (p->slashes == near->line || is(&p->before[0], "#"))) return COMMENT;
   if (p->slashes && p->slashes == p->before[0].line && strstr(said, "syntax error")) return COMMENT ", // divides";
   if (strstr(said, "syntax error") && is(&p->first, "print")) return "a call is print(x)";
   if (is(near, "=") && strncmp(p->at, "=>", 2) == 0) return ARROW;
   if (!quote(near) && !quote(&p->before[0])) return NULL;
-  if (is(near, ".") || is(near, ":")) return "a method of a text is (\"a\"):upper(), and table.concat(list, \", \") joins texts";
+  if (is(near, ".") || is(near, ":"))
+    return "a method of a text is (\"a\"):upper(), and table.concat(list, \", \") joins texts";
   if (near->len == 2 || is(&p->before[0], "\"\"")) return LONG_TEXT;
   return quote(near) && quote(&p->before[0]) && strstr(said, "unexpected symbol") ? "texts join with .." : NULL;
 }
@@ -359,8 +358,7 @@ static void hint_of_block(const place *p, const char *said, const token *near, c
     snprintf(hint, room, "; return is the last statement of a block");
   } else if (b) {
     snprintf(told, sizeof told, "(to close '%.*s' at line %d)", (int)b->len, b->at, b->line);
-    if (!strstr(said, told))
-      snprintf(hint, room, "; the '%.*s' of line %d lacks its end", (int)b->len, b->at, b->line);
+    if (!strstr(said, told)) snprintf(hint, room, "; the '%.*s' of line %d lacks its end", (int)b->len, b->at, b->line);
   } else if (goes_on(near, true) && (strstr(said, "')' expected") || strstr(said, "'}' expected"))) {
     snprintf(hint, room, "; a comma may be missing before it");
   } else if (is(near, "end") && (strstr(said, "<eof> expected") || strstr(said, "'}' expected"))) {

@@ -309,7 +309,8 @@ static void test_bundle_neighbours(void **unused) {
   REFUSED(mgrid_family_neighbours(f, -1, true, anew(&why)), "neighbours(-1): the step is 1 to 5 in groups of 6");
   REFUSED(mgrid_family_neighbours(odd, 3, false, anew(&why)), "neighbours(3): the step is 1 to 2 in groups of 3");
   REFUSED(mgrid_family_neighbours(odd, 2, false, anew(&why)), "neighbours(2): group 1 has 2 ranks");
-  REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)), "neighbours: the groups share ranks already" MGRID_BY_LIST);
+  REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)),
+          "neighbours: the groups share ranks already" MGRID_BY_LIST);
   mgrid_family *all[] = { f, two, odd, ring, across };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }

@@ -143,7 +143,8 @@ static int run_files(const char *recipe) {
 
 int main(int argc, char **argv) {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 64 << 10); /* large blocks go back when they are freed: their holes are no fault of a recipe */
+  mallopt(M_MMAP_THRESHOLD,
+          64 << 10); /* large blocks go back when they are freed: their holes are no fault of a recipe */
 #endif
   if (argc == 5 && strcmp(argv[1], "recipe") == 0) return run_recipe(argv[2], atoll(argv[3]), atof(argv[4]));
   if (argc == 3 && strcmp(argv[1], "files") == 0) return run_files(argv[2]);

@@ -178,7 +178,7 @@ static void share_clock(void) {
   snprintf(name, sizeof name, "%s.hit", path);
   int file = open(name, O_RDWR | O_CREAT, 0600);
   hit = file < 0 || ftruncate(file, sizeof *hit) ? MAP_FAILED
-                                                  : mmap(NULL, sizeof *hit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+                                                 : mmap(NULL, sizeof *hit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   MPI_Barrier(MPI_COMM_WORLD);
   unlink(name);
   if (hit == MAP_FAILED) _exit(1);

@@ -90,8 +90,7 @@ static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
 static void find_missing(mpi_roll *r, double now, double silent, bool alike) {
   for (int64_t i = 1; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent || (alike && !is_alike(r, last)))
-      mgrid_missing_add(&r->missing, nth_of(r, i));
+    if (!last || now - last->at > silent || (alike && !is_alike(r, last))) mgrid_missing_add(&r->missing, nth_of(r, i));
   }
 }
 

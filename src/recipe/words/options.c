@@ -63,8 +63,8 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
         lua_replace(L, -2);
       }
       if (!lua_isinteger(L, -1))
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s", lua_tostring(L, keys + 2),
-                           row->name, mgrid_lua_kind(L, -1));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s",
+                           lua_tostring(L, keys + 2), row->name, mgrid_lua_kind(L, -1));
       if (n > MGRID_NUMBERS_MAX + 1) break; /* the record refuses that many */
       lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2), (LUAI_UACINT)lua_tointeger(L, -1));
       lua_replace(L, -4);

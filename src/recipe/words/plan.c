@@ -179,10 +179,10 @@ static int plan_check(lua_State *L) {
 
 /* The text of an answer of plan:why; upvalue: plan */
 static int why_tostring(lua_State *L) {
-  mgrid_plan  *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
-  mgrid_text   t = { 0 };
-  mgrid_error  e = MGRID_ERROR_INIT;
-  lua_Integer  a = lua_tointeger(L, lua_upvalueindex(2)), b = lua_tointeger(L, lua_upvalueindex(3));
+  mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  lua_Integer a = lua_tointeger(L, lua_upvalueindex(2)), b = lua_tointeger(L, lua_upvalueindex(3));
   if (mgrid_plan_why(p, a, b, false, mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
     return mgrid_lua_raise_error(L, &e);
@@ -296,8 +296,8 @@ static int plan_index(lua_State *L) {
   if (key && mgrid_lua_class_get(L, &plan_class, 1, key)) return 1;
   const char *kind = !key ? NULL : mgrid_plan_find(p, key) >= 0 ? "family" : mgrid_plan_grid(p, key) ? "grid" : NULL;
   if (kind)
-    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a Plan has no field '%s'; plan:%s \"%s\" is its %s", key, kind, key,
-                              kind);
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a Plan has no field '%s'; plan:%s \"%s\" is its %s", key, kind,
+                              key, kind);
   return key ? mgrid_lua_unknown_field(L, &plan_class, key) : mgrid_lua_no_list(L, MGRID_LUA_PLAN);
 }
 
@@ -337,10 +337,13 @@ static const luaL_Reg        plan_methods[] = { { "json", plan_json },
                                                 { "tensor", mgrid_lua_plan_tensor },
                                                 { "why", plan_why },
                                                 { NULL, NULL } };
-static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
-                                             { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
+static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
+                                             { "__eq", plan_eq },
+                                             { "__tostring", plan_tostring },
+                                             { "__pairs", plan_pairs },
                                              { "__index", plan_index },
-                                             { "__gc", mgrid_lua_free_box },  { NULL, NULL } };
+                                             { "__gc", mgrid_lua_free_box },
+                                             { NULL, NULL } };
 static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
 
 void mgrid_lua_open_plan(lua_State *L) {
