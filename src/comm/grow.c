@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - a state in a larger world: what was communicators of the smaller one is kept, grown or made anew. Then what
-** else changes while a state lives: its memory.
+** grow.c - a state in a larger world: each communicator of the smaller one is kept, grown or created again. Also the memory
+** of a state: suspend, resume, count.
 */
 #include "comm/state.h"
 
@@ -17,14 +17,14 @@ struct mgrid_growing {
 
 /* ---------------------------------------------------------------------- the old ones */
 
-/* Are the members of the old group the first of the new one, in their order? */
+/* Return whether the new group starts with the members of the old one, in the same order. */
 static bool begins(const mgrid_group *old, const mgrid_shared *c) {
   bool same = old->size <= c->size;
   for (int64_t p = 0; p < old->size && same; p++) same = mgrid_group_at(old, p) == c->ranks[p];
   return same;
 }
 
-/* The communicator that this rank had of the group, if it can be kept or grown. */
+/* Find this rank's old communicator of the group, if it can be kept or grown. */
 static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
   const mgrid_group *old;
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->from, family, nth, NULL)); nth++) {
@@ -63,8 +63,8 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Those that are made anew come first in the batch, then those that grow, then those that are kept; in schedule order
-** each. */
+/* Sort the batch: first what is created again, then what grows, then what is kept, each in schedule order. One call moves
+** the entries of one kind to index `at` and on, and returns the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;
@@ -82,7 +82,7 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
   return at;
 }
 
-/* Has any rank failed? The verdict after the creation tells which. */
+/* Find out whether any rank failed. The verdict after the creation names it. */
 static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
   mgrid_error  told = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_verdict(b, mine, NULL, &told);
@@ -126,7 +126,7 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
   }
 }
 
-/* What is split out of a parent would have to grow with it. */
+/* A communicator split from a parent would have to grow with its parent. */
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
   for (size_t i = 0; plan && i < plan->content.nentries; i++)
     if (*plan->content.entry[i].choice->asked.parent)
@@ -159,7 +159,7 @@ mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, con
 
 /* --------------------------------------------------------------------------- memory */
 
-/* The communicators of this rank that are there, in schedule order; in the memory that the batch has for them. */
+/* List this rank's existing communicators in s->batch.native, in schedule order, and return their number. */
 static size_t natives(mgrid_state *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipe.c - the functions of moongrid_recipe.h, which look at their pointers and go on to libmoongrid_lua. That
-** library is loaded by the first mgrid_runtime_new: a host without recipes carries no Lua.
+** recipe.c - the functions of moongrid_recipe.h. They check their pointers and call libmoongrid_lua, which the first
+** mgrid_runtime_new loads: a host without recipes carries no Lua.
 **
-** The host may have a Lua of its own, of another version, or LuaJIT, and the names of its functions are those of
-** ours. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and shows its own to nobody
-** (RTLD_LOCAL). It would be bound to the allocator of libc as well, where a host has put its own in place of that;
-** therefore it allocates and frees through base/hooks.c alone.
+** The host may have another version of Lua, or LuaJIT, with the same function names. So libmoongrid_lua is bound to its own
+** Lua first (RTLD_DEEPBIND) and hides it from others (RTLD_LOCAL). That would also bind it to libc's allocator where a host
+** has replaced it, so it allocates and frees only through base/hooks.c.
 **
-** A pointer that may not be NULL is refused here; a state that is NULL leaves the error of the runtime, if it has one.
+** A NULL pointer is refused here; but a NULL state keeps the error of its failed materialize.
 */
 #include "comm/recipe.h"
 
@@ -30,8 +29,8 @@ static int deeply(void) { return dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_tr
 
 static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
   if (&mgrid_lua_entry) return &mgrid_lua_entry;
-  /* First the library that it stands on, which is bound as all others are. In a program with libmoongrid.a this
-  ** is another copy of the code that runs here; there is no global state, so the two get on. */
+  /* Load libmoongrid first, without RTLD_DEEPBIND. In a program with libmoongrid.a this is a second copy of the code; that
+  ** is harmless, because there is no global state. */
   if (!mgrid_library_open("libmoongrid.so." MGRID_SOVER, 0, "what recipes need", err)) return NULL;
   return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry", "what recipes need", err);
 }
@@ -79,7 +78,7 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   return entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* Say in the error, if there is one, what was going on. That of another rank says it already. */
+/* Add the stage to the error, if there is one. The error of another rank names it already. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
@@ -105,7 +104,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
     plan = mgrid_runtime_plan_file(rt, world, o.params, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
-  mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan the others get the error */
+  mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan all ranks get the error */
   failed_while(&mine, "creating the state", world);
   mgrid_plan_free(plan);
   if (s)
@@ -126,7 +125,7 @@ const char *const *mgrid_recipe_names(void) {
 
 /* ------------------------------------------------------------------ questions */
 
-/* Is a question with an answer in text lacking something? Its answer is "" for now. */
+/* Return whether an argument of a text query is missing. Set its answer to "". */
 static bool lacks(const mgrid_runtime *rt, const char *query, char *buf, size_t len, size_t *length, mgrid_error *err) {
   if (length) *length = 0;
   if (buf && len > 0) *buf = '\0';
@@ -183,14 +182,15 @@ void mgrid_policy_free(mgrid_policy *p) {
 const char *mgrid_policy_agreed(const mgrid_policy *p) { return p ? entry_of(p)->policy_agreed(p) : ""; }
 
 mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return p ? entry_of(p)->policy_call(p, n, args, err) : MGRID_USAGE; /* looks at args: it may be collective */
+  return p ? entry_of(p)->policy_call(p, n, args, err)
+           : MGRID_USAGE; /* it checks args itself, because it may be collective */
 }
 
 mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path) {
   return p ? entry_of(p)->policy_kind(p, path) : MGRID_IS_NONE;
 }
 
-/* Is a read of a result lacking something? */
+/* Return whether an argument is missing to read a result. */
 static bool unreadable(const mgrid_policy *p, const void *out, mgrid_error *err) {
   return !p || mgrid_lacks(out, "the place for what the policy returned", err);
 }
@@ -220,7 +220,7 @@ mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const ch
   return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_text(p, path, out, err);
 }
 
-/* The same for a list, which may be NULL where there is no room for elements: the caller wants its length. */
+/* The same for a list. `out` may be NULL if `room` is 0: the caller asks only for the length. */
 static bool unreadable_list(const mgrid_policy *p, size_t room, const void *out, size_t *length, mgrid_error *err) {
   if (length) *length = 0;
   return !p || (room > 0 && unreadable(p, out, err));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - if any rank failed, every rank returns that error. Linked into the core and into the
-** backends that have a carrier.
+** verdict.c - if any rank failed, every rank returns that error. Linked into the core and into the backends that have a
+** carrier.
 */
 #include "comm/backend.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Added to the rank of one that gave up because another failed, so that the minimum over all ranks is a rank
-** that failed by itself, if there is one. */
+/* Added to the number of a rank that gave up because another one failed: so the minimum over all ranks is a rank that
+** failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
@@ -71,10 +71,10 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   mgrid_status s = b->ops->allreduce_min(b, words, n, &lost);
   if (!s) return MGRID_OK;
   mgrid_doing_add(b, &lost);
-  if (mine && mine != MGRID_GAVE_UP && failed) own = *failed; /* who gives up because another did has nothing to add */
+  if (mine && mine != MGRID_GAVE_UP && failed) own = *failed; /* a rank that only gave up has nothing to add */
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank, own.message);
-  if (failed == err) mgrid_error_clear(err); /* who is not there is the reason, mostly, for what failed here */
+  if (failed == err) mgrid_error_clear(err); /* most often the missing rank is the reason for the failure here */
   return mgrid_error_pass(err, &lost);
 }
 

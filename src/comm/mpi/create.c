@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - communicators of MPI, created by their members alone (MPI_Comm_create_group) on our duplicate of the
-** host's. All ranks have met when they agreed, so each goes from creation to creation without another meeting; a watch
-** (watchdog.c) looks at the clock meanwhile, because MPI has no creation that does not block.
+** create.c - create communicators of MPI by their members only (MPI_Comm_create_group), on the library's duplicate of the
+** host's communicator. All ranks have just agreed, so they need no further rendezvous between creations. Every creation of
+** MPI blocks, so a thread (watchdog.c) watches the deadline.
 */
 #include "comm/mpi/mpi.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Give the communicator the Cartesian topology of its family: MPI's dims go slowest first. The ranks stay, so the
-** one without a topology has done its work. */
+/* Replace the communicator by one with the Cartesian topology of its family. MPI's dims go slowest first. Ranks keep their
+** order. */
 static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   int      dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
   MPI_Comm plain = *comm;
@@ -63,7 +63,7 @@ int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
   return MPI_ERR_COMM;
 }
 
-/* Create one, and remember it; without memory, too, because other members wait in it. */
+/* Create a communicator and its box. Without memory for the box create it all the same, because other members wait in it. */
 static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   mpi_comm     here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
   mgrid_status s = create_one(m, spec, &here.comm, err);
@@ -81,23 +81,23 @@ static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void *
   return s;
 }
 
-/* The others have MPI_COMM_SELF, if there is one. */
+/* Other groups of one rank use MPI_COMM_SELF, which does not exist with sessions. */
 bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
   bool all = ((const mpi_backend *)b)->sessions;
   return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
 }
 
-/* MPI_Comm_create_group with one member waits for nobody. A duplicate of MPI_COMM_SELF would call the host's attribute
-** functions, and a host with sessions has none. */
+/* MPI_Comm_create_group with one member waits for no other rank. A duplicate of MPI_COMM_SELF would call the host's
+** attribute functions, and a host with sessions has no MPI_COMM_SELF. */
 mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
   if (!s) s = b->ops->check(b, 1, spec, err);
   return s ? s : keep_one((mpi_backend *)b, spec, native, err);
 }
 
-/* One after the other: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads, and
-** another order were not faster: see scripts/README.md. After an error the others are made all the same, because their
-** members wait in them: without memory, too. The verdict then undoes all. */
+/* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads and
+** another order were not faster (scripts/README.md). After an error create the rest all the same, because other members
+** wait in them. The verdict then undoes all. */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** gpu.c - parts of moves in memory of a GPU: messages begin and end there where MPI is CUDA-aware, and what is packed
-** is copied by the CUDA runtime that the process has loaded. This library knows no headers of CUDA, so the few functions
-** are declared here.
+** gpu.c - moves of parts in GPU memory. A CUDA-aware MPI sends from and receives into it directly; packing uses the CUDA
+** runtime that the process has loaded. This library is built without CUDA's headers, so the few functions are declared
+** here.
 */
 #include "comm/mpi/mpi.h"
 
@@ -21,7 +21,7 @@ static void *runtime(void) {
   static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     void *lib = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD);
-    if (lib) return lib; /* one more user of it, for as long as the process lives */
+    if (lib) return lib; /* keep this reference while the process lives */
   }
   return NULL;
 }
@@ -67,10 +67,10 @@ bool mgrid_mpi_reads(mgrid_backend *b) {
 
 bool mgrid_mpi_copies(mgrid_backend *b) { return ((mpi_backend *)b)->cuda.used; }
 
-/* Ends in the call: MPI knows nothing of streams. */
+/* The copy has ended when the call returns, because MPI knows no streams. */
 mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  bool         rows = s->stride > PITCH_MOST; /* one by one */
+  bool         rows = s->stride > PITCH_MOST; /* row by row */
   for (int64_t k = 0; k < s->planes; k++)
     for (int64_t i = 0; i < (rows ? s->count : 1); i++) {
       char  *apart = s->apart + k * s->plane_stride + i * s->stride, *packed = s->packed + (k * s->count + i) * s->row;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** launch.c - is the MPI library of this process the one that this backend was built for, and the one whose
-** launcher started it? MPI itself says neither: under another library's mpirun each process takes itself for rank 0
-** of 1, and with two libraries in a process a handle of one goes into calls of the other.
+** launch.c - check that the MPI library of this process is the one that this backend was built for, and the one whose
+** launcher started the process. MPI itself reports neither: under another library's mpirun each process believes that it
+** is rank 0 of 1, and with two libraries in a process the handles of one go into calls of the other.
 */
 #include "comm/mpi/mpi.h"
 
@@ -11,7 +11,7 @@
 #include <link.h>
 #include <string.h>
 
-/* The header, and what a library of another kind says of itself. Relatives (Intel's, MVAPICH) stay unmentioned. */
+/* The family of the header, and the name that the other family reports. Relatives (Intel's, MVAPICH) pass. */
 #ifdef OPEN_MPI
 #define BUILT_WITH "Open MPI"
 #define OTHER      "MPICH"
@@ -22,7 +22,7 @@
 
 typedef int is_initialized(int *);
 
-/* The library whose functions we call, and another one of MPI that the process has loaded and started. */
+/* The library whose functions this backend calls, and another MPI that the process has loaded. */
 typedef struct found {
   const char *ours;
   char        other[256];
@@ -49,7 +49,7 @@ static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
   return 0;
 }
 
-/* Has the host started that library? */
+/* Return whether the host has initialized the library at that path. */
 static bool is_started(const char *path) {
   void           *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   is_initialized *ask = NULL;
@@ -61,7 +61,7 @@ static bool is_started(const char *path) {
   return yes;
 }
 
-/* "Open MPI v4.1.4" or "MPICH 5.0.2" of all that the library says. */
+/* Shorten the library's version text to "Open MPI v4.1.4" or "MPICH 5.0.2". */
 static const char *version(char *text) {
   static const char word[] = "Version:";
   int               n = 0;
@@ -75,7 +75,7 @@ static const char *version(char *text) {
   return text;
 }
 
-/* The library whose functions we call. It takes longer than all else that is looked at when a backend opens. */
+/* Return the path of the library whose functions this backend calls. This is the slowest check when a backend opens. */
 static const char *our_file(void) {
   Dl_info info;
   return dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname ? info.dli_fname : "";
@@ -109,8 +109,8 @@ extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__(
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
-  if (!MPIX_Comm_get_failed) return false; /* before 5.0, where to ask takes a fifth of a second */
-  MPI_Query_thread(&level); /* Open MPI 4 takes what is asked for here as the level of MPI itself from then on */
+  if (!MPIX_Comm_get_failed) return false; /* before 5.0, where the query below takes a fifth of a second */
+  MPI_Query_thread(&level);                /* Open MPI 4 makes the level asked for here that of MPI itself */
   if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
   if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
       && MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
@@ -124,8 +124,8 @@ bool mgrid_mpi_survives(void) {
 bool mgrid_mpi_survives(void) { return false; }
 #endif
 
-/* MPICH says how it was configured. One that lacks PMIx ends the process in MPI_Init where the launcher speaks that
-** alone (5.0), or starts alone (4.0). */
+/* MPICH reports how it was configured. Without PMIx, under a launcher that offers only PMIx, MPI_Init ends the process
+** (5.0) or starts a world of one rank (4.0). */
 static bool lacks_pmix(void) {
   char text[MGRID_MPI_VERSION];
   int  n = 0;
@@ -133,7 +133,7 @@ static bool lacks_pmix(void) {
          && strstr(text, "configure:") && !strstr(text, "pmix");
 }
 
-/* Is MPI started, and this process all that it knows? A host that hands over MPI_COMM_SELF wants to be alone. */
+/* Return whether MPI is initialized with a world of this process only. A host that hands over MPI_COMM_SELF means that. */
 static bool is_alone(MPI_Comm parent) {
   int all = 0, size = 0;
   if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;

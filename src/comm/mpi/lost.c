@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** lost.c - ranks whose processes have failed, where MPI survives that and tells it: Open MPI since 5.0 under mpirun
-** --with-ft ulfm. Elsewhere nobody is lost here, and who is silent is found by its deadline (roll.c).
+** lost.c - ranks whose processes have failed, where MPI survives and reports that: Open MPI 5.0 or later under mpirun
+** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (roll.c).
 */
 #include "comm/mpi/mpi.h"
 
@@ -15,7 +15,7 @@ static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get
 static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = NULL;
 #endif
 
-/* Add those that MPI knows; `failed` has n ranks, of which some may be in no list. */
+/* Add the n failed ranks that take part: those in `ranks`, or all if it is NULL. */
 static void add(const mpi_backend *m, MPI_Group failed, int n, const int32_t *ranks, int64_t size,
                 mgrid_missing *lost) {
   int *theirs = malloc(2 * (size_t)n * sizeof *theirs), *ours = theirs ? theirs + n : NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - messages of moves on MPI: a non-blocking call for each parcel, on a communicator of the library. Long
-** rows are a datatype, which saves a copy over packing; persistent messages are no faster: scripts/README.md.
+** move.c - messages of moves over MPI: one non-blocking call for each, on the library's communicator. Long strided rows
+** become a datatype, which saves the copy of packing; persistent messages are no faster (scripts/README.md).
 */
 #include "comm/mpi/mpi.h"
 
 #include <stdlib.h>
 
-/* It carries itself. */
+/* This backend is its own carrier. */
 static mgrid_backend *mpi_move_carrier(mgrid_backend *b) { return b; }
 
 static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
@@ -18,12 +18,12 @@ static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error
   m->cuda.used = m->moving.on = false;
   if (*seconds > 0) m->seconds = *seconds;
   *seconds = m->seconds;
-  m->phase += UINT64_C(1) << 32; /* what ranks tell each other is of this move */
+  m->phase += UINT64_C(1) << 32; /* notices of earlier moves do not count */
   return MGRID_OK;
 }
 
 static mgrid_status mpi_move_connect(mgrid_backend *b, mgrid_error *err) {
-  (void)err; /* messages go over `comm`, which is there */
+  (void)err; /* messages go over `comm`, which exists */
   mgrid_mpi_moving((mpi_backend *)b);
   return MGRID_OK;
 }
@@ -38,7 +38,7 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
   return MGRID_OK;
 }
 
-/* Rows as a datatype: bytes side by side, and loops around them. */
+/* Make a datatype of strided rows: contiguous bytes, and loops around them. */
 static int type_of(const mgrid_rows *rows, MPI_Datatype *out) {
   MPI_Datatype type = MPI_BYTE;
   int          block = (int)rows->row, rc = MPI_SUCCESS;
@@ -81,7 +81,7 @@ static mgrid_outcome mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
   mpi_backend *m = (mpi_backend *)b;
   m->seconds = m->before;
-  if (failed) m->broken = true; /* messages that were sent would be taken for those of the next move */
+  if (failed) m->broken = true; /* messages under way would be taken for those of the next move */
   return !failed;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group) on our duplicate of the
-** host's. How a backend begins and ends is in open.c, what waits for all ranks in
-** wait.c, what moves data in move.c.
-** No call of MPI here aborts the job: errors of our duplicate return, and a group's communicator has the error
-** handler MPI_ERRORS_RETURN during such a call, and afterwards the one that it had.
+** mpi.c - use communicators of MPI: check, destroy, prove, collectives. They are created in create.c; a backend is opened
+** and closed in open.c; wait.c waits for all ranks; move.c moves data.
+** No call of MPI here aborts the job: errors on the library's duplicate return, and a group's communicator has the error
+** handler MPI_ERRORS_RETURN during such a call and its own afterwards.
 */
 #include "comm/mpi/mpi.h"
 
@@ -33,8 +32,8 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 
 /* ------------------------------------------------------------ communicators */
 
-/* MPI has a number for each communicator, and where they end it hangs in some versions rather than to fail; so we refuse
-** before. What the host and other backends have is not known: some numbers are left for it. */
+/* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so refuse before that. Some
+** numbers are left for the host and other backends, whose use is not known. */
 static int64_t most_of(const mpi_backend *m) {
 #ifdef OPEN_MPI
   const int64_t library = 65000; /* 16 bits */
@@ -66,18 +65,18 @@ static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
     if (!c) continue;
     ((mpi_backend *)b)->made--;
     c->ends = true;
-    bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck); /* and so does its attribute */
+    bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck); /* and so does its box */
     if (!gone && !stays) MPI_Comm_free(&c->comm);
     if (!stays) free(c);
   }
 }
 
-/* Keep the first failure. Later calls are made all the same, because the other members wait in them. */
+/* Keep the first failure. Make the later calls all the same, because other members wait in them. */
 static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
-/* The topology of the communicator: dims, periods and this rank's coordinates, from the back. */
+/* Check the Cartesian topology: dims, periods and this rank's coordinates. MPI's dims go slowest first. */
 static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   const mgrid_shape *shape = spec->options->shape;
   int                dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED, n = 0;
@@ -99,17 +98,17 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   return s;
 }
 
-/* Groups of up to so many members exchange a number of each pair: a proof has room for them, also without memory. */
+/* Members exchange a number for each pair in groups of up to this size. It bounds the proof's memory. */
 enum { PAIRS_MAX = 512 };
 
-/* What a proof sends and gets. Leaked if one of its calls does not end. */
+/* Buffers of a proof. Leaked if one of its calls does not end. */
 typedef struct proof {
   int32_t   mine, before, sent;
   long long sum;
-  int32_t   to[2 * PAIRS_MAX], from[2 * PAIRS_MAX]; /* of each member: its rank, the position that it is for */
+  int32_t   to[2 * PAIRS_MAX], from[2 * PAIRS_MAX]; /* of each member: its rank, the position it is meant for */
 } proof;
 
-/* One proof: its calls, of which the first failure is kept. */
+/* A proof in progress; its first failure is kept. */
 typedef struct proving {
   mpi_backend           *m;
   const mgrid_comm_spec *spec;
@@ -119,8 +118,8 @@ typedef struct proving {
   mgrid_error           *err;
 } proving;
 
-/* Wait for a call that was begun. Later calls are made all the same, because the other members wait in them; none is
-** after one that did not end. */
+/* Wait for a call that was started. Return false if it did not end: then no other may follow. After other failures the proof
+** continues, because other members wait in it. */
 static bool ended(proving *p, mpi_request call, const char *name) {
   double       left = p->until - mgrid_now(), least = p->m->seconds / 16;
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
@@ -131,7 +130,7 @@ static bool ended(proving *p, mpi_request call, const char *name) {
   return !p->c->stuck;
 }
 
-/* Every member sends every other one its rank, and which it takes the other for. */
+/* Each member sends each other one its rank and the position that it believes the other has. */
 static void prove_pairs(proving *p, proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
   mpi_request            call = { 0 };
@@ -147,7 +146,7 @@ static void prove_pairs(proving *p, proof *d, int size) {
                         spec->name, d->mine, d->from[2 * i], d->from[2 * i + 1]);
 }
 
-/* Members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all. */
+/* Check members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all, the topology. */
 static void prove(proving *p, proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm               comm = p->c->comm;
@@ -191,8 +190,8 @@ static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   mpi_backend *m = (mpi_backend *)b;
   mpi_comm    *c = native;
   proving      p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
-  proof       *d = malloc(sizeof *d), spare; /* a rank without memory takes part, too */
-  if (p.s || m->hurry) return free(d), p.s;  /* hurry: an earlier one of this state did not end */
+  proof       *d = malloc(sizeof *d), spare; /* a rank without memory must take part, too */
+  if (p.s || m->hurry) return free(d), p.s;  /* hurry: an earlier proof of this state did not end */
   MPI_Errhandler was = mgrid_mpi_quiet(c->comm);
   prove(&p, d ? d : &spare);
   mgrid_mpi_restore(c->comm, was);
@@ -243,7 +242,7 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
   return MPI_ERR_ARG;
 }
 
-/* An all-reduce or a broadcast of ours, with a deadline. */
+/* An all-reduce or a broadcast of the library itself, with a deadline. */
 static mgrid_status of_library(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
                                mgrid_error *err) {
   mpi_request call = { 0 };

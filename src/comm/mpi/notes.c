@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** notes.c - small messages to other ranks that nobody waits for. MPI takes most at once, but not the first to a host
-** that was cut off before there was a connection to it: whoever waited for that could tell nobody else.
+** notes.c - send small messages without waiting for them. MPI accepts most at once, but not the first one to a host that was
+** cut off before a connection existed: a rank that waited for it could notify no other.
 */
 #include "comm/mpi/mpi.h"
 
@@ -16,7 +16,7 @@ struct mpi_note {
   char        data[NOTE_MOST];
 };
 
-/* Let go of those that MPI has taken. */
+/* Free the messages that MPI has accepted. */
 static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   mpi_backend *m = ud;
   for (mpi_note **at = &m->note; *at;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - how a backend of MPI begins and ends. What the host hands over is looked at first, because MPI ends
-** the process where it gets a communicator that is none; then it is duplicated, and our calls use the duplicate.
+** open.c - open and close a backend of MPI. The host's communicator is checked first, because MPI ends the process when it
+** gets an invalid one. Then it is duplicated, and the library calls MPI only on the duplicate.
 */
 #include "comm/mpi/mpi.h"
 
@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* --------------------------------------------------------------- what there is */
+/* ------------------------------------------------------------------- MPI's state */
 
 static mgrid_status initialized(mgrid_error *err) {
   int ready = 0, gone = 0;
@@ -22,7 +22,7 @@ static mgrid_status initialized(mgrid_error *err) {
   return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
 }
 
-/* The host's sessions are its own, so ours is what keeps MPI there. */
+/* With sessions, the backend's own session keeps MPI alive. */
 bool mgrid_mpi_there(const mpi_backend *m) { return m->sessions || !initialized(NULL); }
 
 static mgrid_status in_main_thread(mgrid_error *err) {
@@ -73,7 +73,7 @@ static mgrid_status check_options(const mgrid_mpi_options *o, bool sessions, int
                     sessions ? "gives a session" : "was initialized with", is);
 }
 
-/* A session of ours, at the level that is asked for, and the level that it has. */
+/* Open the backend's session at the requested thread level, and find the level that it got. */
 #ifdef MGRID_MPI_SESSIONS
 static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
   static const char key[] = "thread_level";
@@ -104,8 +104,7 @@ static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int
 static void close_session(mpi_backend *m) { (void)m; }
 #endif
 
-/* Without MPI_Init, or after MPI_Finalize, the host may have sessions; not where it hands over a communicator of the
-** other kind. */
+/* Without MPI_Init, or after MPI_Finalize, the host may use sessions, unless it hands over a predefined communicator. */
 static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o, int *level,
                                mgrid_error *err) {
   if (!initialized(NULL)) {
@@ -116,10 +115,10 @@ static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_
   return none ? initialized(err) : open_session(m, o, level, err);
 }
 
-/* Is that a communicator, and of the kind that has ranks in an order? Of one that is not even valid MPI tells the error
-** handler of MPI_COMM_WORLD, since MPI 4.0 that of MPI_COMM_SELF. Open MPI looks for that into memory which was freed
-** with the communicator, but its table of handles for Fortran has only those that are there. With sessions alone that
-** table says all, as there is no such handler. */
+/* Check that the host's communicator is valid and an intracommunicator. MPI reports an invalid one to the error handler of
+** MPI_COMM_WORLD, since MPI 4.0 to that of MPI_COMM_SELF. For that Open MPI reads memory which was freed with the
+** communicator; but its table of Fortran handles holds only valid ones, so look there first. With sessions alone there is
+** no such handler, and that table is the whole check. */
 static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
   int            inter = 0;
   MPI_Errhandler world = MPI_ERRHANDLER_NULL, self = MPI_ERRHANDLER_NULL;
@@ -146,7 +145,7 @@ static void end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
-/* ULFM's, in Open MPI since 5.0. MPICH has it too, and where its device does not (ch4) it ends the process. */
+/* From ULFM, in Open MPI since 5.0. MPICH has it too, but with a device that lacks it (ch4) it ends the process. */
 #ifdef OPEN_MPI
 extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
 static int (*const revoke_comm)(MPI_Comm comm) = MPIX_Comm_revoke;
@@ -155,7 +154,7 @@ static int (*const revoke_comm)(MPI_Comm comm) = NULL;
 #endif
 
 mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  mgrid_status s = callable((mpi_backend *)b, err); /* also after a call that did not end */
+  mgrid_status s = callable((mpi_backend *)b, err); /* allowed also after a call that did not end */
   if (s) return s;
   if (!revoke_comm)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
@@ -163,7 +162,7 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
   if (!mgrid_mpi_survives())
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
-  for (size_t i = 0; i < n; i++) { /* all of them, also after a failure */
+  for (size_t i = 0; i < n; i++) { /* go on after a failure */
     MPI_Comm       comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);
     int            rc = revoke_comm(comm);
@@ -186,8 +185,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- the begin */
 
-/* The first meeting is on the host's communicator, and has a deadline: the least of two words, which then are in
-** `tree`. */
+/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the two words in m->tree.words. */
 static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
   mpi_request         call = { 0 };
@@ -201,9 +199,9 @@ static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Our communicator of the host's: MPI_Comm_create takes all its ranks, and none of its attributes, whose functions are
-** the host's; a duplicate would. It has no deadline, so all have met, and two watches look at the clock: one for each
-** rank would take as long as the creation. */
+/* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
+** call the host's attribute functions. It has no deadline, so all ranks have met just before, and ranks 0 and 1 watch the
+** clock: to start a thread on every rank would take as long as the creation. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   if (m->base.rank < 2) mgrid_watch_begin(m);
@@ -217,7 +215,7 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   return MGRID_OK;
 }
 
-/* Every rank makes the same calls, whatever it has found before (s). */
+/* Every rank makes the same calls, also if it has failed before (s). */
 static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
                           mgrid_error *err) {
   int            rank, size;
@@ -272,7 +270,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
     return NULL;
   }
   if (!s) s = check_options(&o, sessions, level, &mine);
-  /* A rank without memory takes part with the other, and without a deadline, since MPI writes there when others come. */
+  /* A rank without memory takes part with `spare`, and without a deadline, because MPI writes there when others arrive. */
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
   *m = spare;
@@ -287,7 +285,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   return NULL;
 }
 
-/* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
+/* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
   int ready = 0, gone = 0, level;
   if (mgrid_mpi_one_library(err)) return NULL;

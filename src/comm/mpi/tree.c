@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** tree.c - the least of a few words over all ranks, by messages along a tree: up to the first rank, and down again.
-** Ranks that share cores wait for each other's turns, and here each of them waits twice, where an MPI_Iallreduce has a
-** round for each doubling of the ranks: it takes two to three times as long (scripts/README.md).
+** tree.c - the minimum of a few words over all ranks, by messages along a tree: up to rank 0 and down again. Ranks that
+** share cores wait for each other's time slices; here each rank waits twice, in an MPI_Iallreduce log2(ranks) times, which
+** takes two to three times as long (scripts/README.md).
 */
 #include "comm/mpi/mpi.h"
 
@@ -28,7 +28,7 @@ mpi_request mgrid_mpi_tree_begin(mpi_backend *m, const uint64_t *words, size_t n
   return call;
 }
 
-/* All children have told: tell the parent, and hear from it. */
+/* All children have reported: report to the parent and wait for its answer. */
 static int rise(mpi_backend *m, mpi_tree *t) {
   for (int i = 0; i < t->nchildren; i++)
     for (size_t k = 0; k < t->n; k++)

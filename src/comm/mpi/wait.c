@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** wait.c - calls that wait for other ranks, on our duplicate of the host's communicator. Each has a deadline:
-** it watches the clock, and if ranks are missing finds out which.
+** wait.c - calls that wait for other ranks, on the library's duplicate of the host's communicator. Each has a deadline, after
+** which it finds out which ranks are missing.
 */
 #include "comm/mpi/mpi.h"
 
@@ -19,22 +19,22 @@ mgrid_outcome mgrid_mpi_through(void *ud) {
   return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
 }
 
-typedef struct waiting { /* one call over all ranks, or over a group */
+typedef struct waiting { /* a call over all ranks or over a group */
   mpi_request call;
   mpi_roll   *roll;
 } waiting;
 
-/* mgrid_look: while it waits, a rank takes part in the roll call. */
+/* mgrid_look: while a rank waits, it takes part in the roll call. */
 static mgrid_outcome have_all_come(void *ud) {
   waiting      *w = ud;
   mgrid_outcome through = mgrid_mpi_through(&w->call);
   return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
 }
 
-/* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
-** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
+/* Wait for a call over all ranks. Its buffer is `own`, allocated by the backend, because MPI may still write there after a
+** failure. If that allocation failed (`own` NULL) the buffer is the caller's, and the wait has no deadline. */
 static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
-  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
+  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, before their deadline */
   mpi_roll   roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting    w = { call, &roll };
   double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
@@ -72,7 +72,7 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
 }
 
 /* --------------------------------------------------------------- over all ranks
-** Data goes through memory of the backend, which is leaked if the call does not end, because MPI may still write
+** Data goes through memory of the backend. If a call does not end that memory is leaked, because MPI may still write
 ** there. */
 
 static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
@@ -97,8 +97,8 @@ static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_
 }
 
 /* --------------------------------------------------------------- the end of a move
-** Some ranks are through long before others, and wait in the verdict as long as any rank goes on. So one roll call is for
-** all of it, and one deadline, whatever a rank does meanwhile. */
+** Some ranks finish long before others and wait in the verdict while the others still move. So one roll call and one
+** deadline cover the whole move. */
 
 void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.on = true, m->moving.stalled = false;
@@ -107,7 +107,7 @@ void mgrid_mpi_moving(mpi_backend *m) {
   m->moving.roll.moves = true;
 }
 
-/* The roll has been called, and all ranks are there. True: the second time. */
+/* Nothing moves, but all ranks answer the roll call. Return whether that happened before. */
 static bool stalls(mpi_backend *m) {
   bool before = m->moving.stalled;
   m->moving.stalled = true;
@@ -126,7 +126,7 @@ mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
-/* mgrid_look: ranks that still move hear of it themselves when nothing does, and come here with that. */
+/* mgrid_look: ranks that still move find out themselves when nothing moves, and come to this verdict. */
 static mgrid_outcome have_moved(void *ud) {
   waiting      *w = ud;
   mpi_backend  *m = w->roll->m;
