@@ -16,7 +16,7 @@ typedef struct line {
   char     text[176];
 } line;
 
-/* A plan as lines of text: a head (world, parameters, grids, tensors), then one line per family. */
+/* A plan as lines of text: a head (world, parameters, grids, items), then one line per family. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line  *at;       /* [n] */

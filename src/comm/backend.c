@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend.c - a backend as its host holds it: what it is, its hooks, and its users, of which the last one closes it.
+** backend.c - a backend as its host holds it: what it is, its hooks, what slices keep with it, and its users, of which the
+** last one closes it.
 */
-#include "tensors/peer_memory.h"
+#include "comm/backend.h"
 
 const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
 int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
@@ -24,6 +25,17 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
   return s;
 }
 
+void mgrid_attach(mgrid_backend *b, mgrid_attached *a) {
+  a->next = b->attached;
+  b->attached = a;
+}
+
+mgrid_attached *mgrid_attached_of(const mgrid_backend *b, void (*free)(mgrid_attached *a)) {
+  mgrid_attached *a = b->attached;
+  while (a && a->free != free) a = a->next;
+  return a;
+}
+
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
   while (b->states) { /* abandoned ones; each counts as a user while it is freed */
@@ -31,6 +43,9 @@ void mgrid_backend_free(mgrid_backend *b) {
     mgrid_state_free(b->states);
     b->users--;
   }
-  mgrid_reading_free(b);
+  for (mgrid_attached *a; (a = b->attached);) {
+    b->attached = a->next;
+    a->free(a);
+  }
   b->ops->close(b);
 }

@@ -234,6 +234,15 @@ enum { MGRID_LAYOUT = 0x6d000000 + MGRID_VERSION_MAJOR * 10000 + MGRID_VERSION_M
 /* MGRID_MISSING unless both are of one version; `what` names the other. verdict.c */
 mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
 
+/* What a slice keeps with a backend until that closes, as which ranks read each other in moves of tensors. The slice's own
+** struct begins with one; its function `free`, which no other slice has, is how it is found again. */
+typedef struct mgrid_attached {
+  struct mgrid_attached *next;
+  void (*free)(struct mgrid_attached *a);
+} mgrid_attached;
+void            mgrid_attach(mgrid_backend *b, mgrid_attached *a);
+mgrid_attached *mgrid_attached_of(const mgrid_backend *b, void (*free)(mgrid_attached *a)); /* NULL: it has none */
+
 /* A backend sets the first five fields and `users` = 1; all others begin as 0. */
 struct mgrid_backend {
   int                      layout; /* MGRID_LAYOUT */
@@ -253,13 +262,12 @@ struct mgrid_backend {
   ** when the backend opens, and NULL where it has no MPI. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-  mgrid_place place;
-  bool        left; /* of core: mgrid_state_leave was called, and others may have that state still */
-  struct mgrid_reading
-             *reading;     /* of core: which ranks read each other in moves; NULL before the first: peer_memory.c */
-  int64_t     read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
-  bool        hooks_fixed; /* of core: a state was made, so the hooks are fixed */
-  mgrid_hooks hooks;       /* of core: mgrid_backend_set_hooks */
+  mgrid_place     place;
+  bool            left;        /* of core: mgrid_state_leave was called, and others may have that state still */
+  mgrid_attached *attached;    /* of core: what slices keep with it */
+  int64_t         read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
+  bool            hooks_fixed; /* of core: a state was made, so the hooks are fixed */
+  mgrid_hooks     hooks;       /* of core: mgrid_backend_set_hooks */
 };
 
 /* Call look(ud) until it returns something else than MGRID_NOT_YET, which is the result, or until

@@ -71,7 +71,7 @@ static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_chec
 static void json_notes(json_t *line, const mgrid_plan *p) {
   mgrid_text notes = { 0 };
   json_t    *list = json_array();
-  mgrid_plan_hollow(p, true, &notes);
+  mgrid_plan_notes(p, true, &notes);
   for (const char *at = mgrid_text_chars(&notes), *end; (end = strchr(at, '\n')); at = end + 1)
     json_array_append_new(list, json_stringn(at, (size_t)(end - at)));
   if (json_array_size(list)) json_object_set(line, "notes", list);

@@ -4,6 +4,7 @@
 */
 #include "command/cli.h"
 #include "pictures/draw.h"
+#include "tensors/of_plan.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -163,14 +164,14 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
 static void show_tensors(const cli *c, const mgrid_plan *p) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[1024];
-  if (p->content.ntensors == 0) return;
+  if (mgrid_plan_ntensors(p) == 0) return;
   printf("\n%s%-16s %14s %14s %9s %9s  %s%s\n", on, "tensor", "bytes", "of a rank", "copies", "without", "rule", off);
-  for (size_t i = 0; i < p->content.ntensors; i++) {
-    const mgrid_tensor *t = p->content.tensor[i].tensor;
+  for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) {
+    const char         *name = mgrid_plan_tensor_name(p, i);
+    const mgrid_tensor *t = mgrid_plan_tensor(p, name);
     mgrid_text_ellipsis(text, sizeof text, mgrid_tensor_describe(t, text, sizeof text));
-    printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", p->content.tensor[i].name, t->bytes,
-           mgrid_tensor_largest(t), t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t),
-           text);
+    printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", name, t->bytes, mgrid_tensor_largest(t),
+           t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t), text);
   }
 }
 
@@ -219,7 +220,7 @@ void cli_note_hollow(const cli *c, const mgrid_plan *p, const char *when) {
   mgrid_text notes = { 0 };
   size_t     n = 0;
   if (c->me != 0) return;
-  mgrid_plan_hollow(p, true, &notes);
+  mgrid_plan_notes(p, true, &notes);
   for (const char *line = mgrid_text_chars(&notes), *end; (end = strchr(line, '\n')); line = end + 1)
     if (n++ < SHOWN) fprintf(stderr, "moongrid: note: %s%.*s\n", when, (int)(end - line), line);
   if (n > SHOWN) fprintf(stderr, "moongrid: note: %s%zu more such cuts; --json lists all\n", when, n - SHOWN);

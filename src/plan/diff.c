@@ -128,27 +128,42 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   return kept;
 }
 
-static void tensor_text(const mgrid_tensor *t, char *buf, size_t len) {
-  mgrid_text_ellipsis(buf, len, mgrid_tensor_describe(t, buf, len));
+/* The text of an item on one line, cut off where it is longer than buf. */
+static void item_text(report *r, const mgrid_item *x, char *buf, size_t len) {
+  mgrid_text t = { 0 };
+  x->kind->text(x->x, &t);
+  r->text.failed |= t.failed;
+  mgrid_text_ellipsis(buf, len, mgrid_text_finish(&t, buf, len));
 }
 
-static void diff_tensors(report *r, const mgrid_content *a, const mgrid_content *b) {
+static bool item_equal(const mgrid_item *a, const mgrid_item *b) {
+  mgrid_text x = { 0 }, y = { 0 };
+  a->kind->text(a->x, &x);
+  b->kind->text(b->x, &y);
+  bool equal = !x.failed && !y.failed && x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
+  mgrid_text_free(&x);
+  mgrid_text_free(&y);
+  return equal;
+}
+
+static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[512], is[512], rest[1100];
-  for (size_t i = 0; i < a->ntensors; i++) {
-    int at = mgrid_content_tensor(b, a->tensor[i].name);
-    tensor_text(a->tensor[i].tensor, was, sizeof was);
-    if (at < 0) {
-      line(r, "-", "tensor", a->tensor[i].name, was);
-    } else if (!mgrid_tensor_equal(a->tensor[i].tensor, b->tensor[at].tensor)) {
-      tensor_text(b->tensor[at].tensor, is, sizeof is);
+  for (size_t i = 0; i < a->nitems; i++) {
+    const mgrid_item *x = &a->item[i], *y = mgrid_content_item(b, x->kind, x->name);
+    item_text(r, x, was, sizeof was);
+    if (!y) {
+      line(r, "-", x->kind->name, x->name, was);
+    } else if (!item_equal(x, y)) {
+      item_text(r, y, is, sizeof is);
       snprintf(rest, sizeof rest, "%s -> %s", was, is);
-      line(r, "~", "tensor", a->tensor[i].name, rest);
+      line(r, "~", x->kind->name, x->name, rest);
     }
   }
-  for (size_t i = 0; i < b->ntensors; i++) {
-    if (mgrid_content_tensor(a, b->tensor[i].name) >= 0) continue;
-    tensor_text(b->tensor[i].tensor, is, sizeof is);
-    line(r, "+", "tensor", b->tensor[i].name, is);
+  for (size_t i = 0; i < b->nitems; i++) {
+    const mgrid_item *y = &b->item[i];
+    if (mgrid_content_item(a, y->kind, y->name)) continue;
+    item_text(r, y, is, sizeof is);
+    line(r, "+", y->kind->name, y->name, is);
   }
 }
 
@@ -203,7 +218,7 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   }
   diff_params(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
-  diff_tensors(&r, &a->content, &b->content);
+  diff_items(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
   diff_concurrent(&r, "-", &a->content, &b->content);
   diff_concurrent(&r, "+", &b->content, &a->content);

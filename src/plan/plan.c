@@ -33,7 +33,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
     return NULL;
   }
   size_t n = p->content.nentries, at = 0;
-  mgrid_pay(payer, (int64_t)p->content.held / 2); /* the text of tensors, for the digest */
+  mgrid_pay(payer, (int64_t)p->content.held / 2); /* the text of items, for the digest */
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
   p->launch = malloc((n + 1) * sizeof *p->launch);

@@ -156,13 +156,16 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
 ** tell, as of long tables, each rank is looked at, and -1 says that the world is too large for that. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
+/* Append the notes of all items: a line for whatever may be a mistake (item.h). */
+void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
+
 /* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
 ** where there are none. `backend` makes the families that ask for no other. */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
 /* -------------------------------------------------- print.c, json.c, why.c */
 
-/* Text that the digest is made of: the head (world, parameters, grids, tensors), then a line per
+/* Text that the digest is made of: the head (world, parameters, grids, items), then a line per
 ** family. */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
@@ -175,7 +178,7 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
 /* The answer of mgrid_plan_why as JSON, a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* ------------------------------------------------------- cost.c, tensors.c */
+/* ------------------------------------------------------- cost.c */
 
 enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
 /* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. */
@@ -184,11 +187,5 @@ void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const
 ** the same places of groups have the same, so that one of each kind is looked at; where the modes do not tell these, or
 ** there are more than 1024 kinds, an upper bound. */
 void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
-
-/* Append a line for each axis of a tensor whose cut leaves ranks without anything of it, with the ranks and the nearest
-** size; `listed`: also where bounds or owners of the recipe say so. */
-void mgrid_plan_hollow(const mgrid_plan *p, bool listed, mgrid_text *out);
-/* The tensor of that name; NULL after a refusal with the nearest. */
-const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
 
 #endif

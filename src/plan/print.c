@@ -27,11 +27,13 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_text_str(t, "\nconcurrent ");
     mgrid_concurrent_text(&c->concurrent[i], " ", t);
   }
-  for (size_t i = 0; i < c->ntensors; i++) {
-    mgrid_text_str(t, "\ntensor ");
-    mgrid_text_str(t, c->tensor[i].name);
+  for (size_t i = 0; i < c->nitems; i++) {
+    mgrid_text_str(t, "\n");
+    mgrid_text_str(t, c->item[i].kind->name);
+    mgrid_text_str(t, " ");
+    mgrid_text_str(t, c->item[i].name);
     mgrid_text_str(t, ": ");
-    mgrid_tensor_text(c->tensor[i].tensor, t);
+    c->item[i].kind->text(c->item[i].x, t);
   }
   mgrid_text_str(t, "\n");
   return t->failed ? mgrid_oom(err) : MGRID_OK;

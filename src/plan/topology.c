@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - the builder: families, grids and tensors by name, in the order of the calls.
+** topology.c - the builder: families, grids and items by name, in the order of the calls.
 */
 #include "plan/topology.h"
 
@@ -22,8 +22,8 @@ void mgrid_content_free(mgrid_content *c) {
     free(c->param[i].name);
     free(c->param[i].value);
   }
-  for (size_t i = 0; i < c->ntensors; i++) mgrid_tensor_free(c->tensor[i].tensor);
-  free(c->tensor);
+  for (size_t i = 0; i < c->nitems; i++) c->item[i].kind->free(c->item[i].x);
+  free(c->item);
   free(c->entry);
   free(c->grid);
   free(c->param);
@@ -39,11 +39,11 @@ static void *grow(void *array, size_t n, size_t each) {
 }
 
 static const char *name_at(const mgrid_content *c, int32_t is) {
-  if (is >= MGRID_TENSOR_SLOT) return c->tensor[is - MGRID_TENSOR_SLOT].name;
+  if (is >= MGRID_ITEM_SLOT) return c->item[is - MGRID_ITEM_SLOT].name;
   return is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name;
 }
 
-/* Look a name up, in the form of mgrid_index.slot. Families, grids and tensors share one name space. */
+/* Look a name up, in the form of mgrid_index.slot. Families, grids and items share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name || c->names.room == 0) return 0;
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
@@ -62,12 +62,12 @@ static void put_name(mgrid_index *x, const char *name, int32_t is) {
 static void put_names(mgrid_index *x, const mgrid_content *c) {
   for (size_t i = 0; i < c->nentries; i++) put_name(x, c->entry[i].name, (int32_t)i + 1);
   for (size_t i = 0; i < c->ngrids; i++) put_name(x, c->grid[i].name, -(int32_t)i - 1);
-  for (size_t i = 0; i < c->ntensors; i++) put_name(x, c->tensor[i].name, MGRID_TENSOR_SLOT + (int32_t)i);
+  for (size_t i = 0; i < c->nitems; i++) put_name(x, c->item[i].name, MGRID_ITEM_SLOT + (int32_t)i);
 }
 
 /* Room for one name more. */
 static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
-  size_t used = c->nentries + c->ngrids + c->ntensors + 1;
+  size_t used = c->nentries + c->ngrids + c->nitems + 1;
   if (2 * used <= c->names.room) return MGRID_OK;
   mgrid_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
   more.slot = calloc(more.room, sizeof *more.slot);
@@ -80,7 +80,7 @@ static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
   int32_t is = look_up(c, family);
-  return is > 0 && is < MGRID_TENSOR_SLOT ? is - 1 : -1;
+  return is > 0 && is < MGRID_ITEM_SLOT ? is - 1 : -1;
 }
 
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len) {
@@ -96,9 +96,22 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   return is < 0 ? -is - 1 : -1;
 }
 
-int mgrid_content_tensor(const mgrid_content *c, const char *tensor) {
-  int32_t is = look_up(c, tensor);
-  return is >= MGRID_TENSOR_SLOT ? is - MGRID_TENSOR_SLOT : -1;
+const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name) {
+  int32_t           is = look_up(c, name);
+  const mgrid_item *item = is >= MGRID_ITEM_SLOT ? &c->item[is - MGRID_ITEM_SLOT] : NULL;
+  return item && item->kind == kind ? item : NULL;
+}
+
+size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind) {
+  for (size_t i = c->nitems; i-- > 0;)
+    if (c->item[i].kind == kind) return c->item[i].nth + 1;
+  return 0;
+}
+
+const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i) {
+  for (size_t at = i; at < c->nitems; at++)
+    if (c->item[at].kind == kind && c->item[at].nth == i) return &c->item[at];
+  return NULL;
 }
 
 static mgrid_status check_shape(const char *name, const mgrid_family *f, const mgrid_choice *choice, mgrid_error *err) {
@@ -140,16 +153,16 @@ static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_gri
   return MGRID_OK;
 }
 
-static mgrid_status add_tensor(mgrid_content *c, const char *name, const mgrid_tensor *t, mgrid_error *err) {
+static mgrid_status add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
+                             mgrid_error *err) {
   if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_named_tensor *tensor = grow(c->tensor, c->ntensors, sizeof *tensor);
-  if (!tensor) return mgrid_oom(err);
-  c->tensor = tensor;
-  memset(&tensor[c->ntensors], 0, sizeof *tensor);
-  memcpy(tensor[c->ntensors].name, name, strlen(name));
-  tensor[c->ntensors].tensor = mgrid_tensor_ref(t);
-  c->held += mgrid_tensor_held(t);
-  put_name(&c->names, name, MGRID_TENSOR_SLOT + (int32_t)c->ntensors++);
+  mgrid_item *item = grow(c->item, c->nitems, sizeof *item);
+  if (!item) return mgrid_oom(err);
+  c->item = item;
+  item[c->nitems] = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind), .x = kind->ref(x) };
+  memcpy(item[c->nitems].name, name, strlen(name));
+  c->held += kind->held(x);
+  put_name(&c->names, name, MGRID_ITEM_SLOT + (int32_t)c->nitems++);
   return MGRID_OK;
 }
 
@@ -177,8 +190,8 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
-  for (size_t i = 0; i < from->ntensors && !s; i++)
-    s = add_tensor(to, from->tensor[i].name, from->tensor[i].tensor, err);
+  for (size_t i = 0; i < from->nitems && !s; i++)
+    s = add_item(to, from->item[i].name, from->item[i].kind, from->item[i].x, err);
   for (size_t i = 0; i < from->nparams && !s; i++) {
     s = add_param(to, from->param[i].name, from->param[i].value, err);
     if (!s) to->param[i].usual = from->param[i].usual, to->param[i].unread = from->param[i].unread;
@@ -221,9 +234,9 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, con
   int32_t taken = look_up(c, name);
   if (taken)
     return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",
-                      taken >= MGRID_TENSOR_SLOT ? "tensor"
-                      : taken > 0                ? "family"
-                                                 : "grid",
+                      taken >= MGRID_ITEM_SLOT ? c->item[taken - MGRID_ITEM_SLOT].kind->name
+                      : taken > 0              ? "family"
+                                               : "grid",
                       name);
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
@@ -263,14 +276,20 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
   return MGRID_OK;
 }
 
+/* Take out item `at`. */
+static void remove_item(mgrid_content *c, size_t at) {
+  const mgrid_item_kind *kind = c->item[at].kind;
+  c->held -= kind->held(c->item[at].x);
+  kind->free(c->item[at].x);
+  memmove(&c->item[at], &c->item[at + 1], (--c->nitems - at) * sizeof *c->item);
+  for (; at < c->nitems; at++) c->item[at].nth -= c->item[at].kind == kind;
+}
+
 bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   mgrid_content *c = &topology->content;
   int32_t        is = look_up(c, name);
-  if (is >= MGRID_TENSOR_SLOT) {
-    mgrid_named_tensor *t = &c->tensor[is - MGRID_TENSOR_SLOT];
-    c->held -= mgrid_tensor_held(t->tensor);
-    mgrid_tensor_free(t->tensor);
-    memmove(t, t + 1, (--c->ntensors - (size_t)(is - MGRID_TENSOR_SLOT)) * sizeof *t);
+  if (is >= MGRID_ITEM_SLOT) {
+    remove_item(c, (size_t)(is - MGRID_ITEM_SLOT));
   } else if (is > 0) {
     mgrid_entry *e = &c->entry[is - 1];
     mgrid_concurrent_forget(c, name);
@@ -330,15 +349,17 @@ mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const 
   return end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
 }
 
-mgrid_status mgrid_topology_put_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
-  if (!t || !x) return made_of_nothing("tensor", name, err);
-  mgrid_status s = check_new_name(&t->content, "tensor", name, x->grid->window.world, err);
-  return s ? s : add_tensor(&t->content, name, x, err);
+mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
+                                     mgrid_error *err) {
+  if (!t || !x) return made_of_nothing(kind->name, name, err);
+  mgrid_status s = check_new_name(&t->content, kind->name, name, kind->world(x), err);
+  return s ? s : add_item(&t->content, name, kind, x, err);
 }
 
-mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
+                                     mgrid_error *err) {
   mgrid_error mine = begin(err);
-  return end(t, mgrid_topology_put_tensor(t, name, x, &mine), &mine, err);
+  return end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
 }
 
 static bool is_one_line(const char *text) { return mgrid_is_shown(text, strlen(text)); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** topology.h - ordered, named families with their options, named grids, families that are used at the same time,
-** and the parameters of the recipe.
+** the things of slices, and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -9,7 +9,7 @@
 #include "families/family.h"
 #include "families/grid.h"
 #include "plan/options.h"
-#include "tensors/tensor.h"
+#include "plan/item.h"
 
 typedef struct mgrid_entry { /* a family in a topology or plan */
   char          name[MGRID_NAME_MAX + 1];
@@ -22,11 +22,6 @@ typedef struct mgrid_named_grid {
   mgrid_grid *grid;
 } mgrid_named_grid;
 
-typedef struct mgrid_named_tensor {
-  char          name[MGRID_NAME_MAX + 1];
-  mgrid_tensor *tensor;
-} mgrid_named_tensor;
-
 typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
   bool  usual;        /* the value is the default */
@@ -38,34 +33,37 @@ typedef struct mgrid_concurrent { /* families that a trainer uses at the same ti
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
 
-/* Where the families, grids and tensors are, by name: open addressing, at most half full. */
-enum { MGRID_TENSOR_SLOT = 1 << 30 };
+/* Where the families, grids and items are, by name: open addressing, at most half full. */
+enum { MGRID_ITEM_SLOT = 1 << 30 };
 typedef struct mgrid_index {
   uint32_t room; /* a power of 2, or 0 */
-  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i; MGRID_TENSOR_SLOT + i: tensor i */
+  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i; MGRID_ITEM_SLOT + i: item i */
 } mgrid_index;
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
-  int64_t             world;    /* ranks */
-  char               *recipe;   /* "" where there is none */
-  bool                idle;     /* the recipe says that ranks may be in no group */
-  uint64_t            policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t              nentries, ngrids, nparams, nconcurrent, ntensors;
-  mgrid_entry        *entry;      /* [nentries], in the order of the calls; so are the next four */
-  mgrid_named_grid   *grid;       /* [ngrids] */
-  mgrid_param        *param;      /* [nparams] */
-  mgrid_concurrent   *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
-  mgrid_named_tensor *tensor;     /* [ntensors] */
-  size_t              held;       /* bytes of the tensors */
-  mgrid_index         names;      /* of entries, grids and tensors */
+  int64_t           world;    /* ranks */
+  char             *recipe;   /* "" where there is none */
+  bool              idle;     /* the recipe says that ranks may be in no group */
+  uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
+  size_t            nentries, ngrids, nparams, nconcurrent, nitems;
+  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next four */
+  mgrid_named_grid *grid;       /* [ngrids] */
+  mgrid_param      *param;      /* [nparams] */
+  mgrid_concurrent *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
+  mgrid_item       *item;       /* [nitems] */
+  size_t            held;       /* bytes of the items */
+  mgrid_index       names;      /* of entries, grids and items */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
 void         mgrid_content_free(mgrid_content *c);
-int          mgrid_content_find(const mgrid_content *c, const char *family);   /* or -1 */
-int          mgrid_content_grid(const mgrid_content *c, const char *grid);     /* or -1 */
-int          mgrid_content_tensor(const mgrid_content *c, const char *tensor); /* or -1 */
+int          mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
+int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
+/* The item of that kind and name; NULL: none. _items: how many are of a kind; _nth: the ith of them, NULL: fewer. */
+const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name);
+size_t            mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
+const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
 /* mgrid_suggest of its families; "" where there is no memory. */
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
@@ -75,15 +73,19 @@ struct mgrid_topology {
   mgrid_choice *plain;  /* the record of all families without options */
 };
 
-/* mgrid_topology_add with options that are a record already (NULL: none), and mgrid_topology_add_grid, where a failure
-** does not break the topology: Lua raises it. */
+/* mgrid_topology_add with options that are a record already (NULL: none), mgrid_topology_add_grid, and _add_item, where a
+** failure does not break the topology: Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err);
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
-mgrid_status mgrid_topology_put_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err);
+mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
+                                     mgrid_error *err);
+/* For a slice's function of moongrid.h: name a thing of its own. The topology becomes another owner of it. */
+mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
+                                     mgrid_error *err);
 /* Other options for the family of this name, which keeps its groups and its place; NULL: none. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
-/* Take out the family, grid or tensor of this name. False: there is none. */
+/* Take out the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
 /* concurrent.c: the lists of a content. mgrid_topology_concurrent, which somebody pays: without an error where he pays no

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** unheeded.c - which options a backend will not heed, so that nobody waits for an effect.
+** unheeded.c - which options a backend will not heed, so that nobody waits for an effect; the notes of slices.
 */
 #include "plan/plan.h"
 
@@ -20,4 +20,10 @@ void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, m
     }
     if (n > 0) mgrid_text_add(t, "%s%s of %" PRId64 " famil%s", t->len ? ", " : "", row->name, n, n == 1 ? "y" : "ies");
   }
+}
+
+void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out) {
+  const mgrid_content *c = &p->content;
+  for (size_t i = 0; i < c->nitems; i++)
+    if (c->item[i].kind->notes) c->item[i].kind->notes(c->item[i].x, c->item[i].name, listed, out);
 }

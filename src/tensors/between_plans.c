@@ -52,10 +52,11 @@ static mgrid_status set_names(mgrid_pairs *p, size_t n, const int32_t *ranks, mg
 
 /* A tensor that one plan alone has. */
 static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, const char *side, mgrid_error *err) {
-  for (size_t i = 0; i < has->content.ntensors; i++)
-    if (!mgrid_plan_tensor(lacks, has->content.tensor[i].name))
-      return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan %s the move; name those that move",
-                        has->content.tensor[i].name, side);
+  const char *name;
+  for (size_t i = 0; (name = mgrid_plan_tensor_name(has, i)); i++)
+    if (!mgrid_plan_tensor(lacks, name))
+      return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan %s the move; name those that move", name,
+                        side);
   return MGRID_OK;
 }
 
@@ -104,7 +105,7 @@ static mgrid_status add_pair(mgrid_pairs *p, const char *name, bool convert, mgr
   if (!to) return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan before the move", name);
   for (size_t i = 0; i < p->n; i++)
     if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
-  p->name[p->n] = p->from->content.tensor[mgrid_content_tensor(&p->from->content, name)].name;
+  p->name[p->n] = mgrid_content_item(&p->from->content, &mgrid_tensor_kind, name)->name;
   mgrid_status s = convert ? add_typing(p, &from, &to, err) : MGRID_OK;
   if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, p->machine, name, err);
   p->n += !s;
@@ -129,16 +130,16 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
                    MGRID_MACHINE_RANKS_MAX, options->machine);
   if (!s && n == 0) s = check_both(from, to, "before", err);
   if (!s && n == 0) s = check_both(to, from, "after", err);
-  if (!s && n == 0 && from->content.ntensors == 0)
+  if (!s && n == 0 && mgrid_plan_ntensors(from) == 0)
     s = mgrid_fail(err, MGRID_REFUSED, "the plans have no tensors: a recipe says them, t.weights = tensor { ... }");
-  size_t room = p->room = n ? n : from->content.ntensors;
+  size_t room = p->room = n ? n : mgrid_plan_ntensors(from);
   if (!s) {
     p->name = malloc(room * sizeof *p->name);
     p->pair = malloc(room * sizeof *p->pair);
     if (!p->name || !p->pair) s = mgrid_oom(err);
   }
   for (size_t i = 0; i < room && !s; i++)
-    s = add_pair(p, n ? names[i] : from->content.tensor[i].name, options->convert, err);
+    s = add_pair(p, n ? names[i] : mgrid_plan_tensor_name(from, i), options->convert, err);
   if (!s) s = check_bytes(p, err);
   if (s) mgrid_pairs_free(p);
   return s;

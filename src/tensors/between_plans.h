@@ -5,8 +5,8 @@
 #ifndef MGRID_MOVES_H
 #define MGRID_MOVES_H
 
-#include "plan/plan.h"
 #include "tensors/move.h"
+#include "tensors/of_plan.h"
 
 /* A tensor whose type changes on the way, as it is before or after: the other side's is the one that the pair has, in
 ** which its elements go, since it is the narrower. */

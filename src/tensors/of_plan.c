@@ -2,17 +2,54 @@
 **
 ** of_plan.c - the tensors of a plan, and what a rank holds of them.
 */
-#include "plan/plan.h"
+#include "tensors/of_plan.h"
 
-size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? p->content.ntensors : 0; }
+/* ---------------------------------------------- the kind, for topology and plan */
+
+static int64_t world_of(const void *x) { return ((const mgrid_tensor *)x)->grid->window.world; }
+static void   *ref(const void *x) { return mgrid_tensor_ref(x); }
+static void    free_tensor(void *x) { mgrid_tensor_free(x); }
+static size_t  held(const void *x) { return mgrid_tensor_held(x); }
+static void    text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
+static void    json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
+
+/* A line for each axis whose cut leaves ranks without anything of the tensor, with the ranks and the nearest size. */
+static void notes(const void *x, const char *name, bool listed, mgrid_text *t) {
+  const mgrid_tensor *tensor = x;
+  for (size_t i = 0; i < tensor->naxes; i++) {
+    if (!listed && mgrid_slicing_listed(&tensor->axis[i])) continue;
+    if (mgrid_axis_hollow(tensor, i, name, t)) mgrid_text_str(t, "\n");
+  }
+}
+
+const mgrid_item_kind mgrid_tensor_kind = {
+  .name = "tensor",
+  .names = "tensors",
+  .world = world_of,
+  .ref = ref,
+  .free = free_tensor,
+  .held = held,
+  .text = text,
+  .json = json,
+  .notes = notes,
+};
+
+mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+  return mgrid_topology_add_item(t, name, &mgrid_tensor_kind, x, err);
+}
+
+/* ----------------------------------------------------------------- questions */
+
+size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? mgrid_content_items(&p->content, &mgrid_tensor_kind) : 0; }
 
 const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
-  return p && i < p->content.ntensors ? p->content.tensor[i].name : NULL;
+  const mgrid_item *item = p ? mgrid_content_nth(&p->content, &mgrid_tensor_kind, i) : NULL;
+  return item ? item->name : NULL;
 }
 
 const mgrid_tensor *mgrid_plan_tensor(const mgrid_plan *p, const char *name) {
-  int at = p && name ? mgrid_content_tensor(&p->content, name) : -1;
-  return at < 0 ? NULL : p->content.tensor[at].tensor;
+  const mgrid_item *item = p && name ? mgrid_content_item(&p->content, &mgrid_tensor_kind, name) : NULL;
+  return item ? item->x : NULL;
 }
 
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err) {
@@ -21,20 +58,10 @@ const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *n
   char                tail[512];
   size_t              n = 0;
   if (t || mgrid_lacks(name, "the name of the tensor", err)) return t;
-  for (; n < p->content.ntensors && n < 256; n++) known[n] = p->content.tensor[n].name;
+  while (n < 256 && (known[n] = mgrid_plan_tensor_name(p, n))) n++;
   mgrid_suggest(tail, sizeof tail, name, known, n);
   mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown tensor '%s'%s", name, n ? tail : "; the plan has none");
   return NULL;
-}
-
-void mgrid_plan_hollow(const mgrid_plan *p, bool listed, mgrid_text *out) {
-  for (size_t i = 0; i < p->content.ntensors; i++) {
-    const mgrid_tensor *t = p->content.tensor[i].tensor;
-    for (size_t k = 0; k < t->naxes; k++) {
-      if (!listed && mgrid_slicing_listed(&t->axis[k])) continue;
-      if (mgrid_axis_hollow(t, k, p->content.tensor[i].name, out)) mgrid_text_str(out, "\n");
-    }
-  }
 }
 
 mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,

@@ -24,7 +24,7 @@ enum {
 /* ------------------------------------------------------------------- offer */
 
 int64_t mgrid_reading_room(const mgrid_backend *b, int64_t window) {
-  return mgrid_reading_on(b->reading) && window / ROOM_LEAST >= b->world ? window / 2 : 0;
+  return mgrid_reading_on(mgrid_reading_of(b)) && window / ROOM_LEAST >= b->world ? window / 2 : 0;
 }
 
 /* Both sides know it of a piece. */
@@ -47,7 +47,7 @@ static bool is_readable(const void *data) {
 
 /* Pack what is packed of the message to a peer, from *end of the file on. Returns where it begins; 0: it does not fit. */
 static int64_t pack(mgrid_backend *b, const mgrid_offer *o, int64_t peer, int64_t *end, int64_t most) {
-  mgrid_reading *r = b->reading;
+  mgrid_reading *r = mgrid_reading_of(b);
   mgrid_stream   stream;
   int64_t        at = *end;
   bool           more = true, fits = true;
@@ -69,7 +69,7 @@ static int64_t pack(mgrid_backend *b, const mgrid_offer *o, int64_t peer, int64_
 }
 
 void mgrid_reading_offer(mgrid_backend *b, const mgrid_offer *o) {
-  mgrid_reading    *r = b->reading;
+  mgrid_reading    *r = mgrid_reading_of(b);
   const mgrid_move *m = o->move;
   if (!mgrid_reading_on(r)) return;
   int64_t parts = mgrid_board_size(r), end = parts + (int64_t)(m->pairs.n * sizeof *o->part);
@@ -147,7 +147,7 @@ static mgrid_outcome failed_to_read(const mgrid_read *r, const mgrid_mapped *n, 
 }
 
 mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_error *err) {
-  const mgrid_reading *reading = r->backend->reading;
+  const mgrid_reading *reading = mgrid_reading_of(r->backend);
   mgrid_mapped        *n = mgrid_mapped_of(reading, peer);
   *reads = false;
   if (!n) return MGRID_OK;
@@ -243,7 +243,7 @@ static mgrid_outcome add(mgrid_read *r, mgrid_error *err) {
 }
 
 mgrid_outcome mgrid_read_some(mgrid_read *r, int64_t peer, bool *more, mgrid_error *err) {
-  const mgrid_reading *reading = r->backend->reading;
+  const mgrid_reading *reading = mgrid_reading_of(r->backend);
   int64_t              before = r->backend->read;
   mgrid_outcome        s = MGRID_OK;
   if (!r->near) {

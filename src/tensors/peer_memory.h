@@ -19,8 +19,8 @@
 ** All of a job do, or none does. */
 typedef struct mgrid_reading mgrid_reading;
 /* Local, before the first move agrees; nothing in later ones. */
-mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err);
-void         mgrid_reading_free(mgrid_backend *b); /* also where there is none */
+mgrid_status   mgrid_reading_new(mgrid_backend *b, mgrid_error *err);
+mgrid_reading *mgrid_reading_of(const mgrid_backend *b); /* NULL before the first move */
 /* Has the job found out who reads whom, and does anybody? */
 bool mgrid_reading_found(const mgrid_reading *r);
 bool mgrid_reading_on(const mgrid_reading *r); /* r may be NULL */

@@ -48,31 +48,33 @@ static void end_board(mgrid_reading *r) {
   if (r->file >= 0) close(r->file);
 }
 
-mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err) {
-  if (b->reading) return MGRID_OK;
-  mgrid_reading *r = b->reading = calloc(1, sizeof *r);
-  if (!r) return mgrid_oom(err);
-  r->file = -1;
-  r->cards = malloc((size_t)b->world * sizeof *r->cards);
-  if (!r->cards) {
-    mgrid_reading_free(b);
-    return mgrid_oom(err);
-  }
-  begin_board(r);
-  return MGRID_OK;
-}
-
-void mgrid_reading_free(mgrid_backend *b) {
-  mgrid_reading *r = b->reading;
+static void free_reading(mgrid_attached *a) {
+  mgrid_reading *r = (mgrid_reading *)a;
   mgrid_reading_end(r);
-  if (!r) return;
   for (size_t i = 0; i < r->n; i++)
     if (r->near[i].board) munmap(r->near[i].board, (size_t)r->near[i].size);
   end_board(r);
   free(r->near);
   free(r->cards);
   free(r);
-  b->reading = NULL;
+}
+
+mgrid_reading *mgrid_reading_of(const mgrid_backend *b) { return (mgrid_reading *)mgrid_attached_of(b, free_reading); }
+
+mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err) {
+  if (mgrid_reading_of(b)) return MGRID_OK;
+  mgrid_reading *r = calloc(1, sizeof *r);
+  if (!r) return mgrid_oom(err);
+  r->base.free = free_reading;
+  r->file = -1;
+  r->cards = malloc((size_t)b->world * sizeof *r->cards);
+  if (!r->cards) {
+    free(r);
+    return mgrid_oom(err);
+  }
+  begin_board(r);
+  mgrid_attach(b, &r->base);
+  return MGRID_OK;
 }
 
 bool mgrid_reading_found(const mgrid_reading *r) { return r->found; }
@@ -88,7 +90,7 @@ static mgrid_card shown(mgrid_reading *r) {
 /* Process ids mean the same in one namespace of a host. What belongs to another user is left alone, whatever the kernel
 ** would allow. */
 static mgrid_card card_of(mgrid_backend *b) {
-  mgrid_reading *r = b->reading;
+  mgrid_reading *r = mgrid_reading_of(b);
   struct stat    ids;
   if (!r->board || !b->ops->transport->reads(b) || stat("/proc/self/ns/pid", &ids)) return (mgrid_card){ .key = 0 };
   const uint64_t who[] = { mgrid_machine_id(), (uint64_t)geteuid(), (uint64_t)ids.st_dev, (uint64_t)ids.st_ino };
@@ -202,7 +204,7 @@ int64_t mgrid_board_size(const mgrid_reading *r) {
 }
 
 mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_error *err) {
-  mgrid_reading   *r = b->reading;
+  mgrid_reading   *r = mgrid_reading_of(b);
   const mgrid_card mine = card_of(b);
   int64_t          rank = b->rank;
   mgrid_status     s = b->ops->allgather(b, &mine, r->cards, sizeof mine, err);

@@ -29,14 +29,15 @@ typedef struct mgrid_mapped {
 typedef struct mgrid_card mgrid_card; /* what ranks tell each other of themselves */
 
 struct mgrid_reading {
-  uint64_t      cookie;
-  int           file;
-  mgrid_board  *board; /* of this rank; NULL: it has none */
-  bool          found, on;
-  size_t        n;
-  mgrid_mapped *near;  /* [n], the group without this rank, by rank */
-  size_t        place; /* of this rank in the group */
-  mgrid_card   *cards; /* [world], until they are found */
+  mgrid_attached base;
+  uint64_t       cookie;
+  int            file;
+  mgrid_board   *board; /* of this rank; NULL: it has none */
+  bool           found, on;
+  size_t         n;
+  mgrid_mapped  *near;  /* [n], the group without this rank, by rank */
+  size_t         place; /* of this rank in the group */
+  mgrid_card    *cards; /* [world], until they are found */
 };
 
 /* Bytes of a board. */

@@ -168,15 +168,15 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   bool         opened = r.ops && !s, reads = opened && r.ops->reads && !o.messages;
   mgrid_offer  offer = { m, r.from, o.window };
   if (reads && !mine.status) mgrid_reading_new(b, &mine);
-  if (reads && !mine.status && mgrid_reading_found(b->reading)) mgrid_reading_offer(b, &offer);
+  if (reads && !mine.status && mgrid_reading_found(mgrid_reading_of(b))) mgrid_reading_offer(b, &offer);
   if (!s) s = agree(&r, &o, &lanes, &mine);
-  if (!s && reads && lanes > 0 && !mgrid_reading_found(b->reading)) s = mgrid_reading_find(b, &offer, &mine);
+  if (!s && reads && lanes > 0 && !mgrid_reading_found(mgrid_reading_of(b))) s = mgrid_reading_find(b, &offer, &mine);
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
     carried = carry(&r, &o, lanes, &mine);
     s = mgrid_verdict(b, carried, &mine, &mine);
   }
-  mgrid_reading_end(b->reading);
+  mgrid_reading_end(mgrid_reading_of(b));
   bool ours = !opened || r.ops->close(b, s && r.lane);
   mgrid_lanes_free(&r, ours);
   free(r.from);

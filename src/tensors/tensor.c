@@ -357,13 +357,3 @@ size_t mgrid_tensor_describe(const mgrid_tensor *t, char *buf, size_t len) {
   if (t) mgrid_tensor_text(t, &text);
   return mgrid_text_finish(&text, buf, len);
 }
-
-bool mgrid_tensor_equal(const mgrid_tensor *a, const mgrid_tensor *b) {
-  mgrid_text x = { 0 }, y = { 0 };
-  mgrid_tensor_text(a, &x);
-  mgrid_tensor_text(b, &y);
-  bool equal = !x.failed && !y.failed && x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
-  mgrid_text_free(&x);
-  mgrid_text_free(&y);
-  return equal;
-}

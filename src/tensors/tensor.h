@@ -119,7 +119,6 @@ int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at);
 int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
-bool mgrid_tensor_equal(const mgrid_tensor *a, const mgrid_tensor *b); /* by their canonical texts; no memory: false */
 
 /* ---------------------------------------------------------------- hollow.c */
 

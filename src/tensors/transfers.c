@@ -253,7 +253,7 @@ static int by_round(const void *a, const void *b) {
 
 /* Is the message read, by this rank or by the peer? */
 static mgrid_outcome is_read(mgrid_running *r, int64_t peer, bool receives, bool *reads, mgrid_error *err) {
-  *reads = !receives && r->read && mgrid_reading_offered(r->backend->reading, peer);
+  *reads = !receives && r->read && mgrid_reading_offered(mgrid_reading_of(r->backend), peer);
   return receives && r->read ? mgrid_read_ask(r->read, peer, reads, err) : MGRID_OK;
 }
 
@@ -288,7 +288,7 @@ mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, i
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
   r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
   if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
-  if (mgrid_reading_on(r->backend->reading) && !messages) {
+  if (mgrid_reading_on(mgrid_reading_of(r->backend)) && !messages) {
     r->reads = malloc(((size_t)m->sums.receives + 1) * sizeof *r->reads);
     r->read = r->reads ? mgrid_read_new(m, r->backend, r->to, err) : NULL;
     if (!r->read) return mgrid_oom(err);

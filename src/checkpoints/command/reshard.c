@@ -167,7 +167,7 @@ static mgrid_status pair(work *w, mgrid_error *err) {
 /* Ranks that were to have something of a tensor and have nothing cannot load what is written. */
 static mgrid_status check_cuts(const work *w, mgrid_error *err) {
   mgrid_text hollow = { 0 };
-  mgrid_plan_hollow(w->plan, false, &hollow);
+  mgrid_plan_notes(w->plan, false, &hollow);
   if (hollow.failed)
     mgrid_oom(err);
   else if (hollow.len && !w->o->empty)

@@ -53,7 +53,7 @@ static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
 
 void mgrid_lua_weigh_topology(lua_State *L, int i) {
   const mgrid_content *c = &mgrid_lua_check_topology(L, i)->content;
-  size_t               names = c->nentries + c->ngrids + c->ntensors;
+  size_t               names = c->nentries + c->ngrids + c->nitems;
   for (size_t k = 0; k < c->nconcurrent; k++) names += c->concurrent[k].n;
   mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, i)),
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
@@ -135,7 +135,7 @@ static int topology_index(lua_State *L) {
   size_t               n = 0;
   for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
   for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
-  for (size_t i = 0; i < c->ntensors && n < 256; i++) known[n++] = c->tensor[i].name;
+  for (size_t i = 0; i < c->nitems && n < 256; i++) known[n++] = c->item[i].name;
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 

@@ -127,7 +127,7 @@ static void json_notes(const mgrid_plan *from, const mgrid_plan *to) {
   bool any = false;
   for (int side = 0; side < 2; side++) {
     mgrid_text notes = { 0 };
-    mgrid_plan_hollow(side ? to : from, true, &notes);
+    mgrid_plan_notes(side ? to : from, true, &notes);
     for (const char *at = mgrid_text_chars(&notes), *end; (end = strchr(at, '\n')); at = end + 1, any = true)
       printf("%s\n    \"%s%.*s\"", any ? "," : ",\n  \"notes\": [", side ? "after: " : "before: ", (int)(end - at), at);
     mgrid_text_free(&notes);

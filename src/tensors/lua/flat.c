@@ -4,6 +4,7 @@
 ** tables of its members until one of them is assigned to a topology; then it reads all of them, once.
 */
 #include "recipe/bind.h"
+#include "tensors/tensor.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 ** between leaks nothing.
 */
 #include "recipe/bind.h"
+#include "tensors/of_plan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -329,7 +330,7 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
 
 MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
   mgrid_error  e = MGRID_ERROR_INIT;
-  mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
+  mgrid_status s = mgrid_topology_put_item(t, name, &mgrid_tensor_kind, made, &e);
   mgrid_tensor_free(made);
   if (s) mgrid_lua_raise_error(L, &e);
 }
@@ -350,10 +351,11 @@ void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tens
 
 /* plan.tensors: names, in the order of the topology */
 int mgrid_lua_plan_tensors(lua_State *L) {
-  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
-  lua_createtable(L, (int)c->ntensors, 0);
-  for (size_t i = 0; i < c->ntensors; i++) {
-    lua_pushstring(L, c->tensor[i].name);
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char       *name;
+  lua_createtable(L, (int)mgrid_plan_ntensors(p), 0);
+  for (size_t i = 0; (name = mgrid_plan_tensor_name(p, i)); i++) {
+    lua_pushstring(L, name);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

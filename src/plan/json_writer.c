@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+**
+** json_writer.c - writes JSON piece by piece. Every value is encoded by Jansson, but for lists of integers, which are digits
+** and commas and grow with the world.
+*/
+#include "plan/json.h"
+
+#include <string.h>
+
+enum { BUFFER = 16384 };
+
+void mgrid_json_flush(mgrid_json *w) {
+  w->failed |= w->text.failed;
+  if (!w->failed && w->text.len > 0) w->failed = w->sink(w->ud, w->text.data, w->text.len) != 0;
+  w->text.len = 0;
+}
+
+static int put_piece(const char *text, size_t len, void *ud) {
+  mgrid_json *w = ud;
+  mgrid_text_put(&w->text, text, len);
+  if (w->text.len > BUFFER) mgrid_json_flush(w);
+  return w->failed ? -1 : 0;
+}
+
+void mgrid_json_put(mgrid_json *w, const char *text) { put_piece(text, strlen(text), w); }
+
+void mgrid_json_value(mgrid_json *w, json_t *value) {
+  if (!value || json_dump_callback(value, put_piece, w, JSON_COMPACT | JSON_ENCODE_ANY) != 0) w->failed = true;
+  json_decref(value);
+}
+
+void mgrid_json_item(mgrid_json *w, const char *between) {
+  if (!w->first) mgrid_json_put(w, ",");
+  mgrid_json_put(w, between);
+  w->first = false;
+}
+
+void mgrid_json_key(mgrid_json *w, const char *indent, const char *name) {
+  mgrid_json_item(w, indent);
+  mgrid_json_value(w, json_string(name));
+  mgrid_json_put(w, ": ");
+}
+
+void mgrid_json_open(mgrid_json *w, const char *bracket) {
+  mgrid_json_put(w, bracket);
+  w->first = true;
+}
+
+void mgrid_json_close(mgrid_json *w, const char *bracket) {
+  mgrid_json_put(w, bracket);
+  w->first = false;
+}
+
+void mgrid_json_field(mgrid_json *w, const char *name, json_t *value) {
+  mgrid_json_key(w, w->first ? "" : " ", name);
+  mgrid_json_value(w, value);
+}
+
+void mgrid_json_integers(mgrid_json *w, const char *name, size_t n, const int64_t *list) {
+  mgrid_json_key(w, " ", name);
+  mgrid_json_put(w, "[");
+  for (size_t i = 0; i < n; i++) {
+    if (i) mgrid_text_put(&w->text, ",", 1);
+    mgrid_text_int(&w->text, list[i]);
+  }
+  mgrid_json_put(w, "]");
+}
