@@ -3,7 +3,7 @@
 # make            build/: the command, the libraries, the Lua module
 # make check      every test (scripts/test installs what is missing first)
 # make lint       the rule of dependencies, luacheck, shellcheck
-# make docs       the tables of options in lua/, after a change of options
+# make docs       the tables of options in lua/ and src/command/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # make rock       build/dist/moongrid-VERSION-1.src.rock, for luarocks install
@@ -283,7 +283,7 @@ lint:
 	scripts/lint
 
 # The tables of options in the annotations and in lua/README.md, from the library's own tables.
-docs: $(B)/moongrid.so
+docs: $(B)/moongrid.so $(B)/moongrid
 	LUA_CPATH_5_4='$(B)/?.so' $(LUA) scripts/docs.lua
 
 # The documents as a site.

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: writes the tables of options in lua/moongrid/meta.lua and lua/README.md. It gets them
--- from the built library, by moongrid.options(), and replaces the lines between two markers in each file;
--- do not edit these by hand. With --check it writes nothing, names the files that
--- would change and fails. Run in the project's root by make docs.
+-- docs.lua [--check]: writes the tables of options in lua/moongrid/meta.lua, lua/README.md and
+-- src/command/README.md. It gets them from the built library, by moongrid.options(), and from the command's
+-- --help, and replaces the lines between two markers in each file; do not edit these by hand. With --check
+-- it writes nothing, names the files that would change and fails. Run in the project's root by make docs.
 
 local options, fields = require "moongrid".options()
 local check = arg[1] == "--check"
@@ -78,6 +78,33 @@ local function field_row(f)
   return ("| `%s` | %s | %s | %s |"):format(f.name, field_kinds[f.kind](f), since, f.doc)
 end
 
+-- The command --------------------------------------------------------------------
+
+local function said(line)
+  local pipe = assert(io.popen("build/moongrid " .. line))
+  local text = pipe:read "a"
+  assert(pipe:close(), line)
+  return text
+end
+
+-- What help says an option is called: its line has that, two blanks or more, and a text.
+local function option_heads(subcommand)
+  local heads = {}
+  for head in said(subcommand .. " --help"):gmatch "\n  (%-%S.-)  " do
+    local every = head:find "^%-%-params" or head:find "^%-%-option" or head:find "^%-%-color"
+    if not every then heads[#heads + 1] = ("`%s`"):format(head:gsub("|", "\\|")) end
+  end
+  return table.concat(heads, ", ")
+end
+
+local function subcommand_rows()
+  local rows = {}
+  for name in said "--help":gmatch "\n  (%l+) " do
+    rows[#rows + 1] = ("| `%s` | %s |"):format(name, option_heads(name))
+  end
+  return table.concat(rows, "\n")
+end
+
 -- The files ----------------------------------------------------------------------
 
 local texts = { -- file -> marker -> what stands between
@@ -104,6 +131,9 @@ local texts = { -- file -> marker -> what stands between
 | field of `nccl` | what it is | since NCCL | what for |
 |---|---|---|---|
 ]] .. lines_of(fields, field_row) .. "\n",
+  },
+  ["src/command/README.md"] = {
+    subcommands = "\n| subcommand | its options |\n|---|---|\n" .. subcommand_rows() .. "\n",
   },
 }
 

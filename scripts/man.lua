@@ -47,13 +47,8 @@ put('.\\" Made by scripts/man.lua; do not edit.')
 put('.TH MOONGRID %s "%s" "moongrid %s" "moongrid"', section, date, version)
 put ".nh\n.ad l\n.SH NAME" -- names stay whole
 
--- The head of an option in a help text and what follows in its line: a gap of two blanks is between them, or a
--- placeholder fills the column.
-local function option_of(line)
-  local head, text = line:match "^  (%-.-)%s%s+(.+)$"
-  if head then return head, text end
-  return line:match "^  (%-%-[%l-]+ [%u.=,%[%]]+) (.+)$"
-end
+-- The head of an option in a help text and what follows in its line, behind a gap of two blanks or more.
+local function option_of(line) return line:match "^  (%-.-)%s%s+(.+)$" end
 
 -- A help text: usage, paragraphs, options whose texts go on in deeper lines.
 local function help(text)

@@ -10,35 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMON_HELP \
-  "  --world N     ranks in the world\n" \
-  "  --rank R      who asks; all: a line for each rank\n" \
-  "  --json        with --rank all, one list of the answers in the order of the ranks\n" \
-  "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n" \
-  "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n" \
-  "  --color WHEN  accepted by every command; this one has none\n"
-
-static const char help_ask[] =
-    "usage: moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]\n"
-    "\n"
-    "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
-    "RECIPE' lists them), as a rank would. What stands before QUERY are parameters and settings, what stands\n"
-    "behind it its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.\n"
-    "\n" COMMON_HELP "\n"
-    "example: moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank\n";
-
-static const char help_policy[] =
-    "usage: moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]\n"
-    "\n"
-    "Call a policy of a recipe as a rank would. What stands before POLICY are parameters, what stands behind\n"
-    "it its arguments; a value is JSON, or else text. The answer is JSON. Ranks do not compare theirs here,\n"
-    "also where the recipe has the policy agreed.\n"
-    "\n" COMMON_HELP "\n"
-    "example: moongrid policy examples/dynamic_context.lua --world 8 --rank 0 POLICY ARG=VALUE\n";
-
 typedef struct options {
   cli     cli;
-  int64_t world, rank; /* rank NONE: not given; ALL */
+  int64_t rank; /* NONE: not given; ALL */
   bool    json;
 } options;
 
@@ -168,7 +142,7 @@ static void print_answer(const options *c, int64_t rank, const char *text) {
   else if (all)
     printf("%8" PRId64 "  ", rank);
   print_json(text);
-  printf("%s", !list ? "\n" : rank + 1 == c->world ? "]\n" : "");
+  printf("%s", !list ? "\n" : rank + 1 == c->cli.world ? "]\n" : "");
 }
 
 static mgrid_status set_all(mgrid_runtime *rt, mgrid_state *state, json_t *settings, mgrid_error *err) {
@@ -183,7 +157,7 @@ static mgrid_status set_all(mgrid_runtime *rt, mgrid_state *state, json_t *setti
 
 static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, asker *ask, int64_t rank,
                              const question *q, mgrid_error *err) {
-  mgrid_backend *b = mgrid_backend_dry(c->world, rank, err);
+  mgrid_backend *b = mgrid_backend_dry(c->cli.world, rank, err);
   mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   json_t        *answer = NULL;
   mgrid_status   s = state ? set_all(rt, state, q->settings, err) : err->status;
@@ -204,9 +178,9 @@ static mgrid_status answer(const options *c, bool policy, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err);
   mgrid_status   s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
   if (!s && !read_question(&c->cli, info, &q)) s = mgrid_oom(err);
-  if (!s && !(p = mgrid_runtime_plan_file(rt, c->world, c->cli.params, q.nparams, q.params, err))) s = err->status;
+  if (!s && !(p = mgrid_runtime_plan_file(rt, c->cli.world, c->cli.params, q.nparams, q.params, err))) s = err->status;
   asker *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
-  for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->world : c->rank + 1) && !s; r++)
+  for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->cli.world : c->rank + 1) && !s; r++)
     s = ask_rank(c, p, rt, ask, r, &q, err);
   json_decref(info);
   json_decref(q.settings);
@@ -221,12 +195,12 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   bool        policy = strcmp(self->name, "policy") == 0;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
+  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.nwords)
     return cli_usage(&c.cli, "%s wants the name of a %s; 'moongrid recipes %s' lists them", self->name,
                      policy ? "policy" : "query or getter", c.cli.recipe);
   if (c.rank == NONE) return cli_usage(&c.cli, "%s wants --rank R, or --rank all", self->name);
-  if (cli_beyond(&c.cli, c.rank, c.world)) return MGRID_USAGE;
+  if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   mgrid_status s = answer(&c, policy, &err);
   if (s) cli_say(&c.cli, &err);
   return cli_finish(&c.cli, s);
@@ -234,8 +208,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 
 #define OPTIONS \
   { \
-    { "world", cli_world, offsetof(options, world) }, { "rank", read_rank, offsetof(options, rank) }, { \
-      "json", cli_flag, offsetof(options, json) \
+    CLI_WORLD("ranks in the world"), \
+        { "rank", read_rank, offsetof(options, rank), "R", .help = "who asks; all: a line for each rank" }, { \
+      "json", cli_flag, offsetof(options, json), NULL, \
+          "with --rank all, one list of the answers in the order of the ranks" \
     } \
   }
 
@@ -243,7 +219,11 @@ const cli_command command_ask = {
   .name = "ask",
   .takes = "RECIPE --world N --rank R QUERY [ARG=VALUE]",
   .does = "an answer of a recipe",
-  .help = help_ask,
+  .usage = "moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]",
+  .about = "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
+           "RECIPE' lists them), as a rank would. What stands before QUERY are parameters and settings, what stands\n"
+           "behind it its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.",
+  .sample = "moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank",
   .recipe = true,
   .words = 1,
   .options = OPTIONS,
@@ -254,7 +234,11 @@ const cli_command command_policy = {
   .name = "policy",
   .takes = "RECIPE --world N --rank R NAME [...]",
   .does = "a decision of a recipe",
-  .help = help_policy,
+  .usage = "moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]",
+  .about = "Call a policy of a recipe as a rank would. What stands before POLICY are parameters, what stands behind\n"
+           "it its arguments; a value is JSON, or else text. The answer is JSON. Ranks do not compare theirs here,\n"
+           "also where the recipe has the policy agreed.",
+  .sample = "moongrid policy examples/dynamic_context.lua --world 8 --rank 0 POLICY ARG=VALUE",
   .recipe = true,
   .words = 1,
   .options = OPTIONS,

@@ -9,23 +9,6 @@
 #include <jansson.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]\n"
-    "\n"
-    "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
-    "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-    "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
-    "\n"
-    "  --world N,... worlds to check; 8-64 is 8, 16, 32, 64\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --law L       also this of every world: within(a, b), every group of a inside one of b;\n"
-    "                disjoint(a, b), same(a, b), covers(a); may be given several times\n"
-    "  --json        an array with one object per world\n"
-    "  --color WHEN  accepted by every command; this one has none\n"
-    "\n"
-    "example: moongrid check megatron --world 16-64 tp=2 pp=2 --law \"within(tp, mp)\"\n";
-
 enum { LAWS_MAX = 16 };
 
 typedef struct options {
@@ -133,10 +116,17 @@ const cli_command command_check = {
   .name = "check",
   .takes = "RECIPE --world N,N,... [NAME=VALUE ...]",
   .does = "its laws at several sizes",
-  .help = help,
+  .usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
+  .about = "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
+           "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
+           "through. Worlds above 1048576 ranks are sampled, and said to be.",
+  .sample = "moongrid check megatron --world 16-64 tp=2 pp=2 --law \"within(tp, mp)\"",
   .recipe = true,
-  .options = { { "world", cli_worlds, offsetof(options, worlds) },
-               { "law", read_law, 0 },
-               { "json", cli_flag, offsetof(options, json) } },
+  .options = { { "world", cli_worlds, offsetof(options, worlds), "N,...",
+                 .help = "worlds to check; 8-64 is 8, 16, 32, 64" },
+               { "law", read_law, 0, "LAW",
+                 .help = "also this of every world: within(a, b), every group of a inside one of b; disjoint(a, b), "
+                         "same(a, b), covers(a); may be given several times" },
+               { "json", cli_flag, offsetof(options, json), .help = "an array with one object per world" } },
   .run = run,
 };

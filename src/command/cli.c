@@ -63,14 +63,16 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   static size_t   n;
   const cli      *c = ud;
   uint64_t        hash = XXH3_64bits(message, strlen(message));
-  if (level != MGRID_LOG_RECIPE || c->quiet || (c->me != 0 && !c->talkative)) return;
+  const char     *who = c->print ? c->print : "rank0";
+  const bool      all = strcmp(who, "all") == 0;
+  if (level != MGRID_LOG_RECIPE || strcmp(who, "none") == 0 || (c->me != 0 && !all)) return;
   for (size_t i = 0; i < n && i < KNOWN; i++)
     if (known[i] == hash) return;
   known[n++ % KNOWN] = hash;
   mgrid_text t = { 0 };
   mgrid_text_shown(&t, message);
   cli_progress_hide();
-  if (c->talkative && c->ranks > 1)
+  if (all && c->ranks > 1)
     fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, mgrid_text_chars(&t));
   else
     fprintf(stderr, "%s\n", mgrid_text_chars(&t));
@@ -124,9 +126,9 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
   return mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
 }
 
-mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err) {
+mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
   *rt = cli_load(c, err);
-  return *rt ? cli_plan(c, *rt, world, err) : NULL;
+  return *rt ? cli_plan(c, *rt, c->world, err) : NULL;
 }
 
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {

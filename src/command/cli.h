@@ -14,12 +14,13 @@
 #include <stdio.h>
 
 enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 17, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
-enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX };
+enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 16, CLI_VALUES_LEN = 64 };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
 typedef struct cli {
   const struct cli_command *command;
+  struct cli               *other;  /* the other side of "A vs B"; NULL: there is none */
   const char               *recipe; /* a file, a bundled name or "-"; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
@@ -27,14 +28,15 @@ typedef struct cli {
   const char               *words[CLI_NAMES_MAX]; /* what stands after the recipe and is no NAME=VALUE */
   size_t                    before;               /* of args: those that stand before the last of these words */
   const char               *params;               /* a file; NULL: none */
+  int64_t                   world;                /* of --world N; 0: not given */
   const char               *color;                /* as typed; NULL: auto */
+  const char               *print;                /* who says what recipes print: all, none; else rank 0 */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
-  bool         launched, bold;   /* by a launcher; print colour */
-  bool         talkative, quiet; /* what recipes print is said by every rank, by none; else by rank 0 */
-  int          columns;          /* of the terminal; 80 where stdout is none */
-  bool         unicode;          /* the locale has lines for boxes */
-  mgrid_status code;             /* what to return if cli_parse is false */
+  bool         launched, bold; /* by a launcher; print colour */
+  int          columns;        /* of the terminal; 80 where stdout is none */
+  bool         unicode;        /* the locale has lines for boxes */
+  mgrid_status code;           /* what to return if cli_parse is false */
 } cli;
 
 /* Reads the value of an option into *to, or refuses it with a message. `name` is the option's,
@@ -55,22 +57,39 @@ typedef struct cli_sizes {
   int64_t at[CLI_WORLDS_MAX];
 } cli_sizes;
 
+/* The values that an option may have; how many. */
+typedef size_t cli_values(const char *values[CLI_VALUES_MAX]);
+
+/* An option, whole: help, manual pages, completion, checks and "A vs B" follow from its row. */
 typedef struct cli_option {
-  const char *name; /* without its dashes */
-  cli_reader *read; /* what kind of value it takes */
-  size_t      at;   /* where the value goes: an offset in the subcommand's struct */
+  const char *name;   /* without its dashes */
+  cli_reader *read;   /* what kind of value it takes */
+  size_t      at;     /* where the value goes: an offset in the subcommand's struct */
+  const char *value;  /* what help calls the value; NULL: none. "a|b|c" are all that it may be, and completion offers
+                     ** files for FILE and FOLDER, recipes for RECIPE, families for F,G, tensors for T */
+  const char *help;   /* what it does; NULL: help leaves it out */
+  cli_values *values; /* names that are all it may be, in place of `value`; NULL: not so */
+  const char *head;   /* lines before it in the help; NULL: none */
+  bool        letter; /* has a short form, -o for --output */
+  bool        side;   /* each side of "A vs B" has its own; else it counts for both, on whichever side it stands */
+  bool        agreed; /* all ranks of a launcher must have it alike */
 } cli_option;
 
-/* A subcommand. --help and --color are every subcommand's and not in `options`; nor is --params,
-** which goes with `recipe`. */
+/* The row of --world, in every subcommand that takes one world. */
+#define CLI_WORLD(does) \
+  { "world", cli_world, offsetof(cli, world), "N", .help = (does), .side = true }
+
+/* A subcommand. --help and --color are every subcommand's and not in `options`; nor are --params and --option, which go
+** with the parameters of a recipe. */
 typedef struct cli_command {
   const char *name;
-  const char *takes, *does; /* its line in `moongrid --help` */
-  const char *help;         /* `moongrid NAME --help`, whole */
-  bool        recipe;       /* takes RECIPE and NAME=VALUE */
-  const char *recipe_from;  /* the option that has the recipe; NULL: it is a word */
-  size_t      words;        /* takes so many words more */
-  const char *letters;      /* of options that have a short form, "o" for -o beside --output; NULL: none */
+  const char *takes, *does;   /* its line in `moongrid --help` */
+  const char *usage, *about;  /* `moongrid NAME --help`: these, the options, */
+  const char *notes, *sample; /* paragraphs or NULL, and an example */
+  bool        recipe;         /* takes RECIPE and NAME=VALUE */
+  bool        bare;           /* the recipe without NAME=VALUE */
+  const char *recipe_from;    /* the option that has the recipe; NULL: it is a word */
+  size_t      words;          /* takes so many words more */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 } cli_command;
@@ -81,16 +100,22 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
 /* The options of a command, its own first; how many. */
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]);
+/* All values that an option may have, how many; 0: others, too. `room` is for their letters. */
+size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], char room[CLI_VALUES_LEN]);
+/* Append the options that were given and that all ranks must have alike, as they are typed. */
+void cli_agreed(const cli *c, mgrid_text *t);
+/* Print the help of c->command; false: stdout fails. help.c */
+bool cli_help(cli *c);
 
 /* MGRID_USAGE, and said, where there is no recipe, or no world (0). */
 mgrid_status cli_wants(const cli *c, int64_t world);
 /* MGRID_USAGE, and said, for a rank beyond the world. */
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world);
 
-/* cli_parse for "A ... vs B ...", two structs and where each has its world. What one side leaves out, the recipe of B or
-** a world, is that of the other; with `launched` a world may be left out, as the launcher has one. False as above. */
-bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
-                     int argc, char **argv);
+/* cli_parse for "A ... vs B ...", two structs of one type: but for what is a side's own they are equal afterwards. What
+** one side leaves out, the recipe of B or a world, is that of the other; with `launched` a world may be left out, as the
+** launcher has one. False as above. */
+bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv);
 
 /* guard.c. On a rank of a launcher: say what it is in when the launcher ends the job; `in` NULL: say nothing, as an
 ** error was said. The text must live on. */
@@ -126,8 +151,8 @@ bool cli_from_stdin(const cli *c);
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
-/* Both of these; the caller frees *rt as well, also on failure. */
-mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
+/* Both of these, for the world of --world; the caller frees *rt as well, also on failure. */
+mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
 /* Budgets of `moongrid plan`; 0: none. */
 typedef struct cli_budgets {

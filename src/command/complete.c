@@ -20,14 +20,13 @@
 
 /* What the words before the last say. */
 typedef struct line {
-  cli         cli;    /* command, recipe, parameters, words after the recipe */
-  int64_t     world;  /* 0: not said */
-  const char *before; /* the recipe before "vs" */
-  bool        vs;
-  const char *awaited; /* the option whose value the last word is, without dashes; NULL: none */
-  const char *last;    /* of it, what was typed */
-  const char *head;    /* what stands before it in its word: "--color=" */
-  size_t      nhead;
+  cli               cli;    /* command, recipe, parameters, words after the recipe */
+  const char       *before; /* the recipe before "vs" */
+  bool              vs;
+  const cli_option *awaited; /* whose value the last word is; NULL: none */
+  const char       *last;    /* of it, what was typed */
+  const char       *head;    /* what stands before it in its word: "--color=" */
+  size_t            nhead;
 } line;
 
 /* ---------------------------------------------------------------- candidates */
@@ -64,7 +63,7 @@ static void offer_files(const line *l, const char *ending) {
 
 static void offer_recipes(const line *l) {
   for (const char *const *name = mgrid_recipe_names(); *name; name++) {
-    cli     one = { .recipe = *name, .quiet = true };
+    cli     one = { .recipe = *name, .print = "none" };
     json_t *info = NULL;
     if (strncmp(*name, l->last, strlen(l->last)) != 0) continue;
     mgrid_runtime *rt = cli_load(&one, NULL);
@@ -98,8 +97,8 @@ static bool takes(const line *l, mgrid_runtime *rt, int64_t world, const char *n
 
 /* The families or tensors of the plan, at the world of the line or the smallest that the recipe takes. */
 static mgrid_plan *any_plan(const line *l, mgrid_runtime *rt) {
-  mgrid_plan *p = l->world ? cli_plan(&l->cli, rt, l->world, NULL) : NULL;
-  for (int64_t world = 1; world <= 4096 && !p && !l->world; world *= 2) p = cli_plan(&l->cli, rt, world, NULL);
+  mgrid_plan *p = l->cli.world ? cli_plan(&l->cli, rt, l->cli.world, NULL) : NULL;
+  for (int64_t world = 1; world <= 4096 && !p && !l->cli.world; world *= 2) p = cli_plan(&l->cli, rt, world, NULL);
   return p;
 }
 
@@ -109,10 +108,10 @@ static void offer_sizes(const line *l, mgrid_runtime *rt, const char *name) {
   enum { MOST = 64 };
   char size[32];
   for (int all = 0, offered = 0; all < 2 && !offered; all++)
-    for (int64_t n = 1, tried = 0; n <= (l->world ? l->world : 64) && n <= 1 << 20 && tried < MOST; n++) {
-      if (l->world ? l->world % n != 0 : (n & (n - 1)) != 0) continue;
+    for (int64_t n = 1, tried = 0; n <= (l->cli.world ? l->cli.world : 64) && n <= 1 << 20 && tried < MOST; n++) {
+      if (l->cli.world ? l->cli.world % n != 0 : (n & (n - 1)) != 0) continue;
       snprintf(size, sizeof size, "%" PRId64, n), tried++;
-      if (l->world && !all && !takes(l, rt, l->world, name, size)) continue;
+      if (l->cli.world && !all && !takes(l, rt, l->cli.world, name, size)) continue;
       offer(l, size, NULL), offered++;
     }
 }
@@ -209,12 +208,12 @@ static void offer_of_recipe(line *l, mgrid_runtime *rt) {
   json_t     *info = NULL;
   const char *command = l->cli.command->name;
   bool        asks = strcmp(command, "ask") == 0, decides = strcmp(command, "policy") == 0;
-  bool        sides = strstr(l->cli.command->takes, " vs ") || strcmp(command, "run") == 0;
+  bool        sides = strstr(l->cli.command->usage, " vs ");
   if (mgrid_runtime_info_json(rt, &info, NULL)) return;
   const json_t *params = json_object_get(info, asks && l->cli.nwords ? "arguments" : "params");
-  if (strcmp(command, "recipes") != 0 && strchr(l->last, '=')) {
+  if (!l->cli.command->bare && strchr(l->last, '=')) {
     offer_values(l, rt, params);
-  } else if (strcmp(command, "recipes") != 0) {
+  } else if (!l->cli.command->bare) {
     bool word = l->cli.nwords < l->cli.command->words;
     if (word && strcmp(command, "explain") == 0) offer_families(l, rt);
     if (word && asks)
@@ -228,35 +227,16 @@ static void offer_of_recipe(line *l, mgrid_runtime *rt) {
 
 /* ------------------------------------------------------------------- options */
 
-/* Options with a text of which some are known; those of a plan in capitals. */
-static const struct {
-  const char *option, *values;
-} known_values[] = {
-  { "color", "auto always never" },
-  { "backend", "auto mpi nccl pmix dry" },
-  { "carrier", "mpi pmix" },
-  { "print", "rank0 all none" },
-  { "family", "FAMILY" },
-  { "groups", "FAMILY" },
-  { "tensor", "TENSOR" },
-  { "params", "FILE" },
-  { "output", "FILE" },
-  { "names", "FILE" },
-};
-
+/* The values of the option: those that its row lists, or what stands for the name that its row gives them. */
 static void offer_option_values(const line *l, mgrid_runtime *rt) {
-  for (size_t i = 0; i < sizeof known_values / sizeof known_values[0]; i++) {
-    const char *values = known_values[i].values;
-    if (strcmp(known_values[i].option, l->awaited) != 0) continue;
-    if (strcmp(values, "FILE") == 0)
-      offer_files(l, NULL);
-    else if (strcmp(values, "FAMILY") == 0 && rt)
-      offer_families(l, rt);
-    else if (strcmp(values, "TENSOR") == 0 && rt)
-      offer_tensors(l, rt);
-    else if (*values != 'F' && *values != 'T')
-      offer_each(l, values);
-  }
+  const char *known[CLI_VALUES_MAX], *kind = l->awaited->value ? l->awaited->value : "";
+  char        room[CLI_VALUES_LEN];
+  size_t      n = cli_values_of(l->awaited, known, room);
+  for (size_t i = 0; i < n; i++) offer(l, known[i], NULL);
+  if (strcmp(kind, "RECIPE") == 0) offer_recipes(l);
+  if (strcmp(kind, "FILE") == 0 || strcmp(kind, "FOLDER") == 0) offer_files(l, NULL);
+  if (strcmp(kind, "F,G") == 0 && rt) offer_families(l, rt);
+  if (strcmp(kind, "T") == 0 && rt) offer_tensors(l, rt);
 }
 
 static void offer_options(const line *l) {
@@ -265,7 +245,7 @@ static void offer_options(const line *l) {
   size_t            n = cli_options_of(l->cli.command, known);
   for (size_t i = 0; i < n; i++) {
     snprintf(word, sizeof word, "--%s", known[i]->name);
-    offer(l, word, NULL);
+    offer(l, word, known[i]->help);
   }
 }
 
@@ -277,24 +257,18 @@ static const cli_option *option_of(const cli_command *command, const char *word)
     if (strncmp(word, "--", 2) == 0 && strlen(known[i]->name) == len - 2
         && strncmp(known[i]->name, word + 2, len - 2) == 0)
       return known[i];
-    if (command->letters && word[1] == *known[i]->name && word[2] == '\0' && strchr(command->letters, word[1]))
-      return known[i];
+    if (known[i]->letter && word[1] == *known[i]->name && word[2] == '\0') return known[i];
   }
   return NULL;
 }
 
 /* ----------------------------------------------------------------- the line */
 
-/* Is this the option that has the recipe? */
-static bool has_recipe(const line *l, const char *option) {
-  return l->cli.command->recipe_from && strcmp(l->cli.command->recipe_from, option) == 0;
-}
-
-static void read_value(line *l, const char *option, const char *value) {
-  if (has_recipe(l, option)) l->cli.recipe = value;
-  if (strcmp(option, "world") == 0) l->world = strtoll(value, NULL, 10);
-  if (strcmp(option, "params") == 0) l->cli.params = value;
-  if (strcmp(option, "option") == 0 && l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = value;
+static void read_value(line *l, const cli_option *o, const char *value) {
+  if (o->read == cli_text && o->at == offsetof(cli, recipe)) l->cli.recipe = value;
+  if (o->read == cli_text && o->at == offsetof(cli, params)) l->cli.params = value;
+  if (strcmp(o->name, "world") == 0) l->cli.world = strtoll(value, NULL, 10);
+  if (strcmp(o->name, "option") == 0 && l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = value;
 }
 
 static void read_word(line *l, const char *word) {
@@ -304,9 +278,9 @@ static void read_word(line *l, const char *word) {
     read_value(l, l->awaited, word);
     l->awaited = NULL;
   } else if (o && eq) {
-    read_value(l, o->name, eq + 1);
+    read_value(l, o, eq + 1);
   } else if (o) {
-    l->awaited = o->read == cli_flag || o->read == cli_maybe ? NULL : o->name;
+    l->awaited = o->read == cli_flag || o->read == cli_maybe ? NULL : o;
   } else if (strcmp(word, "vs") == 0) {
     l->vs = true, l->before = l->cli.recipe;
     l->cli.recipe = NULL, l->cli.nargs = 0;
@@ -323,7 +297,7 @@ static void complete_command(line *l) {
   const cli_option *o = *l->last == '-' ? option_of(l->cli.command, l->last) : NULL;
   const char       *eq = strchr(l->last, '=');
   if (o && eq && !l->awaited) {
-    l->awaited = o->name;
+    l->awaited = o;
     l->head = l->last, l->nhead = (size_t)(eq + 1 - l->last), l->last = eq + 1;
   }
   if (*l->last == '-' && !l->awaited) {
@@ -333,11 +307,9 @@ static void complete_command(line *l) {
   bool bare = !l->cli.recipe && !l->cli.command->recipe_from;
   bool file = l->cli.command->recipe_from && l->cli.nwords < l->cli.command->words;
   if (bare) l->cli.recipe = l->before; /* of B: that of A, if there is none */
-  l->cli.quiet = true;
+  l->cli.print = "none";
   mgrid_runtime *rt = l->cli.recipe && !cli_from_stdin(&l->cli) ? cli_load(&l->cli, NULL) : NULL;
-  if (l->awaited && has_recipe(l, l->awaited))
-    offer_recipes(l);
-  else if (l->awaited)
+  if (l->awaited)
     offer_option_values(l, rt);
   else if (file && !strchr(l->last, '='))
     offer_files(l, NULL);

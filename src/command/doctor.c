@@ -12,29 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: moongrid doctor [--json]\n"
-    "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
-    "\n"
-    "Say what works here: planning, the mpi backend, the nccl backend, whether ranks may read each other's memory, as\n"
-    "moves of tensors on one host do (else they send messages), the launcher, and whether the limits on memory,\n"
-    "threads and open files (ulimit, cgroup) are enough for this job's ranks.\n"
-    "\n"
-    "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
-    "waits for whom, as NCCL's\n"
-    "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the "
-    "job's recipe and number of\n"
-    "               ranks they have the names of families; start it as the user of the job\n"
-    "  --world N    the number of ranks of the job\n"
-    "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
-    "  --json       as JSON\n"
-    "\n"
-    "example: moongrid doctor --ras megatron --world 16\n";
-
 typedef struct options {
-  cli     cli;
-  bool    json, ras;
-  int64_t world;
+  cli  cli;
+  bool json, ras;
 } options;
 
 enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 4 };
@@ -124,7 +104,7 @@ static mgrid_status ask_ras(const options *c) {
   json_t        *answer = NULL, *list;
   char          *text = NULL;
   if (!address || !*address) address = "localhost:28028";
-  if (c->cli.recipe && !(plan = cli_evaluate(&c->cli, c->world, &rt, &err))) {
+  if (c->cli.recipe && !(plan = cli_evaluate(&c->cli, &rt, &err))) {
     mgrid_runtime_free(rt);
     return cli_say(&c->cli, &err);
   }
@@ -152,9 +132,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { 0 };
   finding f[FINDINGS_MAX];
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.ras && (c.cli.recipe || c.world || c.cli.nargs))
+  if (!c.ras && (c.cli.recipe || c.cli.world || c.cli.nargs))
     return cli_usage(&c.cli, "doctor takes a recipe and --world only with --ras");
-  if (c.ras && !c.cli.recipe != !c.world)
+  if (c.ras && !c.cli.recipe != !c.cli.world)
     return cli_usage(&c.cli, "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither");
   if (c.ras) return ask_ras(&c);
   size_t n = examine(&c.cli, f);
@@ -177,10 +157,18 @@ const cli_command command_doctor = {
   .name = "doctor",
   .takes = "[--ras [RECIPE --world N]]",
   .does = "what works on this machine",
-  .help = help,
+  .usage = "moongrid doctor [--json]\n"
+           "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]",
+  .about = "Say what works here: planning, the backends, whether ranks may read each other's memory, as moves of\n"
+           "tensors on one host do (else they send messages), the launcher, and whether the limits on memory, threads\n"
+           "and open files (ulimit, cgroup) are enough for this job's ranks.",
+  .sample = "moongrid doctor --ras megatron --world 16",
   .recipe = true,
-  .options = { { "json", cli_flag, offsetof(options, json) },
-               { "ras", cli_flag, offsetof(options, ras) },
-               { "world", cli_world, offsetof(options, world) } },
+  .options = { { "json", cli_flag, offsetof(options, json), .help = "as JSON" },
+               { "ras", cli_flag, offsetof(options, ras),
+                 .help = "of a job with NCCL that runs on this machine: its communicators, and who waits for whom, as "
+                         "NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
+                         "recipe and number of ranks they have the names of families; start it as the user of the job" },
+               CLI_WORLD("the number of ranks of the job") },
   .run = run,
 };

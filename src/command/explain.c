@@ -12,24 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: moongrid explain RECIPE --world N [NAME=VALUE ...] [--family F,G]\n"
-    "\n"
-    "How each family came to be, or one: its rule in words, the lines of the recipe that made it, with whom it\n"
-    "shares communicators and why, and what they cost.\n"
-    "\n"
-    "  --world N     ranks in the world\n"
-    "  --family F,G  these alone; FAMILY without the option is one\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --machine N   ranks of a machine, for what NCCL takes: else of the parameter gpus_per_node, else 8\n"
-    "  --color WHEN  auto, always or never\n"
-    "\n"
-    "example: moongrid explain megatron --world 16 tp=2 pp=2 --family dp\n";
-
 typedef struct options {
   cli         cli;
-  int64_t     world, machine; /* machine: its ranks; 0: not given */
+  int64_t     machine; /* its ranks; 0: not given */
   mgrid_site  site;
   const char *family; /* of these alone, F,G; NULL: not given */
 } options;
@@ -286,10 +271,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   json_t     *trail = NULL;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
+  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
-  mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.world, &err);
+  mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.cli.world, &err);
   if (p) cli_machine_of(p, c.machine, &c.site);
   s = p ? show_all(&c, p, trail, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
@@ -303,11 +288,16 @@ const cli_command command_explain = {
   .name = "explain",
   .takes = "RECIPE --world N [...] [FAMILY]",
   .does = "how each family came to be",
-  .help = help,
+  .usage = "moongrid explain RECIPE --world N [NAME=VALUE ...] [--family F,G]",
+  .about = "How each family came to be, or one: its rule in words, the lines of the recipe that made it, with whom it\n"
+           "shares communicators and why, and what they cost.",
+  .sample = "moongrid explain megatron --world 16 tp=2 pp=2 --family dp",
   .recipe = true,
   .words = 1,
-  .options = { { "world", cli_world, offsetof(options, world) },
-               { "family", cli_text, offsetof(options, family) },
-               { "machine", cli_machine, offsetof(options, machine) } },
+  .options = { CLI_WORLD("ranks in the world"),
+               { "family", cli_text, offsetof(options, family), "F,G",
+                 .help = "these alone; FAMILY without the option is one" },
+               { "machine", cli_machine, offsetof(options, machine), "N",
+                 .help = "ranks of a machine, for what NCCL takes: else of the parameter gpus_per_node, else 8" } },
   .run = run,
 };

@@ -136,10 +136,13 @@ static mgrid_status read_choice(const cli *c, const char *name, const char *valu
 }
 
 static const cli_option common[] = {
-  { "params", cli_text, offsetof(cli, params) }, /* this and the next only where a recipe is taken */
-  { "option", read_choice, 0 },
-  { "color", cli_text, offsetof(cli, color) },
-  { "help", cli_flag, offsetof(cli, help) },
+  { "params", cli_text, offsetof(cli, params), "FILE",
+    .help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them", .side = true },
+  { "option", read_choice, 0, "FAMILY.OPTION=VALUE",
+    .help = "an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'", .side = true },
+  { "color", cli_text, offsetof(cli, color), "auto|always|never",
+    .help = "when to use colour; accepted by every command, also by those that have none" },
+  { .name = "help", .read = cli_flag, .at = offsetof(cli, help) },
 };
 enum { COMMON = sizeof common / sizeof common[0] };
 _Static_assert((int)COMMON <= (int)CLI_COMMON_MAX, "CLI_KNOWN_MAX has room for all");
@@ -147,8 +150,58 @@ _Static_assert((int)COMMON <= (int)CLI_COMMON_MAX, "CLI_KNOWN_MAX has room for a
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]) {
   size_t n = 0;
   for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
-  for (size_t i = command->recipe ? 0 : 2; i < COMMON; i++) known[n++] = &common[i];
+  for (size_t i = command->recipe && !command->bare ? 0 : 2; i < COMMON; i++) known[n++] = &common[i];
   return n;
+}
+
+size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], char room[CLI_VALUES_LEN]) {
+  size_t n = 0;
+  char  *save = NULL;
+  if (o->values) return o->values(values);
+  if (!o->value || !strchr(o->value, '|')) return 0;
+  snprintf(room, CLI_VALUES_LEN, "%s", o->value);
+  for (char *word = strtok_r(room, "|", &save); word && n < CLI_VALUES_MAX; word = strtok_r(NULL, "|", &save))
+    values[n++] = word;
+  return n;
+}
+
+/* Refuse a value that is none of those it may be. */
+static mgrid_status check_value(const cli *c, const cli_option *o, const char *value) {
+  const char *known[CLI_VALUES_MAX];
+  char        room[CLI_VALUES_LEN], tail[128];
+  size_t      n = cli_values_of(o, known, room);
+  mgrid_text  all = { 0 };
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(known[i], value) == 0) return MGRID_OK;
+  if (n == 0) return MGRID_OK;
+  mgrid_suggest(tail, sizeof tail, value, known, n);
+  if (o->values) return cli_usage(c, "unknown %s '%s'%s", o->name, value, tail);
+  for (size_t i = 0; i < n; i++) mgrid_text_add(&all, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", known[i]);
+  cli_usage(c, "--%s is %s, not '%s'", o->name, mgrid_text_chars(&all), value);
+  mgrid_text_free(&all);
+  return MGRID_USAGE;
+}
+
+/* Read an option, on both sides of "A vs B" where it is not of one. */
+static mgrid_status read_option(cli *c, const cli_option *o, const char *value) {
+  char name[64];
+  snprintf(name, sizeof name, "--%s", o->name);
+  mgrid_status s = value ? check_value(c, o, value) : MGRID_OK;
+  if (!s) s = o->read(c, name, value, (char *)c + o->at);
+  if (!s && c->other && !o->side) s = o->read(c, name, value, (char *)c->other + o->at);
+  return s;
+}
+
+void cli_agreed(const cli *c, mgrid_text *t) {
+  for (const cli_option *o = c->command->options; o < c->command->options + CLI_OPTIONS_MAX && o->name; o++) {
+    const void *at = (const char *)c + o->at;
+    if (!o->agreed) continue;
+    if (o->read == cli_flag && *(const bool *)at) mgrid_text_add(t, " --%s", o->name);
+    if (o->read == cli_text && *(const char *const *)at)
+      mgrid_text_add(t, " --%s %s", o->name, *(const char *const *)at);
+    if (o->read == cli_number && *(const int64_t *)at)
+      mgrid_text_add(t, " --%s %" PRId64, o->name, *(const int64_t *)at);
+  }
 }
 
 static mgrid_status unknown_option(const cli *c, const char *option) {
@@ -190,11 +243,6 @@ static mgrid_status positional(cli *c, const char *word, const char *next) {
   return add_argument(c, word);
 }
 
-/* May the option be written as its first letter? */
-static bool has_letter(const cli_command *command, const cli_option *o) {
-  return command->letters && strchr(command->letters, *o->name);
-}
-
 static mgrid_status parse(cli *c, int argc, char **argv) {
   enum { POSITIONAL = 1, LONG }; /* getopt_long's result for a word that is no option is 1 */
   const cli_option *known[CLI_KNOWN_MAX];
@@ -206,7 +254,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
                 : known[i]->read == cli_maybe ? optional_argument
                                               : required_argument;
     longs[i] = (struct option){ known[i]->name, value, NULL, LONG };
-    if (!has_letter(c->command, known[i])) continue;
+    if (!known[i]->letter) continue;
     letters[end++] = *known[i]->name;
     letters[end++] = ':';
   }
@@ -227,14 +275,12 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     if (o == 'h') c->help = true;
     if (o == POSITIONAL) s = positional(c, optarg, optind < argc ? argv[optind] : "");
     for (size_t i = 0; i < n; i++)
-      if (has_letter(c->command, known[i]) && o == *known[i]->name) nth = (int)i, o = LONG;
+      if (known[i]->letter && o == *known[i]->name) nth = (int)i, o = LONG;
     if (o == LONG) {
       /* --groups tp is --groups=tp where tp cannot be the recipe or a parameter */
       if (known[nth]->read == cli_maybe && !optarg && c->recipe && optind < argc && !strpbrk(argv[optind], "-=./"))
         optarg = argv[optind++];
-      char name[64];
-      snprintf(name, sizeof name, "--%s", known[nth]->name);
-      s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);
+      s = read_option(c, known[nth], optarg);
     }
   }
   for (; optind < argc && !s; optind++)
@@ -250,30 +296,29 @@ static void find_terminal(cli *c) {
   c->unicode = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-static mgrid_status choose_color(cli *c) {
+static void choose_color(cli *c) {
   const char *when = c->color ? c->color : "auto";
-  if (strcmp(when, "auto") != 0 && strcmp(when, "always") != 0 && strcmp(when, "never") != 0)
-    return cli_usage(c, "--color is auto, always or never, not '%s'", when);
   /* under a launcher stdout is a terminal on the ranks even when the launcher writes to a file */
   bool shows = isatty(1) && !c->launched && !getenv("NO_COLOR");
   c->bold = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && shows);
-  return MGRID_OK;
 }
 
-/* As wide as it was written, for man.lua and grep, but on a terminal as wide as that. */
-static bool print_help(cli *c) {
-  if (isatty(STDOUT_FILENO)) return cli_fold(c, c->command->help, strlen(c->command->help)) == 0;
-  return fputs(c->command->help, stdout) >= 0;
+static void begin(cli *c, const cli_command *command, cli *other) {
+  c->command = command, c->other = other;
+  find_launcher(c);
+  find_terminal(c);
+}
+
+/* What cli_parse does when the words are read, with this result. */
+static bool end(cli *c, mgrid_status s) {
+  choose_color(c);
+  c->code = s ? s : c->help && !cli_help(c) ? MGRID_OUTPUT : MGRID_OK;
+  return !s && !c->help;
 }
 
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
-  c->command = command;
-  find_launcher(c);
-  find_terminal(c);
-  mgrid_status s = parse(c, argc, argv);
-  if (!s) s = choose_color(c);
-  c->code = s ? s : c->help && !print_help(c) ? MGRID_OUTPUT : MGRID_OK;
-  return !s && !c->help;
+  begin(c, command, NULL);
+  return end(c, parse(c, argc, argv));
 }
 
 mgrid_status cli_wants(const cli *c, int64_t world) {
@@ -290,21 +335,21 @@ mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
   return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
-bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
-                     int argc, char **argv) {
-  int at = 1;
-  while (at < argc && strcmp(argv[at], "vs") != 0) at++;
-  if (!cli_parse(a, command, at, argv)) return false;
-  if (at == argc) {
-    a->code = cli_usage(a, "%s wants two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
-                        command->name);
-    return false;
-  }
-  argv[at] = argv[0];
-  bool read = cli_parse(b, command, argc - at, argv + at);
-  a->code = read ? cli_wants(a, launched || *a_world || *b_world) : b->code;
+bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {
+  int vs = 1;
+  while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
+  begin(a, command, b);
+  begin(b, command, a);
+  mgrid_status s = parse(a, vs, argv);
+  if (!s && !a->help && vs == argc)
+    s = cli_usage(a, "%s wants two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
+                  command->name);
+  if (!s && !a->help && vs < argc) argv[vs] = argv[0], s = parse(b, argc - vs, argv + vs);
+  if (!end(a, s)) return false;
+  choose_color(b);
   if (!b->recipe) b->recipe = a->recipe;
-  if (!*b_world && !launched) *b_world = *a_world;
-  if (!*a_world && !launched) *a_world = *b_world;
-  return read && !a->code;
+  if (!b->world && !launched) b->world = a->world;
+  if (!a->world && !launched) a->world = b->world;
+  a->code = cli_wants(a, launched || a->world);
+  return !a->code;
 }

@@ -7,44 +7,10 @@
 
 #include <inttypes.h>
 
-static const char help[] =
-    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
-    "       [--json | --schedule | --text]\n"
-    "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor NAME [--rank R]\n"
-    "\n"
-    "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
-    "of N ranks and show its groups. Nothing is created and no launcher is needed.\n"
-    "\n"
-    "  --world N     ranks in the world, 1 to 2147483647\n"
-    "  --rank R      the view of one rank: coordinates, groups, neighbours, creations\n"
-    "  --family F,G  all groups of these families\n"
-    "  --groups      the first groups of every family\n"
-    "  --all         parameters that are at their defaults, too\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --json        one JSON object with all groups (with --rank: that rank's)\n"
-    "  --schedule    the order in which communicators are created\n"
-    "  --text        the canonical text that the digest is taken of\n"
-    "  --tensor NAME which elements of a tensor each rank holds (with --rank: that rank's)\n"
-    "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
-    "  --sms N       ... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)\n"
-    "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
-    "  --files N     ... that may take more file descriptors of a process\n"
-    "  --machine N   ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else "
-    "8;\n"
-    "                with 1 there is no NVLink\n"
-    "  --color WHEN  auto, always or never\n"
-    "\n"
-    "\"GPU memory\" is what NCCL itself takes of the GPU of one rank, at most: first when communicators are\n"
-    "made, more when each is first used in a ring (most collectives), then more where NCCL chooses trees, where\n"
-    "all members of a group send to all others (all-to-all), and where the switch adds up (NVLink SHARP).\n"
-    "\n"
-    "example: moongrid plan megatron --world 16 tp=2 pp=2\n";
-
 typedef struct options {
   cli         cli;
-  int64_t     world, machine; /* machine: its ranks; 0: not given */
-  int64_t     rank;           /* print this rank's view; -1: the whole plan */
+  int64_t     machine; /* its ranks; 0: not given */
+  int64_t     rank;    /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
   const char *tensor; /* NULL: not given */
@@ -103,17 +69,17 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1, .site = MGRID_SITE_INIT };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
+  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
     return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --schedule, --text or --tensor");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
   if (c.tensor && c.json + c.schedule + c.text)
     return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
-  if (cli_beyond(&c.cli, c.rank, c.world)) return MGRID_USAGE;
+  if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   cli_site(&c.cli, &c.site);
   mgrid_runtime *rt;
-  mgrid_plan    *p = cli_evaluate(&c.cli, c.world, &rt, &err);
+  mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);
   if (p) cli_machine_of(p, c.machine, &c.site);
   mgrid_status s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
@@ -129,21 +95,40 @@ const cli_command command_plan = {
   .name = "plan",
   .takes = "RECIPE --world N [NAME=VALUE ...]",
   .does = "what groups a recipe makes",
-  .help = help,
+  .usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
+           "       [--json | --schedule | --text]\n"
+           "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]",
+  .about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
+           "of N ranks and show its groups. Nothing is created and no launcher is needed.",
+  .notes = "\"GPU memory\" is what NCCL itself takes of the GPU of one rank, at most: first when communicators are\n"
+           "made, more when each is first used in a ring (most collectives), then more where NCCL chooses trees, where\n"
+           "all members of a group send to all others (all-to-all), and where the switch adds up (NVLink SHARP).",
+  .sample = "moongrid plan megatron --world 16 tp=2 pp=2",
   .recipe = true,
-  .options = { { "world", cli_world, offsetof(options, world) },
-               { "rank", cli_index, offsetof(options, rank) },
-               { "family", cli_text, offsetof(options, groups) },
-               { "groups", cli_maybe, offsetof(options, groups) },
-               { "all", cli_flag, offsetof(options, all) },
-               { "json", cli_flag, offsetof(options, json) },
-               { "schedule", cli_flag, offsetof(options, schedule) },
-               { "text", cli_flag, offsetof(options, text) },
-               { "tensor", cli_text, offsetof(options, tensor) },
-               { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory) },
-               { "sms", cli_number, offsetof(options, budgets.sms) },
-               { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },
-               { "files", cli_number, offsetof(options, budgets.files) },
-               { "machine", cli_machine, offsetof(options, machine) } },
+  .options = {
+      CLI_WORLD("ranks in the world, 1 to 2147483647"),
+      { "rank", cli_index, offsetof(options, rank), "R",
+        .help = "the view of one rank: coordinates, groups, neighbours, creations" },
+      { "family", cli_text, offsetof(options, groups), "F,G", .help = "all groups of these families" },
+      { "groups", cli_maybe, offsetof(options, groups), .help = "the first groups of every family" },
+      { "all", cli_flag, offsetof(options, all), .help = "parameters that are at their defaults, too" },
+      { "json", cli_flag, offsetof(options, json),
+        .help = "one JSON object with all groups (with --rank: that rank's)" },
+      { "schedule", cli_flag, offsetof(options, schedule), .help = "the order in which communicators are created" },
+      { "text", cli_flag, offsetof(options, text), .help = "the canonical text that the digest is taken of" },
+      { "tensor", cli_text, offsetof(options, tensor), "T",
+        .help = "which elements of a tensor each rank holds (with --rank: that rank's)" },
+      { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory), "MIB",
+        .help = "refuse a plan whose NCCL communicators may take more memory of a GPU" },
+      { "sms", cli_number, offsetof(options, budgets.sms), "N",
+        .help = "... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)" },
+      { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots), "N",
+        .help = "... that may take more multicast slots of a machine (of 128, with 8 H200)" },
+      { "files", cli_number, offsetof(options, budgets.files), "N",
+        .help = "... that may take more file descriptors of a process" },
+      { "machine", cli_machine, offsetof(options, machine), "N",
+        .help = "ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else 8; "
+                "with 1 there is no NVLink" },
+  },
   .run = run,
 };

@@ -9,21 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "usage: moongrid recipes [RECIPE] [--json | --source | --getters]\n"
-    "\n"
-    "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-    "parameters and settings with their defaults and other names, its policies and who\n"
-    "agrees on them, its queries, and its families.\n"
-    "\n"
-    "  --source      the text of the recipe, and of the files that a bundled one has beside it\n"
-    "  --getters     the system's own getters of groups, with the family that each gives, for\n"
-    "                the arguments that change it, and with which parameters families are there\n"
-    "  --json        one JSON object, or a list of all recipes\n"
-    "  --color WHEN  accepted by every command; this one has none\n"
-    "\n"
-    "example: moongrid recipes megatron --getters\n";
-
 typedef struct options {
   cli  cli;
   bool json, source, getters;
@@ -209,10 +194,18 @@ const cli_command command_recipes = {
   .name = "recipes",
   .takes = "[RECIPE]",
   .does = "what is bundled, and its parameters",
-  .help = help,
+  .usage = "moongrid recipes [RECIPE] [--json | --source | --getters]",
+  .about = "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
+           "parameters and settings with their defaults and other names, its policies and who\n"
+           "agrees on them, its queries, and its families.",
+  .sample = "moongrid recipes megatron --getters",
   .recipe = true,
-  .options = { { "json", cli_flag, offsetof(options, json) },
-               { "source", cli_flag, offsetof(options, source) },
-               { "getters", cli_flag, offsetof(options, getters) } },
+  .bare = true,
+  .options = { { "json", cli_flag, offsetof(options, json), .help = "one JSON object, or a list of all recipes" },
+               { "source", cli_flag, offsetof(options, source),
+                 .help = "the text of the recipe, and of the files that a bundled one has beside it" },
+               { "getters", cli_flag, offsetof(options, getters),
+                 .help = "the system's own getters of groups, with the family that each gives, for the arguments that "
+                         "change it, and with which parameters families are there" } },
   .run = run,
 };

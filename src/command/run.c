@@ -14,55 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-static const char help[] =
-    "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|pmix|dry] [--world N] [--json]\n"
-    "       mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]\n"
-    "\n"
-    "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
-    "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
-    "an all-to-all), and destroy them. Rank 0 speaks.\n"
-    "\n"
-    "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without\n"
-    "                MPI, and make nothing. dry: no launcher; one process plays every rank of\n"
-    "                --world N and checks that the creation schedule fits together\n"
-    "  --carrier C   what carries the messages of nccl: mpi, or pmix, which needs no MPI (also prterun,\n"
-    "                srun --mpi=pmix); with auto and no GPU, as --backend C\n"
-    "  --world N     refuse to run on another number of ranks\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --timeout S   seconds that a call over all ranks may take, 120; with nccl also a creation, where a\n"
-    "                family may have its own\n"
-    "  --json        print the plan as JSON when all is proved\n"
-    "  --print WHO   whose prints of the recipe are shown, on stderr: rank0 (if nothing is said), all, none\n"
-    "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
-    "\n"
-    "with --move: carry the tensors of A to the layout of B (see moongrid move), each element filled with a\n"
-    "number that says which it is, and prove every one where it arrives; parts come from ranks of the same\n"
-    "machine where it has them, if each has as many ranks, in order\n"
-    "  --world N     ranks in the world of that side, where it is smaller than that of the launcher\n"
-    "  --tensor T    this tensor alone\n"
-    "  --map RANKS   which rank each rank of B is, as 8..15,0..7\n"
-    "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
-    "  --rounds      in rounds: a rank sends one message at a time and receives one\n"
-    "  --window MIB  memory for packing on a rank, 64\n"
-    "  --messages    by messages alone: ranks of a machine do not read each other's memory\n"
-    "  --timeout S   seconds without progress after which a rank gives up, 120\n"
-    "\n"
-    "with nccl\n"
-    "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
-    "                says the same); else rank i of a machine has GPU i\n"
-    "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
-    "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
-    "\n"
-    "  --color WHEN  auto, always or never\n"
-    "\n"
-    "example: mpirun -n 8 moongrid run megatron tp=2 pp=2\n";
-
 enum { DEVICES_MAX = 64 };
 
 typedef struct options {
   cli         cli;
-  int64_t     world; /* 0: as many as the launcher started */
   const char *backend;
   const char *carrier;             /* NULL: not given */
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
@@ -71,14 +26,6 @@ typedef struct options {
   bool        json, share_gpu, bandwidth, move;
   cli_moving  moving; /* of --move */
 } options;
-
-/* A cli_reader of --print. */
-static mgrid_status read_print(const cli *c, const char *name, const char *value, void *to) {
-  cli *to_cli = to;
-  to_cli->talkative = strcmp(value, "all") == 0, to_cli->quiet = strcmp(value, "none") == 0;
-  if (to_cli->talkative || to_cli->quiet || strcmp(value, "rank0") == 0) return MGRID_OK;
-  return cli_usage(c, "%s is rank0, all or none, not '%s'", name, value);
-}
 
 /* A cli_reader of --devices. */
 static mgrid_status read_devices(const cli *c, const char *name, const char *value, void *to) {
@@ -94,6 +41,23 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
   return MGRID_OK;
 }
 
+/* What --backend may be: auto, each that has a library, dry. */
+static size_t backends(const char *names[CLI_VALUES_MAX]) {
+  names[0] = "auto";
+  size_t n = 1 + mgrid_backend_names(names + 1, false);
+  names[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
+  return n;
+}
+
+/* What --carrier may be: each that has a library and needs no carrier itself. */
+static size_t carriers(const char *names[CLI_VALUES_MAX]) {
+  size_t n = 0;
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
+    if (d->library && !d->carrier) names[n++] = d->name;
+  return n;
+}
+_Static_assert((int)MGRID_BACKENDS_MAX + 2 <= (int)CLI_VALUES_MAX, "CLI_VALUES_MAX has room for all");
+
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
@@ -102,10 +66,10 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
 
 /* --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
-  if (!c->world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
+  if (!c->cli.world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
-  mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
-  cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->world);
+  mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->cli.world, err) : NULL;
+  cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->cli.world);
   mgrid_status s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
   cli_progress_end();
   if (!s) cli_note_plan(&c->cli, p);
@@ -187,17 +151,13 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
   return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o);
 }
 
-/* The options of this command that all ranks must share, as the name of its first call over all ranks. */
+/* The first call over all ranks, named by the options that they must have alike. */
 static uint64_t call_of(const options *c, mgrid_backend *b) {
-  char   text[96];
-  size_t at = (size_t)snprintf(text, sizeof text, "run --backend %s", c->backend);
-  if (c->carrier) at += (size_t)snprintf(text + at, sizeof text - at, " --carrier %s", c->carrier);
-  if (c->timeout) at += (size_t)snprintf(text + at, sizeof text - at, " --timeout %" PRId64, c->timeout);
-  if (c->gpu_memory) at += (size_t)snprintf(text + at, sizeof text - at, " --gpu-memory %" PRId64, c->gpu_memory);
-  if (c->share_gpu) at += (size_t)snprintf(text + at, sizeof text - at, " --share-gpu");
-  if (c->move) at += (size_t)snprintf(text + at, sizeof text - at, " --move");
-  if (c->bandwidth) snprintf(text + at, sizeof text - at, " --bandwidth");
-  return mgrid_meet_call(b, true, "%s", text);
+  mgrid_text t = { 0 };
+  cli_agreed(&c->cli, &t);
+  uint64_t call = mgrid_meet_call(b, true, "run%s", mgrid_text_chars(&t));
+  mgrid_text_free(&t);
+  return call;
 }
 
 /* All ranks have it, so rank 0 speaks; of rank 0 that is not there, or was stopped, the others. A deadline passes by the
@@ -214,22 +174,22 @@ static void say(const cli *c, const mgrid_error *err) {
 
 /* --world on a side, else as many as the launcher started. */
 static mgrid_plan *plan_of(const options *c, mgrid_runtime *rt, int64_t launched, mgrid_error *err) {
-  return rt ? cli_plan(&c->cli, rt, c->world ? c->world : launched, err) : NULL;
+  return rt ? cli_plan(&c->cli, rt, c->cli.world ? c->cli.world : launched, err) : NULL;
 }
 
 static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime *rt,
                                mgrid_error *planning, mgrid_error *err) {
   int64_t     world = mgrid_backend_world(b);
   mgrid_plan *p = NULL;
-  if (c->world && c->world != world && !c->cli.launched)
+  if (c->cli.world && c->cli.world != world && !c->cli.launched)
     mgrid_fail(planning, MGRID_USAGE,
                "--world %" PRId64 " was asked for, and this is one rank; mpirun -n %" PRId64
                " moongrid run starts as many, "
                "--backend dry rehearses them",
-               c->world, c->world);
-  else if (c->world && c->world != world)
+               c->cli.world, c->cli.world);
+  else if (c->cli.world && c->cli.world != world)
     mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " rank%s",
-               c->world, world, mgrid_s_of(world));
+               c->cli.world, world, mgrid_s_of(world));
   else
     p = plan_of(c, rt, world, planning);
   /* A rank without a plan takes part too, because the others wait for it; they get its error. */
@@ -297,15 +257,8 @@ static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, 
 
 /* --carrier is a backend that carries messages, and goes with one that needs a carrier. */
 static mgrid_status check_carrier(const options *c, const mgrid_descriptor *wanted) {
-  static const char *const known[] = { "mpi", "pmix" };
-  char                     tail[128];
-  if (!c->carrier) return MGRID_OK;
-  if (wanted && !wanted->carrier)
-    return cli_usage(&c->cli, "--carrier %s is for nccl; --backend %s has none", c->carrier, wanted->name);
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-    if (strcmp(c->carrier, known[i]) == 0) return MGRID_OK;
-  mgrid_suggest(tail, sizeof tail, c->carrier, known, sizeof known / sizeof known[0]);
-  return cli_usage(&c->cli, "unknown carrier '%s'%s", c->carrier, tail);
+  if (!c->carrier || !wanted || wanted->carrier) return MGRID_OK;
+  return cli_usage(&c->cli, "--carrier %s is for nccl; --backend %s has none", c->carrier, wanted->name);
 }
 
 /* Read one side, or with `vs` two, whose options are put together in the first. False: nothing is left to do. */
@@ -320,25 +273,9 @@ static bool parse(options *side, const cli_command *self, int argc, char **argv)
       a->cli.code = cli_usage(&a->cli, "--move wants two sides with 'vs' between: moongrid run A vs B --move");
     return !a->cli.code;
   }
-  if (!cli_parse_sides(&a->cli, &a->world, &b->cli, &b->world, true, self, argc, argv)) return false;
-  a->move |= b->move;
-  a->moving.rounds |= b->moving.rounds;
-  a->moving.convert |= b->moving.convert;
-  a->moving.messages |= b->moving.messages;
-  a->share_gpu |= b->share_gpu;
-  if (!a->moving.tensor) a->moving.tensor = b->moving.tensor;
-  if (!a->moving.map) a->moving.map = b->moving.map;
-  if (!a->moving.window) a->moving.window = b->moving.window;
-  if (!a->timeout) a->timeout = b->timeout;
-  if (!a->gpu_memory) a->gpu_memory = b->gpu_memory;
-  if (!a->ndevices) {
-    a->ndevices = b->ndevices;
-    memcpy(a->devices, b->devices, sizeof a->devices);
-  }
-  if (strcmp(a->backend, "auto") == 0) a->backend = b->backend;
-  if (!a->carrier) a->carrier = b->carrier;
+  if (!cli_parse_sides(&a->cli, &b->cli, true, self, argc, argv)) return false;
   if (!a->move) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --move tensors from one to the other");
-  if (a->move && (a->json || b->json || a->bandwidth || b->bandwidth))
+  if (a->move && (a->json || a->bandwidth))
     a->cli.code = cli_usage(&a->cli, "--move goes without --json and --bandwidth");
   return !a->cli.code;
 }
@@ -349,14 +286,6 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_runtime *rt[2] = { NULL, NULL };
   if (!parse(side, self, argc, argv)) return c->cli.code;
   const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);
-  const char             *known[2 + MGRID_BACKENDS_MAX] = { "auto" };
-  if (!wanted && strcmp(c->backend, known[0]) != 0) {
-    char   tail[128];
-    size_t n = 1 + mgrid_backend_names(known + 1, false);
-    known[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
-    mgrid_suggest(tail, sizeof tail, c->backend, known, n);
-    return cli_usage(&c->cli, "unknown backend '%s'%s", c->backend, tail);
-  }
   if (c->move && wanted && !wanted->native)
     return cli_usage(&c->cli, "--move wants a backend that moves data: mpi or nccl, not %s", c->backend);
   if (c->bandwidth && wanted && !wanted->native)
@@ -383,24 +312,51 @@ const cli_command command_run = {
   .name = "run",
   .takes = "RECIPE [NAME=VALUE ...]",
   .does = "create and prove them, under mpirun",
-  .help = help,
+  .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]\n"
+           "       mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]",
+  .about = "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
+           "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
+           "an all-to-all), and destroy them. Rank 0 speaks.",
+  .sample = "mpirun -n 8 moongrid run megatron tp=2 pp=2",
   .recipe = true,
-  .options = { { "world", cli_world, offsetof(options, world) },
-               { "json", cli_flag, offsetof(options, json) },
-               { "backend", cli_text, offsetof(options, backend) },
-               { "carrier", cli_text, offsetof(options, carrier) },
-               { "share-gpu", cli_flag, offsetof(options, share_gpu) },
-               { "devices", read_devices, 0 },
-               { "timeout", cli_number, offsetof(options, timeout) },
-               { "gpu-memory", cli_number, offsetof(options, gpu_memory) },
-               { "print", read_print, offsetof(options, cli) },
-               { "bandwidth", cli_flag, offsetof(options, bandwidth) },
-               { "move", cli_flag, offsetof(options, move) },
-               { "tensor", cli_text, offsetof(options, moving.tensor) },
-               { "map", cli_text, offsetof(options, moving.map) },
-               { "rounds", cli_flag, offsetof(options, moving.rounds) },
-               { "convert", cli_flag, offsetof(options, moving.convert) },
-               { "messages", cli_flag, offsetof(options, moving.messages) },
-               { "window", cli_number, offsetof(options, moving.window) } },
+  .options = {
+      CLI_WORLD("refuse to run on another number of ranks; with --move the ranks of that side, where they are fewer"),
+      { "backend", cli_text, offsetof(options, backend),
+        .help = "auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without MPI, "
+                "and make nothing. dry: no launcher; one process plays every rank of --world N and checks that the "
+                "creation schedule fits together", .values = backends, .agreed = true },
+      { "carrier", cli_text, offsetof(options, carrier),
+        .help = "what carries the messages of nccl: mpi, or pmix, which needs no MPI (also prterun, srun --mpi=pmix); "
+                "with auto and no GPU, as --backend C", .values = carriers, .agreed = true },
+      { "timeout", cli_number, offsetof(options, timeout), "S",
+        .help = "seconds that a call over all ranks may take, 120; with nccl also a creation, where a family may have "
+                "its own; with --move seconds without progress after which a rank gives up", .agreed = true },
+      { "json", cli_flag, offsetof(options, json), .help = "print the plan as JSON when all is proved" },
+      { "print", cli_text, offsetof(options, cli.print), "rank0|all|none",
+        .help = "whose prints of the recipe are shown, on stderr; rank0 if nothing is said" },
+      { "bandwidth", cli_flag, offsetof(options, bandwidth),
+        .help = "and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family", .agreed = true },
+      { "move", cli_flag, offsetof(options, move),
+        .help = "carry the tensors of A to the layout of B (see moongrid move), each element filled with a number "
+                "that says which it is, and prove every one where it arrives; parts come from ranks of the same "
+                "machine where it has them, if each has as many ranks, in order", .agreed = true },
+      { "tensor", cli_text, offsetof(options, moving.tensor), "T", .help = "this tensor alone", .head = "with --move" },
+      { "map", cli_text, offsetof(options, moving.map), "RANKS",
+        .help = "which rank each rank of B is, as 8..15,0..7" },
+      { "convert", cli_flag, offsetof(options, moving.convert),
+        .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
+      { "rounds", cli_flag, offsetof(options, moving.rounds),
+        .help = "in rounds: a rank sends one message at a time and receives one" },
+      { "window", cli_number, offsetof(options, moving.window), "MIB", .help = "memory for packing on a rank, 64" },
+      { "messages", cli_flag, offsetof(options, moving.messages),
+        .help = "by messages alone: ranks of a machine do not read each other's memory" },
+      { "devices", read_devices, 0, "0,1,...",
+        .help = "the GPU of each rank of a machine (a recipe's parameter `devices` says the same); else rank i of a "
+                "machine has GPU i", .head = "with nccl" },
+      { "share-gpu", cli_flag, offsetof(options, share_gpu),
+        .help = "let several ranks use one GPU; for tests, and slow", .agreed = true },
+      { "gpu-memory", cli_number, offsetof(options, gpu_memory), "MIB",
+        .help = "refuse a plan whose communicators would take more on a GPU", .agreed = true },
+  },
   .run = run,
 };

@@ -4,26 +4,9 @@
 */
 #include "command/cli.h"
 
-static const char help[] =
-    "usage: moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]\n"
-    "\n"
-    "Why does rank A talk to rank B? Every group that has both, the smallest first, their positions in it\n"
-    "and who is between, the communicator, and where they first meet when communicators are created. Ranks without a "
-    "common\n"
-    "group: the shortest chain of groups from one to the other.\n"
-    "\n"
-    "  --world N     ranks in the world\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --json        one JSON object\n"
-    "  --color WHEN  accepted by every command; this one has none\n"
-    "\n"
-    "example: moongrid why megatron --world 16 tp=2 pp=2 0 9\n";
-
 typedef struct options {
-  cli     cli;
-  int64_t world;
-  bool    json;
+  cli  cli;
+  bool json;
 } options;
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -31,14 +14,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   int64_t     rank[2] = { 0, 0 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
+  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (c.cli.nwords != 2) return cli_usage(&c.cli, "why wants two ranks: moongrid why RECIPE --world N A B");
   for (int i = 0; i < 2; i++) {
     if (cli_index(&c.cli, "a rank", c.cli.words[i], &rank[i])) return MGRID_USAGE;
-    if (cli_beyond(&c.cli, rank[i], c.world)) return MGRID_USAGE;
+    if (cli_beyond(&c.cli, rank[i], c.cli.world)) return MGRID_USAGE;
   }
   mgrid_runtime *rt;
-  mgrid_plan    *p = cli_evaluate(&c.cli, c.world, &rt, &err);
+  mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);
   mgrid_status   s = p ? mgrid_plan_why(p, rank[0], rank[1], c.json, cli_sink, stdout, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
@@ -50,9 +33,14 @@ const cli_command command_why = {
   .name = "why",
   .takes = "RECIPE --world N [...] A B",
   .does = "what two ranks have in common",
-  .help = help,
+  .usage = "moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]",
+  .about = "Why does rank A talk to rank B? Every group that has both, the smallest first, their positions in it and\n"
+           "who is between, the communicator, and where they first meet when communicators are created. Ranks without\n"
+           "a common group: the shortest chain of groups from one to the other.",
+  .sample = "moongrid why megatron --world 16 tp=2 pp=2 0 9",
   .recipe = true,
   .words = 2,
-  .options = { { "world", cli_world, offsetof(options, world) }, { "json", cli_flag, offsetof(options, json) } },
+  .options = { CLI_WORLD("ranks in the world"),
+               { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
   .run = run,
 };

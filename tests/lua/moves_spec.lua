@@ -65,6 +65,30 @@ describe("moongrid run A vs B --move", function()
     end)
   end
 
+  it("takes an option on either side for both, --print too", function()
+    local loud = support.file [[return recipe { params = { side = 0 }, build = function(world, p)
+      print("side " .. p.side)
+      local t = topology(world)
+      t.grid = grid(world, "x", { x = fill })
+      t.w = tensor { axes = { { "a", 4 } }, type = "i32", cut = { a = "x" } }
+      return t
+    end }]]
+    local function said(line)
+      local _, err, code = launch(2, ("build/moongrid run %s --move"):format(line:gsub("LOUD", loud)))
+      assert.equal(0, code, err)
+      local sides = {}
+      for side in err:gmatch "side (%d)" do sides[#sides + 1] = side end
+      table.sort(sides)
+      return table.concat(sides)
+    end
+    assert.equal("01", said "LOUD vs side=1")
+    for _, who in ipairs { { "none", "" }, { "all", "0011" } } do
+      assert.equal(who[2], said(("LOUD --print %s vs side=1"):format(who[1])))
+      assert.equal(who[2], said(("LOUD vs side=1 --print %s"):format(who[1])))
+    end
+    os.remove(loud)
+  end)
+
   it("says so where two recipes are given without --move", function()
     local _, err = launch(2, ("build/moongrid run %s vs tp=1"):format(recipe))
     assert.truthy(err:find("run takes two recipes to --move tensors from one to the other", 1, true), err)

@@ -150,7 +150,8 @@ describe("make docs", function()
 
   it("notices what was changed by hand, and a marker that is lost", function()
     local copy = run("mktemp -d"):gsub("\n", "")
-    run(("mkdir -p %s/lua/moongrid && cp lua/README.md %s/lua && cp lua/moongrid/meta.lua %s/lua/moongrid"):format(copy, copy, copy))
+    run(("cd %s && mkdir -p lua/moongrid src/command && ln -s %s/build && cp %s/lua/README.md lua && "
+      .. "cp %s/lua/moongrid/meta.lua lua/moongrid && cp %s/src/command/README.md src/command"):format(copy, here, here, here, here))
     run(("sed -i 's/^| `timeout` | seconds/| `timeout` | hours/' %s/lua/README.md"):format(copy))
     local _, err, code = run(("cd %s && %s"):format(copy, check))
     assert.are.equal("lua/README.md is not what make docs writes\n", err)

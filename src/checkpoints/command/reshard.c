@@ -17,38 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "usage: moongrid reshard INDEX --to RECIPE --world N [NAME=VALUE ...] -o FOLDER [--names FILE] [--window MIB] "
-    "[--empty]\n"
-    "\n"
-    "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. INDEX is a\n"
-    "model.safetensors.index.json, as Hugging Face has it or as moongrid wrote it for another layout, the folder\n"
-    "of one, or a single .safetensors file. Each rank that has the first copy of a part gets a file; the index of\n"
-    "the result says which part each file has, and can be resharded again. An index whose parts do not have each\n"
-    "element of a tensor once is refused before anything is written.\n"
-    "\n"
-    "A tensor of the checkpoint is the tensor of the recipe that has its name with _ for each dot and dash, of the\n"
-    "same type and shape. Others are paired by a file of names, lines with a pattern of names in the checkpoint\n"
-    "and a tensor of the recipe, of which the first that fits counts:\n"
-    "\n"
-    "  model.layers.*.self_attn.[qkv]_proj.weight   by_rows     # a comment\n"
-    "\n"
-    "  --to RECIPE     the recipe of the new layout\n"
-    "  --world N       its ranks\n"
-    "  --params FILE   parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  -o, --output FOLDER  where the files go; there is none of this name yet\n"
-    "  --names FILE    which tensors of the checkpoint are which of the recipe\n"
-    "  --window MIB    memory for elements, at most; 64\n"
-    "  --empty         also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; bounds\n"
-    "                  and owners that say so need no word\n"
-    "  --color WHEN    accepted by every command; this one has none\n"
-    "\n"
-    "example: moongrid reshard model.safetensors.index.json --to examples/fsdp_tp.lua --world 8 -o FOLDER\n";
-
 typedef struct options {
   cli         cli;
-  int64_t     world, window;
+  int64_t     window;
   const char *output, *names;
   bool        empty; /* ranks may have nothing of a tensor */
 } options;
@@ -304,9 +275,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!o.cli.nwords)
     return cli_usage(&o.cli, "reshard wants a checkpoint: an index, its folder, or a .safetensors file");
   if (!o.cli.recipe) return cli_usage(&o.cli, "reshard wants --to RECIPE, whose tensors say the new layout");
-  if (!o.world) return cli_usage(&o.cli, "reshard wants --world N, the number of ranks");
+  if (!o.cli.world) return cli_usage(&o.cli, "reshard wants --world N, the number of ranks");
   if (!o.output) return cli_usage(&o.cli, "reshard wants -o FOLDER, where the files go");
-  mgrid_plan  *plan = cli_evaluate(&o.cli, o.world, &rt, &err);
+  mgrid_plan  *plan = cli_evaluate(&o.cli, &rt, &err);
   mgrid_status s = plan ? reshard(&o, plan, &err) : err.status;
   if (s) {
     mgrid_error_reword(&err, "%s", err.message); /* names of files and tensors may be anything */
@@ -321,16 +292,33 @@ const cli_command command_reshard = {
   .name = "reshard",
   .takes = "INDEX --to RECIPE --world N [...] -o FOLDER",
   .does = "a checkpoint of safetensors files in another layout",
-  .help = help,
+  .usage = "moongrid reshard INDEX --to RECIPE --world N [NAME=VALUE ...] -o FOLDER [--names FILE] [--window MIB]\n"
+           "       [--empty]",
+  .about =
+      "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. INDEX is a\n"
+      "model.safetensors.index.json, as Hugging Face has it or as moongrid wrote it for another layout, the folder\n"
+      "of one, or a single .safetensors file. Each rank that has the first copy of a part gets a file; the index of\n"
+      "the result says which part each file has, and can be resharded again. An index whose parts do not have each\n"
+      "element of a tensor once is refused before anything is written.\n"
+      "\n"
+      "A tensor of the checkpoint is the tensor of the recipe that has its name with _ for each dot and dash, of the\n"
+      "same type and shape. Others are paired by a file of names, lines with a pattern of names in the checkpoint\n"
+      "and a tensor of the recipe, of which the first that fits counts:\n"
+      "\n"
+      "  model.layers.*.self_attn.[qkv]_proj.weight   by_rows     # a comment",
+  .sample = "moongrid reshard model.safetensors.index.json --to examples/fsdp_tp.lua --world 8 -o FOLDER",
   .recipe = true,
   .recipe_from = "to",
   .words = 1,
-  .letters = "o",
-  .options = { { "to", cli_text, offsetof(options, cli.recipe) },
-               { "world", cli_world, offsetof(options, world) },
-               { "output", cli_text, offsetof(options, output) },
-               { "names", cli_text, offsetof(options, names) },
-               { "window", cli_number, offsetof(options, window) },
-               { "empty", cli_flag, offsetof(options, empty) } },
+  .options = { { "to", cli_text, offsetof(options, cli.recipe), "RECIPE", .help = "the recipe of the new layout" },
+               CLI_WORLD("its ranks"),
+               { "output", cli_text, offsetof(options, output), "FOLDER",
+                 .help = "where the files go; there is none of this name yet", .letter = true },
+               { "names", cli_text, offsetof(options, names), "FILE",
+                 .help = "which tensors of the checkpoint are which of the recipe" },
+               { "window", cli_number, offsetof(options, window), "MIB", .help = "memory for elements, at most; 64" },
+               { "empty", cli_flag, offsetof(options, empty),
+                 .help = "also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; "
+                         "bounds and owners that say so need no word" } },
   .run = run,
 };

@@ -11,25 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [-o FILE.svg]\n"
-    "\n"
-    "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
-    "Without --family the terminal gets the grids, and the groups of all families beside. Worlds above\n"
-    "4096 ranks are drawn in part, and said to be.\n"
-    "\n"
-    "  --world N     ranks in the world\n"
-    "  --family F,G  these families alone; in the terminal lines go between their groups\n"
-    "  --rank R      make the groups of one rank stand out\n"
-    "  -o, --output FILE  write a file: .svg; .txt for what the terminal gets; .html, a page without\n"
-    "                network for up to 4096 ranks, in which families are chosen, ranks are asked why\n"
-    "                they talk, and --world 8,16 and NAME=1,2,4 become sliders\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --color WHEN  auto, always or never\n"
-    "\n"
-    "example: moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp\n";
-
 typedef struct options {
   cli         cli;
   cli_sizes   worlds; /* several: for a page alone */
@@ -124,12 +105,20 @@ const cli_command command_draw = {
   .name = "draw",
   .takes = "RECIPE --world N [...] [-o FILE.svg]",
   .does = "a picture of its groups",
-  .help = help,
+  .usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [-o FILE.svg]",
+  .about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
+           "Without --family the terminal gets the grids, and the groups of all families beside. Worlds above\n"
+           "4096 ranks are drawn in part, and said to be.",
+  .sample = "moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp",
   .recipe = true,
-  .letters = "o",
-  .options = { { "world", cli_worlds, offsetof(options, worlds) },
-               { "family", cli_text, offsetof(options, family) },
-               { "rank", cli_index, offsetof(options, rank) },
-               { "output", cli_text, offsetof(options, output) } },
+  .options = { { "world", cli_worlds, offsetof(options, worlds), "N", .help = "ranks in the world" },
+               { "family", cli_text, offsetof(options, family), "F,G",
+                 .help = "these families alone; in the terminal lines go between their groups" },
+               { "rank", cli_index, offsetof(options, rank), "R", .help = "make the groups of one rank stand out" },
+               { "output", cli_text, offsetof(options, output), "FILE",
+                 .help = "write a file: .svg; .txt for what the terminal gets; .html, a page without network for up "
+                         "to 4096 ranks, in which families are chosen, ranks are asked why they talk, and --world "
+                         "8,16 and NAME=1,2,4 become sliders",
+                 .letter = true } },
   .run = run,
 };

@@ -10,33 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "usage: moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
-    "                     [--json] [--list]\n"
-    "\n"
-    "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
-    "does not have arrives once, so the bytes sent are the minimum. The second recipe is the first one where it\n"
-    "is not given, and a world given on one side is that of both; parameters are not carried over.\n"
-    "\n"
-    "  --world N     ranks in the world of that side\n"
-    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
-    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
-    "  --tensor T    this tensor alone\n"
-    "  --rank R      what one rank sends and receives\n"
-    "  --map RANKS   which rank each rank of B is, as 8..15,0..7; left out, the numbers are the same, and\n"
-    "                ranks beyond A only get data\n"
-    "  --machine N   ranks of a machine, in order: parts come from the same one where it has them, and the bytes that\n"
-    "                leave theirs are counted, the fewest that can\n"
-    "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
-    "  --list        every message, with its round\n"
-    "  --json        one JSON object\n"
-    "  --color WHEN  accepted by every command; this one has none\n"
-    "\n"
-    "example: moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false\n";
-
 typedef struct options {
   cli         cli;
-  int64_t     world, rank, machine; /* rank -1: not given; machine 0: not given */
+  int64_t     rank, machine; /* rank -1: not given; machine 0: not given */
   const char *tensor, *map;
   bool        json, list, convert;
 } options;
@@ -230,27 +206,14 @@ static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_p
   return s;
 }
 
-/* An option may be given on either side. */
-static void join(options *a, const options *b) {
-  if (!a->tensor) a->tensor = b->tensor;
-  if (!a->map) a->map = b->map;
-  if (a->rank < 0) a->rank = b->rank;
-  if (!a->machine) a->machine = b->machine;
-  a->json |= b->json;
-  a->list |= b->list;
-  a->convert |= b->convert;
-}
-
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, false, self, argc, argv)) return a.cli.code;
-  join(&a, &b);
+  if (!cli_parse_sides(&a.cli, &b.cli, false, self, argc, argv)) return a.cli.code;
   if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
-  cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", a.world > b.world ? a.world : b.world);
-  mgrid_plan *from = cli_evaluate(&a.cli, a.world, &rt[0], &err),
-             *to = from ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
+  cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", a.cli.world > b.cli.world ? a.cli.world : b.cli.world);
+  mgrid_plan  *from = cli_evaluate(&a.cli, &rt[0], &err), *to = from ? cli_evaluate(&b.cli, &rt[1], &err) : NULL;
   mgrid_status s = from && to ? show(&a, from, to, &err) : err.status;
   cli_progress_end();
   if (!s) cli_note_hollow(&a.cli, from, "before: ");
@@ -267,15 +230,26 @@ const cli_command command_move = {
   .name = "move",
   .takes = "A --world N [...] vs B [...]",
   .does = "which bytes go where when tensors change their layout",
-  .help = help,
+  .usage = "moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
+           "       [--json] [--list]",
+  .about =
+      "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
+      "does not have arrives once, so the bytes sent are the minimum. The second recipe is the first one where it\n"
+      "is not given, and a world given on one side is that of both; parameters are not carried over.",
+  .sample = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   .recipe = true,
-  .options = { { "world", cli_world, offsetof(options, world) },
-               { "rank", cli_index, offsetof(options, rank) },
-               { "tensor", cli_text, offsetof(options, tensor) },
-               { "map", cli_text, offsetof(options, map) },
-               { "machine", cli_machine, offsetof(options, machine) },
-               { "convert", cli_flag, offsetof(options, convert) },
-               { "list", cli_flag, offsetof(options, list) },
-               { "json", cli_flag, offsetof(options, json) } },
+  .options = { CLI_WORLD("ranks in the world of that side"),
+               { "rank", cli_index, offsetof(options, rank), "R", .help = "what one rank sends and receives" },
+               { "tensor", cli_text, offsetof(options, tensor), "T", .help = "this tensor alone" },
+               { "map", cli_text, offsetof(options, map), "RANKS",
+                 .help = "which rank each rank of B is, as 8..15,0..7; left out, the numbers are the same, and ranks "
+                         "beyond A only get data" },
+               { "machine", cli_machine, offsetof(options, machine), "N",
+                 .help = "ranks of a machine, in order: parts come from the same one where it has them, and the bytes "
+                         "that leave theirs are counted, the fewest that can" },
+               { "convert", cli_flag, offsetof(options, convert),
+                 .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
+               { "list", cli_flag, offsetof(options, list), .help = "every message, with its round" },
+               { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
   .run = run,
 };
