@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** index.c - the index of a checkpoint, and the parts of tensors that it names.
+** index.c - read and write the index of a checkpoint, with the parts that it lists.
 */
 #include "checkpoints/index.h"
 
@@ -18,7 +18,7 @@ void shards_part_free(shards_part *part) {
   *part = (shards_part){ 0 };
 }
 
-/* Room for nruns[axis] runs on each axis. */
+/* Allocate nruns[axis] runs for each axis. */
 static mgrid_status part_room(shards_part *part, mgrid_error *err) {
   size_t n = 0;
   for (size_t k = 0; k < part->naxes; k++) n += part->nruns[k];
@@ -54,7 +54,7 @@ mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t ran
   return MGRID_OK;
 }
 
-/* Is it all of what its runs say? */
+/* Return whether the part is the whole product of its runs, not a slice of it. */
 static bool is_whole(const shards_part *part) {
   return part->first == 0 && part->elements == st_elements(part->naxes, part->shape);
 }
@@ -129,7 +129,7 @@ static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err
   return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
 }
 
-/* The file of this name, which stands beside the index. */
+/* Return the file of this name, in the folder of the index. */
 static st_file *file_of(shards *s, json_t *files, const char *folder, const char *name, mgrid_error *err) {
   const json_t *known = json_object_get(files, name);
   if (known) return s->file[json_integer_value(known)];
@@ -151,7 +151,7 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
   return f;
 }
 
-/* The whole of a tensor as one part. */
+/* Make one part of a whole tensor. */
 static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_error *err) {
   *part = (shards_part){ .naxes = t->naxes, .elements = st_elements(t->naxes, t->shape) };
   for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = 1;
@@ -161,13 +161,13 @@ static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_
   return MGRID_OK;
 }
 
-/* A number of the index; there has to be one. */
+/* Read a number that the index must have. */
 static bool is_number(const json_t *value, int64_t *out) {
   *out = json_integer_value(value);
   return json_is_integer(value);
 }
 
-/* The runs of one axis from its list, which has room. */
+/* Read the runs of one axis from its list. The part has memory for them. */
 static mgrid_status read_axis(const shards_tensor *t, size_t axis, const json_t *list, mgrid_run *runs,
                               mgrid_error *err) {
   int64_t end = 0;
@@ -199,7 +199,7 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   return MGRID_OK;
 }
 
-/* Which elements of its runs a part has: all of them, unless the index says otherwise. */
+/* Read which elements of its runs a part holds: all, unless the index gives a slice. */
 static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part, mgrid_error *err) {
   const json_t *first = json_object_get(about, "first"), *elements = json_object_get(about, "elements");
   int64_t       all = st_elements(part->naxes, part->shape);
@@ -232,7 +232,7 @@ static mgrid_status read_part(shards *s, json_t *files, const char *folder, cons
   return MGRID_OK;
 }
 
-/* A tensor that the index has with its parts. */
+/* Read a tensor that the index lists by parts. */
 static mgrid_status read_parts(shards *s, json_t *files, const char *folder, shards_tensor *t, const json_t *about,
                                mgrid_error *err) {
   const json_t *shape = json_object_get(about, "shape"), *parts = json_object_get(about, "parts");
@@ -254,7 +254,7 @@ static mgrid_status read_parts(shards *s, json_t *files, const char *folder, sha
   return shards_prove(t, err);
 }
 
-/* A tensor that lies whole in a file. */
+/* Read a tensor that is whole in one file. */
 static mgrid_status take_whole(shards_tensor *t, st_file *f, const st_tensor *in, mgrid_error *err) {
   *t = (shards_tensor){ .name = in->name, .type = in->type, .width = in->width, .naxes = in->naxes };
   memcpy(t->shape, in->shape, sizeof t->shape);

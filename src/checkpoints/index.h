@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** index.h - a checkpoint: tensors whose parts lie in several safetensors files, and an index that says where. Any part is
-** read whatever the parts are in which the tensors were written, each element from the one file that has it.
+** index.h - a checkpoint: tensors stored as parts in several safetensors files, and an index that says where. Any part can be
+** read, however the tensors were cut when written; each element comes from the one file that holds it.
 **
-** The index is that of Hugging Face, {"metadata": {...}, "weight_map": {TENSOR: FILE}}, in which a file has the whole of a
-** tensor. Where parts were written it has "parts" as well: for each tensor its type, its shape, and its parts; of each
-** its file and "runs", on each axis a list [start, length, start, length, ...]: the part is every combination of them, in
-** C order. Of a slice of a part the index has "first" and "elements", and the file has a list of these. In the weight map
-** then stands the file of the first part. Parts that do not have each element once are refused, by intervals, and before
-** anything is read.
-** It stands on the public header and jansson alone, as the example trainer is built with it, too.
+** The index is Hugging Face's, {"metadata": {...}, "weight_map": {TENSOR: FILE}}, where a file holds a whole tensor. For
+** tensors written as parts it also has "parts": for each tensor its type, shape and parts; for each part its file and
+** "runs", on each axis a list [start, length, start, length, ...]. A part is every combination of its runs, in C order. A
+** slice of a part has "first" and "elements" too, and the file stores that slice as a flat list. The weight map then names
+** the file of the first part. Before anything is read, intervals prove that the parts hold each element exactly once.
+** This file needs only the public header and jansson, because the example trainer is built with it, too.
 */
 #ifndef MGRID_SHARDS_H
 #define MGRID_SHARDS_H
@@ -18,14 +17,14 @@
 
 #define SHARDS_INDEX "model.safetensors.index.json"
 
-/* What a file, or a rank, has of a tensor: on each axis some runs, and of that in C order `elements` from `first` on. */
+/* The part of a tensor in a file or on a rank: runs on each axis, and of these in C order `elements` from `first` on. */
 typedef struct shards_part {
   size_t     naxes;
   size_t     nruns[MGRID_AXES_MAX];
-  mgrid_run *runs[MGRID_AXES_MAX];  /* one block of memory, which begins at runs[0] */
+  mgrid_run *runs[MGRID_AXES_MAX];  /* one block of memory, starting at runs[0] */
   int64_t    shape[MGRID_AXES_MAX]; /* sums of the runs */
   int64_t    first, elements;
-  st_file   *file; /* of a part that is stored */
+  st_file   *file; /* of a stored part */
 } shards_part;
 
 typedef struct shards_tensor {
@@ -34,41 +33,41 @@ typedef struct shards_tensor {
   size_t       naxes;
   int64_t      shape[MGRID_AXES_MAX];
   size_t       nparts;
-  shards_part *part; /* [nparts], which have each element once */
+  shards_part *part; /* [nparts], which hold each element once */
 } shards_tensor;
 
 typedef struct shards {
-  json_t        *index; /* which has the names; NULL: one file */
+  json_t        *index; /* owns the names; NULL: a single file */
   size_t         nfiles;
-  st_file      **file; /* [nfiles]; those that were read last are open */
+  st_file      **file; /* [nfiles]; only the last ones read are open */
   size_t         recent;
   size_t         n;
   shards_tensor *tensor; /* [n] in the order of the index */
-  int64_t        read;   /* bytes of tensors, so far */
+  int64_t        read;   /* bytes of tensors read so far */
 } shards;
 
-/* Open an index, a folder that has one, or a single .safetensors file. NULL after an error. O(files + parts). */
+/* Open an index, a folder with one, or a single .safetensors file. Returns NULL after an error. O(files + parts). */
 shards              *shards_open(const char *path, mgrid_error *err);
 void                 shards_close(shards *s); /* may be NULL */
 const shards_tensor *shards_find(const shards *s, const char *name);
-/* A number of the index's metadata; what there is not is -1. */
+/* Return a number of the index's metadata, or -1 if it is absent. */
 int64_t shards_number(const shards *s, const char *name);
-/* Elements `from` to from + n - 1 of what a rank has. */
+/* Read elements from to from + n - 1 of a rank's part. */
 mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
                          mgrid_error *err);
 
-/* Do the parts have each element once? Else MGRID_REFUSED with an element that none has, or two. O(rows of the tensor) at
-** most, which is what reading all of it takes as well; of parts that are cut on one axis O(runs log runs). */
+/* Prove that the parts hold each element once; else MGRID_REFUSED with an element that is in no part, or in two. At most
+** O(rows of the tensor), as reading all of it; O(runs log runs) if the parts are cut on one axis only. */
 mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err);
 
-/* What a rank writes of a tensor of the plan: its part where it has the first copy. elements 0: nothing. */
+/* Return what a rank writes of a tensor of the plan: its part, if it holds the first copy; else elements is 0. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out, mgrid_error *err);
 void         shards_part_free(shards_part *part);
-/* How the part of a tensor lies in a file. */
+/* Return how a part is stored in a file. */
 st_tensor shards_in_file(const char *name, const char *type, const shards_part *part);
 
-/* An index that is to be written: an empty one, one part more of a tensor, and its text to a folder. `numbers` are JSON
-** pairs for the metadata. No memory: *index is NULL from then on. */
+/* Write an index: start an empty one, add a part, write it to a folder. `numbers` are JSON pairs for the metadata. Without
+** memory *index becomes NULL and stays so. */
 void         shards_index_add(json_t **index, const char *file, const char *name, const mgrid_tensor *t,
                               const shards_part *part);
 mgrid_status shards_index_write(json_t *index, const char *folder, json_t *metadata, mgrid_error *err);

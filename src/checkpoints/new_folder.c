@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** new_folder.c - a folder made beside its name.
+** new_folder.c - make a folder under a temporary name, then rename it.
 */
 #include "checkpoints/new_folder.h"
 
@@ -23,7 +23,7 @@ static bool is_mine(const beside *b, const char *name) {
   return false;
 }
 
-/* Look at every file in the folder, and with `take` remove it. The first that is not ours is an error. */
+/* Check that every file in the folder fits a pattern; with `take` remove the files. */
 static mgrid_status walk(const beside *b, bool take, mgrid_error *err) {
   int  file = dup(b->lock);
   DIR *dir = file < 0 ? NULL : fdopendir(file);
@@ -31,7 +31,7 @@ static mgrid_status walk(const beside *b, bool take, mgrid_error *err) {
     if (file >= 0) close(file);
     return mgrid_fail(err, MGRID_OUTPUT, "cannot read %s: %s", b->path.data, strerror(errno));
   }
-  rewinddir(dir); /* the open folder has one place, whoever reads it */
+  rewinddir(dir); /* the open folder has one read position for all its readers */
   for (const struct dirent *e; (e = readdir(dir)) && !err->status;) {
     if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
     if (!is_mine(b, e->d_name))
@@ -44,7 +44,7 @@ static mgrid_status walk(const beside *b, bool take, mgrid_error *err) {
   return err->status;
 }
 
-/* Make the folder, or take over what a dead process left. *again: another process has just renamed or removed it. */
+/* Make the folder, or take over what a dead process left. *again: try again, another process has just renamed or removed it. */
 static mgrid_status take_folder(beside *b, bool *again, mgrid_error *err) {
   struct stat open_one, named;
   bool        made = mkdir(b->path.data, 0777) == 0;
@@ -56,14 +56,14 @@ static mgrid_status take_folder(beside *b, bool *again, mgrid_error *err) {
   if (flock(b->lock, LOCK_EX | LOCK_NB)) {
     if (errno == EWOULDBLOCK)
       mgrid_fail(err, MGRID_REFUSED, "another process is making %s just now", b->name.data);
-    else if (!made) /* a file system without locks: nobody can tell */
+    else if (!made) /* the file system has no locks: assume that nobody else is at work */
       mgrid_fail(err, MGRID_REFUSED, "%s is there already; if no process is making it, take it away", b->path.data);
   }
   if (!err->status && (fstat(b->lock, &open_one) || lstat(b->path.data, &named) || open_one.st_ino != named.st_ino))
     *again = true;
   if (!err->status && !*again && !made && !walk(b, false, err)) walk(b, true, err);
   if (!err->status && !*again) return MGRID_OK;
-  close(b->lock); /* it is another's */
+  close(b->lock); /* another process holds it */
   b->lock = -1;
   return err->status;
 }

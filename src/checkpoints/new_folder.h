@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** new_folder.h - a folder that is made beside its name, FOLDER.part, and gets the name when all is in it. What a process that was
-** killed left there is taken away by the next one; of two at once the second is refused, by a lock on the folder.
+** new_folder.h - make a folder under a temporary name, FOLDER.part, and rename it when it is complete. What a killed process
+** left there is removed by the next one. A lock on the folder refuses the second of two processes.
 */
 #ifndef MGRID_BESIDE_H
 #define MGRID_BESIDE_H
@@ -9,15 +9,14 @@
 #include "base/base.h"
 
 typedef struct beside {
-  mgrid_text   name, path; /* of the folder, and where its files go until then */
+  mgrid_text   name, path; /* of the folder; of FOLDER.part */
   int          lock;       /* the open folder, or -1 */
-  const char **mine;       /* patterns of the files that are made in it, to the end of the list, a NULL */
+  const char **mine;       /* patterns of the files made in it; a NULL ends the list */
 } beside;
 
-/* MGRID_REFUSED where the folder is there, is being made, or has files beside it that no pattern fits: nothing is touched. */
+/* MGRID_REFUSED, with nothing changed, if the folder exists, is being made, or FOLDER.part has a file that fits no pattern. */
 mgrid_status beside_open(beside *b, const char *folder, const char **mine, mgrid_error *err);
-/* Give it its name, unless there is an error already: then it is taken away, with all that is in it. Also where it was not
-** opened. */
+/* Rename the folder; or remove it with its files if there is an error already. May be called if _open failed. */
 mgrid_status beside_close(beside *b, mgrid_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** prove.c - proves that the parts of a tensor have each of its elements once, before anything is read.
+** prove.c - prove that the parts of a tensor hold each of its elements exactly once, before anything is read.
 **
-** A part is some runs on each axis and every combination of them, or a slice of that in C order, which is a few such
-** boxes. On the first axis the runs of all boxes cut the axis into intervals, in each of which the same boxes have
-** something; of these boxes the same is asked on the next axis, for each interval. On the last axis the runs that are
-** left have to lie one behind the other, from the first index to the last one.
+** A part is every combination of its runs on each axis: a set of boxes. A slice of a part in C order is a few boxes, too. On
+** the first axis the runs of all boxes cut the axis into intervals; in each interval the same boxes are present. For each
+** interval, ask the same of these boxes on the next axis. On the last axis the remaining runs must follow each other
+** without gap or overlap, from the first index to the last.
 */
 #include "checkpoints/index.h"
 
@@ -15,7 +15,7 @@
 
 typedef struct box {
   const shards_part *part;
-  int64_t            low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* of its elements on each axis low to high - 1 */
+  int64_t            low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* on each axis, elements low to high - 1 of the part */
 } box;
 
 typedef struct span {
@@ -25,7 +25,7 @@ typedef struct span {
 
 typedef struct proof {
   const shards_tensor *t;
-  int64_t              at[MGRID_AXES_MAX]; /* the element that is looked at */
+  int64_t              at[MGRID_AXES_MAX]; /* the element under test */
   mgrid_error         *err;
 } proof;
 
@@ -39,7 +39,7 @@ static const char *file_name(const box *b) {
   return slash ? slash + 1 : b->part->file->path;
 }
 
-/* Element p->at, which no part has, or both a and b. */
+/* Refuse because of element p->at, which is in no part, or in both a and b. */
 static mgrid_status refuse(const proof *p, const box *a, const box *b) {
   char   element[MGRID_AXES_MAX * 24] = "";
   size_t n = 0;
@@ -55,7 +55,7 @@ static mgrid_status refuse(const proof *p, const box *a, const box *b) {
 
 /* --------------------------------------------------------------------- boxes */
 
-/* The boxes of a part, 2 x naxes - 1 at most: each is the largest that begins where the one before ends. */
+/* Cut a part into boxes, at most 2 x naxes - 1: each is the largest that starts where the one before it ends. */
 static size_t boxes_of(const shards_part *part, box *out) {
   size_t  n = 0, last = part->naxes - 1;
   int64_t stride[MGRID_AXES_MAX], at = part->first, end = part->first + part->elements;
@@ -84,7 +84,7 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* What the boxes have on an axis, by where it begins; NULL: no memory. */
+/* List the spans of the boxes on an axis, sorted by start. NULL: out of memory. */
 static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *nspans) {
   size_t room = 1;
   for (size_t i = 0; i < n; i++) room += boxes[i]->part->nruns[axis];
@@ -92,7 +92,7 @@ static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *ns
   *nspans = 0;
   for (size_t i = 0; i < n && list; i++) {
     const shards_part *part = boxes[i]->part;
-    int64_t            before = 0; /* elements of the part */
+    int64_t            before = 0; /* elements of the part before this run */
     for (size_t k = 0; k < part->nruns[axis]; before += part->runs[axis][k++].length) {
       const mgrid_run *run = &part->runs[axis][k];
       int64_t low = most(boxes[i]->low[axis], before), high = least(boxes[i]->high[axis], before + run->length);
@@ -119,7 +119,7 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
 
 static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const *boxes);
 
-/* Interval by interval; now[0 .. nnow) are the spans that it lies in, and their boxes go to `in`. */
+/* Go through the intervals. now[0 .. nnow) are the spans that contain the current one; their boxes go to `in`. */
 static mgrid_status prove_intervals(proof *p, size_t axis, size_t n, const span *spans, const span **now,
                                     const box **in) {
   size_t  next = 0, nnow = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - reads a part of a tensor out of the parts that are stored.
+** read.c - read a part of a tensor from the stored parts.
 **
-** A part that is wanted and one that is stored have on each axis some runs in common; what they have in common is every
-** combination of these, a row of elements that lie side by side in both for each combination of the outer axes. Each such
-** row is one read, straight to where it belongs.
+** The wanted part and a stored one have runs in common on each axis. Their intersection is every combination of these: for
+** each combination of the outer axes a row of elements that is contiguous in both. Each row is one read, straight into
+** place.
 */
 #include "checkpoints/index.h"
 
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPEN_FILES = 64 }; /* at a time */
+enum { OPEN_FILES = 64 }; /* at most */
 
 typedef struct common_run {
-  int64_t from, to, length; /* indices in the part that is stored, and in the one that is wanted */
+  int64_t from, to, length; /* indices in the stored part and in the wanted one */
 } common_run;
 
 typedef struct reading {
@@ -23,13 +23,13 @@ typedef struct reading {
   const shards_tensor *t;
   const shards_part   *from, *want;
   const st_tensor     *in;                /* the tensor in the file of `from` */
-  size_t               inner;             /* the last axis that is not one row with those behind it */
-  size_t               n[MGRID_AXES_MAX]; /* runs in common */
+  size_t               inner;             /* the last axis that does not merge with those after it into one row */
+  size_t               n[MGRID_AXES_MAX]; /* common runs */
   common_run          *run[MGRID_AXES_MAX];
   int64_t              from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
-  int64_t              from_low, from_high, to_low, to_high; /* elements that are there, and that are wanted now */
-  char                *out;                                  /* of element to_low */
-  int64_t              found;                                /* elements */
+  int64_t              from_low, from_high, to_low, to_high; /* elements stored, and elements wanted now */
+  char                *out;                                  /* where element to_low goes */
+  int64_t              found;                                /* elements so far */
   mgrid_error         *err;
 } reading;
 
@@ -38,7 +38,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b, common_run *out) {
   size_t  n = 0;
-  int64_t a_at = 0, b_at = 0; /* elements before the runs */
+  int64_t a_at = 0, b_at = 0; /* elements before the current runs */
   for (size_t i = 0, k = 0; i < na && k < nb;) {
     int64_t a_end = a[i].start + a[i].length, b_end = b[k].start + b[k].length;
     int64_t low = most(a[i].start, b[k].start), high = least(a_end, b_end);
@@ -51,13 +51,14 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   return n;
 }
 
-/* Leave of the indices *low to *high - 1 those that have elements of begin to end - 1; index 0 has `stride` from `at` on. */
+/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Each index has `stride` elements; those
+** of index 0 start at `at`. */
 static void narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low, int64_t *high) {
   if (begin > at) *low = most(*low, (begin - at) / stride);
   *high = end > at ? least(*high, (end - at - 1) / stride + 1) : 0;
 }
 
-/* Files that were not read for long are closed, as a process may not have many. */
+/* Before a file is reopened, close all of them after every OPEN_FILES reopenings: a process may have only a few open. */
 static void keep_open(shards *s, st_file *f) {
   if (f->fd >= 0 || s->nfiles <= OPEN_FILES) return;
   if (++s->recent % OPEN_FILES) return;
@@ -92,7 +93,7 @@ static void read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
   }
 }
 
-/* What one stored part has of it. */
+/* Read what one stored part holds of it. */
 static void read_from(reading *r, const shards_part *from) {
   const shards_part *want = r->want;
   size_t             room = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** safetensors.c - reads and writes one file of tensors.
+** safetensors.c - read and write one file of tensors.
 */
 #include "checkpoints/safetensors.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_MAX = 100000000 }; /* bytes; other readers take no more either */
+enum { HEADER_MAX = 100000000 }; /* bytes; the limit of other readers, too */
 
 mgrid_status st_fail(mgrid_error *err, mgrid_status status, const char *format, ...) {
   va_list args;
@@ -40,7 +40,7 @@ static const struct {
 };
 enum { NTYPES = sizeof types / sizeof types[0] };
 
-/* The row of a name in files, or of a name in moongrid; NTYPES: none. */
+/* Find a type by its name in files, or by moongrid's; NTYPES: unknown. */
 static size_t type_row(const char *in_file, const char *type) {
   size_t i = 0;
   while (i < NTYPES && strcmp(in_file ? in_file : type, in_file ? types[i].in_file : types[i].type) != 0) i++;
@@ -76,7 +76,7 @@ static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, 
 }
 
 static mgrid_status open_again(st_file *f, mgrid_error *err) {
-  if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no pipe makes it wait */
+  if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe */
   return f->fd < 0 ? bad(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
 }
 
@@ -212,7 +212,7 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 struct st_writer {
   int     fd;
   char   *path, *beside;
-  int64_t left; /* bytes of the data that are to come */
+  int64_t left; /* bytes of the data not written yet */
 };
 
 static mgrid_status cannot(const char *path, mgrid_error *err) {
@@ -246,14 +246,14 @@ static st_writer *begin(const char *path, mgrid_error *err) {
   return w;
 }
 
-/* A renamed file is there after a crash of the machine if its folder is on the disk. */
+/* A renamed file survives a crash of the machine only if its folder is flushed, too. */
 static mgrid_status sync_folder(const char *path, mgrid_error *err) {
   const char *slash = strrchr(path, '/');
   char       *folder = strdup(slash ? path : ".");
   if (!folder) return st_oom(err);
   if (slash) folder[slash - path + (slash == path)] = '\0';
   int  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL); /* which some file systems cannot */
+  bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL); /* some file systems cannot flush a folder */
   if (!ok) cannot(path, err);
   if (fd >= 0) close(fd);
   free(folder);
@@ -275,7 +275,7 @@ mgrid_status st_finish(st_writer *w, mgrid_error *err) {
 }
 
 static json_t *header_of(size_t n, st_tensor *tensors) {
-  json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* which readers of torch ask for */
+  json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* torch's readers need it */
   int64_t at = 0;
   for (size_t i = 0; i < n; i++) {
     st_tensor *t = &tensors[i];
@@ -298,7 +298,7 @@ st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error
   unsigned char first[8];
   json_t       *header = header_of(n, tensors);
   char         *text = header ? json_dumps(header, JSON_COMPACT) : NULL, *padded = NULL;
-  size_t        len = text ? strlen(text) : 0, whole = (len + 7) / 8 * 8; /* data begin at a multiple of 8 */
+  size_t        len = text ? strlen(text) : 0, whole = (len + 7) / 8 * 8; /* data start at a multiple of 8 */
   json_decref(header);
   if (text) padded = malloc(whole + 1);
   if (padded) snprintf(padded, whole + 1, "%-*s", (int)whole, text);

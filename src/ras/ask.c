@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** ask.c - the conversation with NCCL's RAS: one deadline for all of it, and an answer of so many bytes at most,
-** since anything may listen at that port.
+** ask.c - talk to NCCL's RAS: one deadline for the whole exchange and a limit on the answer's bytes, because anything may
+** listen at that port.
 */
 #include "ras/findings.h"
 
@@ -18,10 +18,10 @@ enum { PATIENCE = 15, LINE_MOST = 256 };
 
 typedef struct wire {
   int    fd;
-  double until; /* of mgrid_now: the end of the conversation */
+  double until; /* deadline, as mgrid_now counts */
 } wire;
 
-/* Wait until the socket can be read or written; false at the deadline. */
+/* Wait until the socket can be read or written. Returns false at the deadline. */
 static bool is_ready(const wire *w, short what, double until) {
   struct pollfd p = { w->fd, what, 0 };
   for (double left; (left = until - mgrid_now()) > 0;) {
@@ -43,7 +43,8 @@ static bool connects(const wire *w, const struct addrinfo *a, double until) {
   return failed == 0;
 }
 
-/* False: why it is not there. An address that does not answer leaves time for the others. */
+/* Connect. False: with the reason in `why`. Each address gets a share of the time, so one that does not answer leaves
+** some for the others. */
 static bool dial(const char *address, wire *w, char *why, size_t room) {
   const double    each = PATIENCE / 3.0;
   char            host[256];
@@ -70,8 +71,8 @@ static bool tell(const wire *w, const char *line) {
   return is_ready(w, POLLOUT, w->until) && send(w->fd, line, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-/* Up to `most` bytes of the answer, one line of it or with `whole` all until the other side closes; *len: how many, 0
-** for none or half of one. malloc'ed, NULL without memory. */
+/* Receive up to `most` bytes: one line, or with `whole` everything until the peer closes. *len: their number, 0 if the line
+** is incomplete. The caller frees the result; NULL: out of memory. */
 static char *hear(const wire *w, bool whole, size_t most, size_t *len) {
   size_t room = whole ? 4096 : LINE_MOST, n = 0;
   char  *text = malloc(room + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** findings.c - moongrid doctor --ras: what NCCL's own watchers (RAS, since 2.24) know of a job that runs: one of its
-** processes listens on every machine. NCCL tells communicators by hashes; which families they are follows from their
-** members: processes of this machine say their rank in their environment, and the plan says the rest.
+** findings.c - moongrid doctor --ras: what NCCL's watchers (RAS, since 2.24) report of a running job; on every machine one
+** process listens. NCCL identifies communicators by hashes. Their families follow from their members: processes of this
+** machine have their rank in their environment, and the plan gives the rest.
 */
 #include "ras/findings.h"
 
@@ -17,21 +17,21 @@
 
 typedef struct process {
   const char *host;      /* borrowed from the answer */
-  int64_t     pid, rank; /* of the world, -1: not known */
+  int64_t     pid, rank; /* global rank, -1: unknown */
 } process;
 
 static const char *const lists[] = { "ranks", "missing_ranks" };
 
-/* What is known, sorted by host and process. Comparing with a plan is paid from `left`, since an answer may name as many
-** communicators of as many ranks as it likes. */
+/* The known processes, sorted by host and process id. `left` bounds the comparison with a plan, because an answer may list
+** any number of communicators of any size. */
 typedef struct processes {
   const mgrid_plan *plan; /* may be NULL */
   size_t            n;
   process          *at;
-  int64_t           left; /* ranks that may still be looked at */
+  int64_t           left; /* ranks that may still be compared */
 } processes;
 
-/* The addresses of this machine, each with a newline before and after it. */
+/* Return this machine's addresses, each between newlines. */
 static void add_addresses(mgrid_text *t) {
   struct ifaddrs *all = NULL;
   char            text[256];
@@ -53,7 +53,7 @@ static bool is_here(const char *addresses, const char *host) {
   return strstr(addresses, line) != NULL;
 }
 
-/* What the launcher put into the environment of a process, below `world`; -1: nothing that can be read. */
+/* Read the rank that the launcher put into a process's environment; -1 if there is none below `world`. */
 static int64_t rank_of_process(int64_t pid, int64_t world) {
   char    path[64], *line = NULL, *end;
   size_t  room = 0, best = SIZE_MAX;
@@ -95,7 +95,7 @@ static process *find(const processes *all, const json_t *entry) {
   return bsearch(&wanted, all->at, all->n, sizeof wanted, by_place);
 }
 
-/* Each process of the answer once, with its rank if it is on this machine. */
+/* List each process of the answer once, with its rank if it is on this machine. */
 static mgrid_status learn_processes(processes *all, const json_t *comms, mgrid_error *err) {
   mgrid_text addresses = { 0 };
   size_t     room = 0, n = 0, i, k;
@@ -126,7 +126,7 @@ static mgrid_status learn_processes(processes *all, const json_t *comms, mgrid_e
 
 static bool may_look(processes *all) { return --all->left >= 0; }
 
-/* Is group `group` of the family this communicator, as far as its members are known? */
+/* Return whether group `group` of the family can be this communicator, by the members that are known. */
 static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int64_t group) {
   if (mgrid_family_size(f, group) != number(comm, "size")) return false;
   for (int k = 0; k < 2; k++) {
@@ -141,8 +141,8 @@ static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int6
   return true;
 }
 
-/* The groups that a communicator may be: "dp[1]"; several names mean the same members, or " or " others. If the
-** members are sure, processes learn their ranks. True: something was learned. */
+/* Find the groups that a communicator may be: "dp[1]"; several names have the same members, those after " or " others. If
+** the members are certain, set the ranks of their processes. Returns whether any was set. */
 static bool identify(const json_t *comm, processes *all, mgrid_text *names) {
   const json_t       *known = NULL;
   const mgrid_family *first = NULL;
@@ -190,11 +190,11 @@ static void add_member(mgrid_text *t, processes *all, const json_t *entry, bool 
   if (whole) mgrid_text_add(t, " (pid %" PRId64 " on %s)", p->pid, p->host);
 }
 
-enum { SHOWN = 16 }; /* members of a communicator that are named; of others the number is told */
+enum { SHOWN = 16 }; /* members of a communicator that are listed; the rest are counted */
 
 static void add_finding(mgrid_text *t) { mgrid_text_add(t, "%s", t->len ? "; " : ""); }
 
-/* Ranks that have made fewer calls of a kind than others: those wait for them. */
+/* Describe the ranks that have made fewer calls of a kind than others: the others wait for them. */
 static void tell_behind(mgrid_text *t, processes *all, const json_t *ranks) {
   const char *kind;
   json_t     *count, *entry;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - the JSON of NCCL's RAS, checked once: what comes out has numbers in their ranges and texts that a terminal
-** may see, so that nobody behind it has to look again. The text is scanned before it is parsed, since a parser of JSON
-** takes up to a hundred times its bytes.
+** read.c - check the JSON of NCCL's RAS once: the result has numbers in range and strings that are safe for a terminal, so
+** no later code needs to check. The text is scanned before it is parsed, because a JSON parser takes up to a hundred times
+** its size in memory.
 */
 #include "ras/findings.h"
 
@@ -13,9 +13,9 @@
 enum { DEPTH_MOST = 32, KINDS_MOST = 64, TEXT_MOST = 256 };
 static const size_t memory_most = (size_t)512 << 20;
 
-/* What a parser would make of it: too deep, or too much memory? NULL: neither. */
+/* Return why a parser should not try: too deep, or too much memory; NULL: it may. */
 static const char *is_too_much(const char *text, size_t len) {
-  enum { OBJECT = 320, LIST = 128, MEMBER = 128, ELEMENT = 64 }; /* bytes of jansson, about */
+  enum { OBJECT = 320, LIST = 128, MEMBER = 128, ELEMENT = 64 }; /* about the bytes that jansson allocates */
   size_t memory = len;
   int    depth = 0;
   bool   quoted = false;
@@ -33,8 +33,8 @@ static const char *is_too_much(const char *text, size_t len) {
   return NULL;
 }
 
-/* NCCL 2.28.7 to 2.28.9 leave out the comma after a rank that is missing: put one where a value ends a line and a name
-** begins the next. NULL without memory. */
+/* NCCL 2.28.7 to 2.28.9 omit the comma after a missing rank: insert one where a line ends with a value and the next starts
+** with a name. NULL: out of memory. */
 static char *mended(const char *text, size_t len, size_t *longer) {
   size_t commas = 0, n = 0;
   for (size_t i = 0; i < len; i++) commas += text[i] == '\n';
@@ -67,7 +67,7 @@ static bool check_number(const reading *r, const json_t *in, const char *key, bo
   return false;
 }
 
-/* A text becomes what a terminal may see of it. */
+/* Make a string safe for a terminal. */
 static bool check_text(const reading *r, const json_t *in, const char *key) {
   json_t     *value = json_object_get(in, key);
   const char *text = json_string_value(value);
@@ -106,7 +106,7 @@ static bool check_counts(const reading *r, json_t *counts) {
   return true;
 }
 
-/* One of "ranks" or "missing_ranks" of a communicator of `size`. */
+/* Check an entry of "ranks" or "missing_ranks" of a communicator of `size`. */
 static bool check_member(const reading *r, const json_t *member, int64_t size) {
   json_t *status = json_object_get(member, "status");
   return check_type(r, member, json_is_object(member), "ranks", "list of objects")

@@ -2,9 +2,9 @@
 **
 ** reshard.c - moongrid reshard: a checkpoint of safetensors files in another layout.
 **
-** Each rank that has the first copy of something gets a file. Files are made one after the other, each from its first byte
-** to its last through one buffer, the window. All is made in a folder beside the one that was asked for (new_folder.h), which
-** gets its name when every byte is on the disk.
+** Each rank that holds the first copy of something gets a file. Files are written in sequence, each from its first byte to
+** its last through one buffer, the window. They go into a folder with a temporary name (new_folder.h), which is renamed when
+** every byte is on the disk.
 */
 #include "checkpoints/new_folder.h"
 #include "command/cli.h"
@@ -21,20 +21,20 @@ typedef struct options {
   cli         cli;
   int64_t     window;
   const char *output, *names;
-  bool        empty; /* ranks may have nothing of a tensor */
+  bool        empty; /* allow ranks that hold nothing of a tensor */
 } options;
 
 typedef struct work {
   const options    *o;
   const mgrid_plan *plan;
   shards           *from;
-  const char      **is; /* [from->n], the tensor of the plan that each is */
+  const char      **is; /* [from->n], the plan's tensor for each stored one */
   const char       *folder;
   int64_t           files, made; /* of the result */
   char             *buffer;
   int64_t           window; /* bytes */
   int64_t           done, all;
-  double            told; /* when progress was */
+  double            told; /* when progress was last reported */
   bool              tells;
   json_t           *index;
 } work;
@@ -51,7 +51,7 @@ static mgrid_status unknown(const work *w, const char *name, const char *where, 
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* By the lines of --names; leaves alone what no line fits. */
+/* Pair tensors by the lines of --names. */
 static mgrid_status pair_by_file(work *w, char *text, mgrid_error *err) {
   char *save = NULL;
   int   nth = 0;
@@ -74,7 +74,7 @@ static mgrid_status pair_by_file(work *w, char *text, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* The tensor of the plan with that name, but for dots and dashes. */
+/* Find the plan's tensor of that name, up to dots and dashes. */
 static const char *same_name(const mgrid_plan *p, const char *stored) {
   for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) {
     const char *name = mgrid_plan_tensor_name(p, i);
@@ -90,7 +90,7 @@ static void put_shape(mgrid_text *t, const char *type, size_t naxes, const int64
   for (size_t k = 0; k < naxes; k++) mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", shape[k]);
 }
 
-/* Are they of one type and shape? */
+/* Check that both have the same type and shape. */
 static mgrid_status check_pair(const work *w, size_t i, mgrid_error *err) {
   const shards_tensor *s = &w->from->tensor[i];
   const mgrid_tensor  *t = mgrid_plan_tensor(w->plan, w->is[i]);
@@ -135,7 +135,7 @@ static mgrid_status pair(work *w, mgrid_error *err) {
   return s;
 }
 
-/* Ranks that were to have something of a tensor and have nothing cannot load what is written. */
+/* Refuse layouts in which a rank of a tensor's grid holds nothing of it: that rank could not load its part. */
 static mgrid_status check_cuts(const work *w, mgrid_error *err) {
   mgrid_text hollow = { 0 };
   mgrid_plan_notes(w->plan, false, &hollow);
@@ -183,7 +183,7 @@ static mgrid_status path_of(const work *w, const char *file, mgrid_text *path, m
   return path->failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* What the rank has of each tensor, in one file, and in the index. */
+/* Write the rank's part of each tensor to one file, and add it to the index. */
 static mgrid_status write_rank(work *w, int64_t rank, shards_part *part, st_tensor *tensor, mgrid_error *err) {
   const shards *from = w->from;
   mgrid_text    path = { 0 };
@@ -206,7 +206,7 @@ static mgrid_status write_rank(work *w, int64_t rank, shards_part *part, st_tens
   return err->status;
 }
 
-/* Has the rank the first copy of anything? */
+/* Return whether the rank holds the first copy of anything. */
 static bool writes(const work *w, int64_t rank) {
   for (size_t k = 0; k < mgrid_plan_ntensors(w->plan); k++) {
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
@@ -280,7 +280,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_plan  *plan = cli_evaluate(&o.cli, &rt, &err);
   mgrid_status s = plan ? reshard(&o, plan, &err) : err.status;
   if (s) {
-    mgrid_error_reword(&err, "%s", err.message); /* names of files and tensors may be anything */
+    mgrid_error_reword(&err, "%s",
+                       err.message); /* escape control characters: names of files and tensors are the user's */
     cli_say(&o.cli, &err);
   }
   mgrid_plan_free(plan);
