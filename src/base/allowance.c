@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** allowance.c - what the system lets this process have: by ulimit, and by the cgroup into which a container, Slurm or an
-** administrator has put it. It is read when something has failed, so nothing here allocates.
+** allowance.c - the limits of this process: ulimit, and those of the cgroup that a container, Slurm or an administrator has
+** put it into. They are read after a failure, so nothing here allocates.
 */
 #include "base/base.h"
 
@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A small file as a text; how long it is, 0 where it cannot be read. */
+/* Read a small file as text. Returns its length, 0 if it cannot be read. */
 static size_t slurp(const char *path, char *text, size_t room) {
   int     fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, text, room - 1) : 0;
@@ -27,7 +27,7 @@ static size_t slurp(const char *path, char *text, size_t room) {
 
 static const struct row {
   mgrid_scarce of;
-  int          resource, column; /* of /proc/self/statm, in pages: what the process has; -1: nobody says it */
+  int          resource, column; /* column of /proc/self/statm with what the process uses, in pages; -1: unknown */
   const char  *whose, *name;
 } rows[] = {
   { MGRID_SCARCE_MEMORY, RLIMIT_AS, 0, "process", "ulimit -v" },
@@ -46,14 +46,14 @@ static int64_t in_column(int column) {
 
 static bool by_ulimit(const struct row *r, mgrid_allowance *a) {
   struct rlimit now;
-  if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false; /* RLIM_INFINITY is more */
+  if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false; /* RLIM_INFINITY is larger */
   *a = (mgrid_allowance){ r->of, r->whose, r->name, (int64_t)now.rlim_cur, in_column(r->column) };
   return true;
 }
 
 /* ------------------------------------------------------------------ by cgroup */
 
-/* Version 2 has one hierarchy; version 1 has one for each controller, in a folder of that name, with other files. */
+/* Version 2 has one hierarchy. Version 1 has one for each controller, in a folder of its name, with other files. */
 static const struct group {
   mgrid_scarce of;
   const char  *controller;
@@ -68,7 +68,7 @@ static const struct group {
 };
 enum { NGROUPS = sizeof groups / sizeof groups[0] };
 
-/* Does the list "cpu,memory" have the word? */
+/* Return whether the list "cpu,memory" contains the word. */
 static bool lists(const char *list, size_t len, const char *word) {
   size_t n = strlen(word);
   for (const char *at = list; at + n <= list + len; at++)
@@ -77,8 +77,8 @@ static bool lists(const char *list, size_t len, const char *word) {
   return false;
 }
 
-/* The folder of this process's cgroup that has the controller; its version, 1 or 2; 0: there is none. What is before
-** the last *root characters is where the hierarchy begins. */
+/* Find the folder of this process's cgroup for the controller, and return its version, 1 or 2; 0 if there is none. The
+** folder without its last *root characters is the top of the hierarchy. */
 static int folder_of(const char *controller, char *path, size_t room, size_t *root) {
   char        text[4096];
   int         version = 0;
@@ -96,16 +96,16 @@ static int folder_of(const char *controller, char *path, size_t room, size_t *ro
   return version;
 }
 
-/* The number in a file of a folder; -1: there is none, or the word "max". */
+/* Return the number in a file of a folder; -1 if it has none, or the word "max". */
 static int64_t number_in(const char *folder, const char *file) {
   char path[PATH_MAX], text[64], *end;
   snprintf(path, sizeof path, "%.3000s/%s", folder, file);
   if (!slurp(path, text, sizeof text)) return -1;
   long long n = strtoll(text, &end, 10);
-  return end > text && n < INT64_MAX / 2 ? n : -1; /* version 1 says "none" by a number that large */
+  return end > text && n < INT64_MAX / 2 ? n : -1; /* version 1 writes "no limit" as a number that large */
 }
 
-/* The least of its folder and of those above. */
+/* Return the smallest limit of the folder and of those above it. */
 static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
   char   path[PATH_MAX];
   size_t root = 0;
@@ -135,7 +135,7 @@ bool mgrid_cgroup_kills(int64_t *killed) {
   return line != NULL;
 }
 
-/* ------------------------------------------------------------------- in words */
+/* ---------------------------------------------------------- for error messages */
 
 size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]) {
   size_t n = 0;
@@ -151,7 +151,7 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
   if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
 }
 
-/* Of one kind, that with the least left: at most `within`, or not known. */
+/* Of the limits of one kind, choose the one with the least left: at most `within`, or unknown. */
 static const mgrid_allowance *nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of, int64_t within) {
   const mgrid_allowance *found = NULL;
   int64_t                least = within;
@@ -163,7 +163,7 @@ static const mgrid_allowance *nearest(const mgrid_allowance *all, size_t n, mgri
   return found;
 }
 
-/* A cgroup without memory is not here: it ends processes, and refuses none. A thread wants a stack, too. */
+/* A cgroup's memory is not listed: at that limit the kernel kills, and calls do not fail. A thread needs a stack, too. */
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
   const int64_t          stack = 16 << 20;
   mgrid_allowance        all[MGRID_ALLOWANCES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** base.h - what every stage uses: errors, growing text, nearest names, the clock, which machine this is, who
-** started this process, what the system lets it have.
+** base.h - what every stage uses: errors, growing text, nearest names, the clock, this machine, the launcher, the limits
+** of this process.
 */
 #ifndef MGRID_BASE_H
 #define MGRID_BASE_H
@@ -14,50 +14,50 @@
 #define MGRID_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 enum { MGRID_NAME_MAX = 31 };      /* longest name of a dim, grid or family */
-enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file that is read, and of a text in a recipe */
+enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file to read, and of a string in a recipe */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
-/* Put status and message into *err (which may be NULL) unless it holds an error already: of a chain of
-** calls the first error stays. Return the status. error.c */
+/* Set *err (which may be NULL) to a status and a message, unless it holds an error already: the first error of a chain of
+** calls stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
-mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink, or a file, took no more */
-/* MGRID_OUT_OF_RANGE where a world of so many has no such rank. */
+mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink or a file accepted no more */
+/* MGRID_OUT_OF_RANGE unless a world of that size has the rank. */
 mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err);
-/* The same for constructors: always NULL. */
+/* mgrid_fail for constructors: return NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
 /* Copy the error `from` to *err: _pass only where *err holds none, _replace always. Return its status. */
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
-/* A function of the host gets an error of its own to fill, not one on the stack, since recipes can put hundreds of them
-** into each other. NULL after filling *err. _close frees it, and passes on what a function that failed says: `what` is
-** "the function of a map". */
+/* Return an mgrid_error on the heap for a function of the host: recipes can nest hundreds of such calls, too many for the
+** stack. NULL: out of memory, *err is set. _close frees it, and passes on the error of a function that failed; `what`
+** names it: "the function of a map". */
 mgrid_error *mgrid_error_open(mgrid_error *err);
 void         mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err);
-/* Is a pointer NULL that no program should pass as NULL? MGRID_USAGE then, "WHAT is NULL". _list: of n elements. An
-** object that an earlier call failed to make is no such pointer: that call has filled *err. */
+/* Return true, with MGRID_USAGE "WHAT is NULL", if a pointer is NULL that must not be. _list: a list of n elements. Not for
+** objects that an earlier call failed to make: that call has filled *err. */
 bool mgrid_lacks(bool given, const char *what, mgrid_error *err);
 bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err);
-/* Change the message of *err; the arguments may point to the old message. Return its status. */
+/* Replace the message of *err; the arguments may point into the old one. Return its status. */
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
 
-/* Structs that a host allocates begin with their size, which grows with versions of moongrid.h. `known`
-** is the size in this version, `what` names the struct in the error. */
-enum { MGRID_STRUCT_MAX = 4096 }; /* a larger size was never set by the INIT macro */
-/* Check that the struct has a size, and that the bytes behind `known`, if there are any, are zero. */
+/* Structs that a host allocates start with their size, which grows with versions of moongrid.h. `known` is the size in this
+** version; `what` names the struct in the error. */
+enum { MGRID_STRUCT_MAX = 4096 }; /* no INIT macro sets a larger size */
+/* Check that the struct has a size, and that any bytes after `known` are zero. */
 mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what, mgrid_error *err);
-/* Check it, and copy its fields over the defaults in *own; `given` NULL leaves the defaults. */
+/* Check it and copy its fields over the defaults in *own. `given` NULL: keep the defaults. */
 mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what, mgrid_error *err);
-/* Copy results to a struct that was checked; `given` NULL: do nothing. */
+/* Copy results to a checked struct. `given` NULL: do nothing. */
 void mgrid_struct_write(void *given, const void *own, size_t known);
 
-/* Who pays for long work that a recipe asks for: each part is paid before it is done. Where `pay` says no, `spent` is set
-** and the work ends, without an error of its own. NULL: a host asks, and it is free. */
+/* The budget of long work for a recipe: charge each step before doing it. When `pay` refuses, `spent` is set and the work
+** ends without an error of its own. NULL: work for a host, which is free. */
 typedef struct mgrid_payer {
-  bool (*pay)(void *ud, int64_t work); /* about so many instructions of Lua */
+  bool (*pay)(void *ud, int64_t work); /* in instructions of Lua, about */
   void   *ud;
-  int64_t owed; /* little work is paid together */
+  int64_t owed; /* small charges are collected here */
   bool    spent;
 } mgrid_payer;
 
@@ -70,133 +70,134 @@ static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
   return !p->spent;
 }
 
-/* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of
-** `block`; bytes 0 frees it. mgrid_zeroed gives zeroed memory, bytes 1 or more. hooks.c */
+/* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of `block`; bytes 0
+** frees it. mgrid_zeroed returns zeroed memory; bytes must be 1 or more. hooks.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* free. types/ and script/ call this and mgrid_realloc, never malloc and free: they may be bound to another
-** allocator than the rest of the process (comm/recipe.c). */
+/* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
+** rest of the process (comm/recipe.c). */
 void mgrid_release(void *block);
 /* Write a line to the host's log, if it has set one. h may be NULL. */
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MGRID_PRINTF(3, 4);
 
-/* Growing text; { 0 } is an empty one. After a failed allocation `failed` stays set and further calls do
-** nothing, so a caller that adds many pieces checks it once, at the end. text.c */
+/* A growing string; { 0 } is empty. After a failed allocation `failed` stays set and further calls do nothing, so a caller
+** checks it once, at the end. text.c */
 typedef struct mgrid_text {
   char  *data;     /* NULL or 0-terminated */
-  size_t len, cap; /* characters in data without the final 0; bytes that it has room for */
-  bool   failed;   /* there was no memory: the text is not whole */
+  size_t len, cap; /* characters without the final 0; allocated bytes */
+  bool   failed;   /* out of memory: the text is incomplete */
 } mgrid_text;
 
 void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
 void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
 void  mgrid_text_str(mgrid_text *t, const char *s);
 void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
+char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns its start */
 void  mgrid_text_free(mgrid_text *t);
-/* The text as C has it: "" where there is none. */
+/* Return the text as a C string, "" if it is empty. */
 static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data ? t->data : ""; }
-/* The end of a noun: "s", or "" for one. */
+/* Return the plural ending of a noun: "s", or "" for one. */
 static inline const char *mgrid_s_of(int64_t n) { return n == 1 ? "" : "s"; }
-/* An mgrid_sink into an mgrid_text, which says itself whether there was memory. */
+/* An mgrid_sink into an mgrid_text, whose `failed` tells whether memory ran out. */
 int mgrid_text_sink(void *text, const char *s, size_t len);
-/* Give what there is to a sink, and empty the text, whose memory is used again. */
+/* Write the text to a sink and empty it, keeping its memory. */
 mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err);
-/* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
+/* Copy to (buf, len) as snprintf does, free t, return the whole length. After a failure the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
-/* End the text in (buf, len) by "..." if its whole length did not fit. */
+/* End the text in (buf, len) with "..." if its whole length does not fit. */
 void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
-/* Numbers, letters and order of text as in C in this thread, whatever the locale of the host, until mgrid_locale_back
-** gets what mgrid_locale_plain gave. locale.c */
+/* Switch this thread to the C locale, whatever the host's is, until mgrid_locale_back gets the result of
+** mgrid_locale_plain. locale.c */
 typedef struct mgrid_locale {
-  void *was; /* the locale of the thread */
+  void *was; /* the thread's locale */
 } mgrid_locale;
 
 mgrid_locale mgrid_locale_plain(void);
 void         mgrid_locale_back(mgrid_locale of);
 
-char *mgrid_strdup(const char *s); /* NULL when out of memory */
+char *mgrid_strdup(const char *s); /* NULL: out of memory */
 
-/* Text as a terminal may see it: control characters, newlines too, and bytes that are not UTF-8 are written out, \x1b.
-** _is_shown: it is so already; _shown writes to (out, room), whole characters as far as there is room, and returns how
-** many bytes; _text_shown appends, and _text_shown_lines leaves newlines as they are. shown.c */
+/* Make text safe for a terminal: escape control characters, newlines too, and bytes that are not UTF-8, as \x1b. _is_shown:
+** return whether it is safe already. _shown: write to (out, room), whole characters as long as they fit, and return the
+** number of bytes. _text_shown: append; _text_shown_lines: append but keep newlines. shown.c */
 bool   mgrid_is_shown(const char *s, size_t len);
-bool   mgrid_is_utf8(const char *s, size_t len); /* control characters are */
+bool   mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 void   mgrid_text_shown(mgrid_text *t, const char *s);
-/* A number of 17 digits in the fewest that give it back: in buf, of `len` bytes; other texts as they are. */
+/* Shorten a number of 17 digits in buf to the fewest that read back as the same number; leave other texts alone. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len);
-/* In place, in a buffer of `room` bytes, at most those of a message: also one that is not ended. */
+/* mgrid_shown in place, in a buffer of `room` bytes, at most those of a message. The text may lack its final 0. */
 void mgrid_show(char *text, size_t room);
 void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
-/* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
+/* Append the contents of a regular file. After an error part of it may have been appended. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
-                                mgrid_error *err); /* name: in messages */
-/* The same of what is on standard input up to its end. For the command: a library leaves it alone. */
+                                mgrid_error *err); /* its name in messages */
+/* Append standard input up to its end. Only for the command: a library must not read it. */
 mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err);
 
-/* May a dim, grid or family have this name? */
+/* Return whether a dim, grid or family may have this name. */
 bool mgrid_is_name(const char *s);
-void mgrid_sort_names(const char **names, size_t n); /* by their bytes, not by the locale */
-/* The candidate that is most like `word`, or NULL when none is alike. */
+void mgrid_sort_names(const char **names, size_t n); /* by bytes, not by locale */
+/* Return the candidate nearest to `word`, or NULL if none is near. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n);
-/* Write the tail of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */
+/* Write the end of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
 
-/* Seconds of a clock that never goes back; only differences mean anything. clock.c */
+/* Seconds of a monotonic clock; only differences mean anything. clock.c */
 double mgrid_now(void);
-double mgrid_processor_now(void); /* seconds that this thread has had the processor; a call of the kernel */
-/* Wait a little before looking again whether something has happened. `look` counts the looks so far: the
-** first 200 pauses only let other processes run, those up to the 1000th take 50 us, later ones 1 ms. */
+double mgrid_processor_now(void); /* processor time of this thread, seconds; a system call */
+/* Pause in a loop that polls. `look` counts the polls so far: the first 200 pauses only yield the processor, those up to
+** the 1000th take 50 us, later ones 1 ms. */
 void mgrid_pause(int look);
-/* Equal for all processes of a machine, different on different machines. machine.c */
+/* Return a number that is identical for all processes of a machine and differs between machines. machine.c */
 uint64_t mgrid_machine_id(void);
 
-/* Who started this process, as the environment says; `by` NULL: no launcher that is known, rank 0 of 1. A launcher
-** that says no size leaves 1. What is no rank of its size is no launcher's. launcher.c */
+/* The launcher of this process, from the environment. `by` NULL: no known launcher, rank 0 of 1. Without a size from the
+** launcher `size` is 1. A rank that is not below its size is ignored. launcher.c */
 typedef struct mgrid_launched {
   const char *by;
   int64_t     rank, size;
-  bool        sized; /* it says the size */
-  bool        pmix;  /* it speaks PMIx alone, not PMI */
+  bool        sized; /* it gives the size */
+  bool        pmix;  /* it offers PMIx only, not PMI */
 } mgrid_launched;
 mgrid_launched mgrid_launcher(void);
-/* The variable of the i-th launcher that has a process's rank; NULL: there are no more. */
+/* Return the variable with a process's rank of the i-th known launcher; NULL after the last. */
 const char *mgrid_launcher_rank(size_t i);
 
-/* What the system lets this process have, by ulimit and by its cgroup. Nothing here allocates. allowance.c */
+/* A limit of this process, by ulimit or by its cgroup. Nothing here allocates. allowance.c */
 typedef enum mgrid_scarce { MGRID_SCARCE_MEMORY, MGRID_SCARCE_THREADS, MGRID_SCARCE_FILES } mgrid_scarce;
 typedef struct mgrid_allowance {
   mgrid_scarce of;
   const char  *whose, *name; /* "process", "ulimit -v" */
-  int64_t      most, has;    /* bytes or a number; -1: nobody says what it has */
+  int64_t      most, has;    /* limit and use, in bytes or a number; use -1: unknown */
 } mgrid_allowance;
 enum { MGRID_ALLOWANCES = 6, MGRID_ALLOWED = 128 };
-size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]); /* those that are set; their number */
-void   mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
-/* The tail of a message where there was no more of something: ": the process may have 512 MiB (ulimit -v) and has 498",
-** or "" where nothing is set that refuses it. Returns buf. */
+size_t mgrid_allowances(
+    mgrid_allowance all[MGRID_ALLOWANCES]); /* lists the limits that are set, returns their number */
+void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
+/* Write the end of a message about something that ran out: ": the process may have 512 MiB (ulimit -v) and has 498", or ""
+** if no limit explains it. Returns buf. */
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
-/* The same after a call that left this errno. */
+/* The same, for the errno of a failed call. */
 const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
-/* What of the kernel keeps processes from reading the memory of others of their user. ptrace.c */
+/* What keeps a process from reading the memory of another process of the same user. ptrace.c */
 typedef struct mgrid_guards {
-  int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no such module, or it lets all */
-  bool capable;  /* has CAP_SYS_PTRACE, whom Yama lets below 3 */
-  bool filtered; /* calls go through a filter of seccomp */
+  int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no Yama, or all are allowed */
+  bool capable;  /* has CAP_SYS_PTRACE, which Yama accepts below 3 */
+  bool filtered; /* seccomp filters its system calls */
 } mgrid_guards;
 enum { MGRID_REFUSAL = 256 };
 mgrid_guards mgrid_guards_here(void);
-/* The tail of a message where the kernel refused it with this errno: which of them did, and what allows it; or "".
+/* Write the end of a message after the kernel refused with this errno: which of them refused and how to allow it; or "".
 ** Returns buf. */
 const char *mgrid_refused_by(int number, char buf[MGRID_REFUSAL]);
 const char *mgrid_refused_of(const mgrid_guards *g, int number, char buf[MGRID_REFUSAL]);
 
-/* How many processes of this one's cgroup the kernel has ended for want of memory; false: nobody counts. */
+/* Count the processes of this cgroup that the kernel has killed for lack of memory; false: no count is available. */
 bool mgrid_cgroup_kills(int64_t *killed);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.c - the time, and how long to wait before looking again whether something has happened.
+** clock.c - the time, and pauses for loops that poll.
 */
 #include "base/base.h"
 

@@ -75,7 +75,7 @@ void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
 
 mgrid_status mgrid_oom(mgrid_error *err) {
   char why[MGRID_ALLOWED];
-  if (!err || err->status) return MGRID_NO_MEMORY; /* nobody will read it */
+  if (!err || err->status) return MGRID_NO_MEMORY; /* no one will read it */
   return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s", mgrid_allowed(MGRID_SCARCE_MEMORY, why));
 }
 
@@ -132,7 +132,7 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
   return err->status;
 }
 
-/* ------------------------------------------------------ structs of the host */
+/* ------------------------------------------------------- the host's structs */
 
 static bool all_zero(const unsigned char *bytes, size_t n) {
   while (n > 0 && bytes[n - 1] == 0) n--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** file.c - a file of text, read once and whole. Pipes and devices are refused: they may never end, or answer each
-** process with something else. Standard input may be any of them, as whoever starts the command has chosen it.
+** file.c - read a whole text file. Pipes and devices are refused: they may never end, or give each process something else.
+** Standard input may be one, because the user of the command chose it.
 */
 #include "base/base.h"
 
@@ -39,7 +39,7 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
 }
 
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not wait for its other end */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe's other end */
   if (fd < 0) {
     char why[256], most[MGRID_ALLOWED];
     int  number = errno;

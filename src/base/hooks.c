@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** hooks.c - memory and log lines through the hooks of the host, if it has set them.
+** hooks.c - memory and log lines through the host's hooks, if set.
 */
 #include "base/base.h"
 
@@ -29,6 +29,6 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(line, sizeof line, fmt, args);
   va_end(args);
-  if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line); /* what a recipe prints is its host's */
+  if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line); /* a recipe's output goes to the host unchanged */
   h->log(h->ud, level, line);
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
 **
-** launcher.c - what the launcher of this process put into its environment. The one file of C with names of
-** launchers; scripts/mpi.d/libraries is that of the scripts.
+** launcher.c - read what the launcher put into this process's environment. The only C file that names launchers;
+** scripts/mpi.d/libraries does it for the scripts.
 */
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order: mpirun in a job of Slurm is started by srun, and its ranks inherit what srun said of itself. */
+/* The order matters: under Slurm srun starts mpirun, and mpirun's ranks inherit srun's own variables. */
 static const struct row {
   const char *by, *rank, *size;
 } rows[] = {
   { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
   { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
-  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" }, /* the second is not set in the job's own script */
+  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" }, /* the size is not set in the job's script itself */
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
 
-/* A number of digits alone, from `least` to `most`. */
+/* Read a number of digits only, from `least` to `most`. */
 static bool number(const char *name, int64_t least, int64_t most, int64_t *n) {
   const char *text = name ? getenv(name) : NULL;
   if (!text || !*text || text[strspn(text, "0123456789")]) return false;

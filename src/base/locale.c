@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** locale.c - the plain locale. A host may call setlocale, for its own users; what a recipe means must not change
-** with it: a decimal comma, another order of letters, another upper case.
+** locale.c - switch to the C locale. A host may call setlocale for its users, but the meaning of a recipe must not change
+** with it: no decimal comma, no other order or upper case of letters.
 */
 #include "base/base.h"
 
 #include <locale.h>
 
-/* "C" is a constant of the C library: getting it allocates nothing and cannot fail. Where it does in spite of that,
+/* The C library's "C" locale is a constant: to get it allocates nothing and cannot fail. If it fails nevertheless,
 ** uselocale changes nothing. */
 mgrid_locale mgrid_locale_plain(void) {
   return (mgrid_locale){ (void *)uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)) };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - which machine this process runs on.
+** machine.c - identify the machine of this process.
 */
 #include "base/base.h"
 
@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Machines are told apart by host name and boot id, as NCCL does: several machines may have the same name,
-** and the containers of one machine may have different ones. */
+/* Identify a machine by host name and boot id, as NCCL does: several machines may have the same name, and containers on one
+** machine may have different names. */
 uint64_t mgrid_machine_id(void) {
   char    text[160] = "";
   size_t  len;
@@ -18,7 +18,7 @@ uint64_t mgrid_machine_id(void) {
   gethostname(text, 64);
   len = strnlen(text, 64);
   int boot = open("/proc/sys/kernel/random/boot_id",
-                  O_RDONLY | O_CLOEXEC); /* no stdio: every rank comes here, and this is faster */
+                  O_RDONLY | O_CLOEXEC); /* no stdio: every rank runs this, and it is faster */
   if (boot >= 0) {
     n = read(boot, text + len, sizeof text - len);
     close(boot);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** shown.c - text of others as a terminal may see it. A name, a message or a path may hold what moves the cursor, clears
-** the screen or breaks the line; such bytes, and what is not UTF-8, are written out: \x1b.
+** shown.c - make text from others safe for a terminal. A name, a message or a path may hold bytes that move the cursor, clear
+** the screen or break the line. Such bytes, and what is not UTF-8, are escaped: \x1b.
 */
 #include "base/base.h"
 
 #include <string.h>
 
-/* The bytes of the character at s, of which n are left, and its code; 0 where it is none. */
+/* Return the bytes of the character at s, with n bytes left, and its code; 0 if it is not UTF-8. */
 static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   static const struct {
     unsigned char first, mask;
     size_t        bytes;
-    uint32_t      least; /* the lowest code that needs so many bytes */
+    uint32_t      least; /* the lowest code that needs this many bytes */
   } forms[] = { { 0x00, 0x80, 1, 0 }, { 0xc0, 0xe0, 2, 0x80 }, { 0xe0, 0xf0, 3, 0x800 }, { 0xf0, 0xf8, 4, 0x10000 } };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if ((*s & forms[i].mask) != forms[i].first || n < forms[i].bytes) continue;
@@ -27,11 +27,13 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   return 0;
 }
 
-/* The same; 0 also for one that controls the terminal. */
+/* The same, but 0 also for a character that controls the terminal. */
 static size_t character(const unsigned char *s, size_t n) {
   uint32_t code;
   size_t   bytes = decoded(s, n, &code);
-  bool     turns = bytes && ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)); /* the text */
+  bool     turns =
+      bytes
+      && ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)); /* changes the direction of text */
   return turns || (bytes && (code < 0x20 || (code >= 0x7f && code < 0xa0))) ? 0 : bytes;
 }
 
@@ -79,7 +81,7 @@ void mgrid_show(char *text, size_t room) {
 
 static void add_shown(mgrid_text *t, const char *s, size_t len) {
   char piece[256];
-  for (size_t at = 0; at < len;) { /* in pieces that end between two characters */
+  for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
     size_t n = len - at < 60 ? len - at : 60;
     while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
     mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - growing text, and the nearest name for messages.
+** text.c - growing strings, and the nearest name for messages.
 */
 #include "base/base.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Make room for `more` characters and the final 0. */
+/* Allocate space for `more` characters and the final 0. */
 static bool reserve(mgrid_text *t, size_t more) {
   if (t->failed) return false;
   if (t->cap - t->len > more) return true;
@@ -82,7 +82,7 @@ mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_er
 }
 
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
-  if (t->failed) { /* not a part of it, which would look like all */
+  if (t->failed) { /* an incomplete text would look complete */
     mgrid_text_free(t);
     return (size_t)snprintf(buf, len, "(no memory for this text)");
   }
@@ -100,7 +100,7 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
   if (whole >= len && len > 4) memcpy(buf + len - 4, "...", 4);
 }
 
-/* Not of ctype.h, whose answers depend on the host's locale. */
+/* Not from ctype.h, which depends on the host's locale. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len) {
   char  *end, seventeen[40];
   double x = strtod(number, &end);
@@ -125,7 +125,7 @@ bool mgrid_is_name(const char *s) {
   return n <= MGRID_NAME_MAX;
 }
 
-/* Edit distance with neighbour swaps, for words of up to 63 characters. */
+/* Return the edit distance, with swaps of neighbours, of words up to 63 characters. */
 static int distance(const char *a, const char *b) {
   enum { MAX = 63 };
   size_t n = strlen(a), m = strlen(b);
@@ -151,7 +151,7 @@ static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *
 
 void mgrid_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
 
-/* Are the parts of a, as in tensor_parallel, parts of b in this order, the first of it at the start? */
+/* Return whether the words of a (tensor_parallel has two) occur in b in this order, the first one at its start. */
 static bool has_parts(const char *a, const char *b) {
   for (bool first = true; *a; first = false) {
     size_t n = strcspn(a, "_-");
@@ -169,14 +169,14 @@ static bool has_parts(const char *a, const char *b) {
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;
-  for (size_t i = 0; i < n; i++) { /* among equally near words prefer one with the same first letter */
+  for (size_t i = 0; i < n; i++) { /* of equally near words prefer one with the same first letter */
     int  d = distance(word, candidates[i]);
     bool nearer = best && d == least && *best != *word && *candidates[i] == *word;
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
   if (best && (size_t)least * 3 <= longer + 1) return best;
-  enum { SHORTEST = 4 }; /* of what tells enough */
+  enum { SHORTEST = 4 }; /* characters that are enough to tell */
   for (size_t i = 0; i < n; i++)
     if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
   for (size_t i = 0; i < n; i++)
@@ -191,7 +191,7 @@ void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *c
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");
   for (size_t i = 0; i < n; i++) {
-    if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) { /* no name is cut */
+    if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) { /* do not cut a name */
       mgrid_text_add(&t, ", ...");
       break;
     }
