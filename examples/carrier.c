@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
   if (b && nccl) {
     mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
     o.timeout = c.timeout;
-    mgrid_backend *over = mgrid_nccl_backend(b, &o, &e); /* collective; it keeps the carrier */
+    mgrid_backend *over = mgrid_backend_over(b, "nccl", &o, &e); /* collective; it keeps the carrier */
     mgrid_backend_free(b);
     b = over;
   }

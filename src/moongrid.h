@@ -585,11 +585,10 @@ typedef struct mgrid_nccl_options {
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
-/* Over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with carrier
-** NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
-** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
-** one rank that has no GPU is an error on all. */
-MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_options *options,
+/* "nccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with
+** carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads libmoongrid_nccl, NCCL
+** and the CUDA runtime, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */
+MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
                                             mgrid_error *err);
 /* Another owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
@@ -730,9 +729,10 @@ MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* What mgrid_group_native points to. */
 typedef enum mgrid_native {
-  MGRID_NATIVE_NONE, /* no communicator of MPI or NCCL */
+  MGRID_NATIVE_NONE, /* no communicator */
   MGRID_NATIVE_MPI,  /* an MPI_Comm */
-  MGRID_NATIVE_NCCL  /* an mgrid_nccl_pair */
+  MGRID_NATIVE_NCCL, /* an mgrid_nccl_pair */
+  MGRID_NATIVE_OTHER /* what the header of its backend says: mgrid_group_backend */
 } mgrid_native;
 MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 

@@ -57,7 +57,7 @@ typedef struct mgrid_carrier {
 #define MGRID_CARRIER_INIT \
   { sizeof(mgrid_carrier), NULL, -1, 0, 120, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 /* A backend over the host's carrier. By itself it makes no communicators: ranks agree on plans, and a state answers
-** questions; a family with backend "mpi" is MGRID_REFUSED. mgrid_nccl_backend over it makes NCCL's. A call over all
+** questions; a family with backend "mpi" is MGRID_REFUSED. mgrid_backend_over over it makes NCCL's. A call over all
 ** ranks fails when ranks have not come within the deadline, and names them; after that the backend is good for nothing.
 ** The struct is copied; ud outlives the backend. MGRID_OUT_OF_RANGE for rank and world, MGRID_USAGE where neither
 ** pair of functions is there. Local. Several backends over one store are kept apart if all ranks open them in the

@@ -34,7 +34,7 @@ static inline mgrid_backend *job_backend(mgrid_backend *mpi, double timeout) {
   o.device = gpu.device;
   o.share_gpu = gpu.devices < gpu.ranks;
   o.timeout = timeout > 0 ? timeout : 30;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
+  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, &e);
   if (!b) fail("%s", e.message);
   return b;
 }

@@ -59,7 +59,7 @@ enum {
 /* The outcome as a status, for calls after which no verdict follows. */
 static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o; }
 
-/* Messages that one backend carries for another (mpi, pmix or the host's own for nccl): small, and every wait has
+/* Messages that one backend carries for another (mpi, pmix or the host's own for one that is `carried`): small, and every wait has
 ** a deadline. */
 typedef struct mgrid_carrier_ops {
   /* Called first: prepare for messages and set the first deadline. *local_rank and *local_size: index of
@@ -147,7 +147,7 @@ typedef struct mgrid_transport_ops {
 /* What can become of a communicator in a larger world; the members of a group do the least that one of them can. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
-  void        *native;  /* the communicator that this rank had of the group, of NCCL, or NULL */
+  void        *native;  /* the communicator that this rank had of the group, or NULL */
   mgrid_growth can;     /* what the members and their order allow; of a new rank, which knows nothing, MGRID_KEPT */
   mgrid_growth agreed;  /* what all members do */
   char         why[96]; /* why this rank cannot do better, or "" */
@@ -209,7 +209,7 @@ typedef struct mgrid_backend_ops {
 
   /* What the communicator has besides, local: the window that is the ith of the option `windows`, where there is one;
   ** the device communicator and the version of NCCL whose ncclDevComm it is, or NULL. Both are NULL unless the
-  ** descriptor is NCCL's. */
+  ** descriptor has `furnishes`. */
   void (*window)(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
   const void *(*device)(mgrid_backend *b, void *native, int *version);
 
@@ -225,7 +225,7 @@ typedef struct mgrid_place {
   int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
   int64_t block;                  /* ranks of a machine, where those of each follow each other, as many on all (the last
                                      one may have fewer); 0: otherwise, and where there is one, or one for each rank */
-  int     gpus, gpu;              /* of the nccl backend, set when it is opened: how many, and index of this rank's */
+  int     gpus, gpu;              /* of a backend on GPUs, set when it is opened: how many, and index of this rank's */
 } mgrid_place;
 
 /* Version of the structs in this header. A backend library and a libmoongrid of different versions may be
@@ -258,8 +258,8 @@ struct mgrid_backend {
   uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
   uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: rendezvous.c */
-  /* Groups of one rank. Does that of a family with these options get a communicator of MPI; make it. Both are local, set
-  ** when the backend opens, and NULL where it has no MPI. */
+  /* Groups of one rank. Does that of a family with these options get a communicator, where the descriptor has `singles`; make it. Both are local, set
+  ** when the backend opens, and NULL where it makes none. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place     place;

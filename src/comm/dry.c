@@ -55,7 +55,7 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
   mgrid_backend *b = calloc(1, sizeof *b);
   if (!b) return mgrid_null_oom(err);
   *b = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                        .kind = &mgrid_backends[MGRID_NATIVE_NONE],
+                        .kind = mgrid_backend_named("dry"),
                         .ops = &ops,
                         .rank = rank,
                         .world = world,

@@ -110,7 +110,7 @@ mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nc
     mgrid_suggest(tail, sizeof tail, name, names, n);
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s' has no window '%s'%s", g->name, name, tail);
   }
-  if (mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL)
+  if (mgrid_group_native(g) && g->comm->backend->furnishes)
     g->state->backend->ops->window(g->state->backend, g->comm->native, i, &w);
   mgrid_struct_write(out, &w, sizeof w);
   return MGRID_OK;
@@ -118,7 +118,7 @@ mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nc
 
 const void *mgrid_group_device(const mgrid_group *g, int *version) {
   int         which = 0;
-  const void *device = mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL
+  const void *device = mgrid_group_native(g) && g->comm->backend->furnishes
                            ? g->state->backend->ops->device(g->state->backend, g->comm->native, &which)
                            : NULL;
   if (version) *version = which;

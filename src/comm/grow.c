@@ -28,7 +28,7 @@ static bool begins(const mgrid_group *old, const mgrid_shared *c) {
 static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
   const mgrid_group *old;
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->from, family, nth, NULL)); nth++) {
-    if (mgrid_group_native_kind(old) != MGRID_NATIVE_NCCL || !begins(old, c)) continue;
+    if (!mgrid_group_native(old) || !old->comm->backend->grows || !begins(old, c)) continue;
     bool same = strcmp(old->comm->options->identity, c->options->identity) == 0;
     if (old->size == c->size && (!same || old->comm->users > 1)) continue;
     g->origin[i].native = old->comm->native;

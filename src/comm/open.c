@@ -7,15 +7,19 @@
 
 #include "comm/library.h"
 
-#include <string.h>
-
 /* The entries of the backends' archives, in a program that was linked with them; else NULL. */
 #define LINKED __attribute__((weak, visibility("hidden")))
-extern const mgrid_backend_entry mgrid_mpi_entry LINKED, mgrid_nccl_entry LINKED, mgrid_pmix_entry LINKED;
+#define BUILT_IN(backend, ...)
+#define ROW(backend, ...) extern const mgrid_backend_entry mgrid_##backend##_entry LINKED;
+#include "comm/backend_rows.h"
+#undef ROW
+#undef BUILT_IN
 
-static const mgrid_backend_entry *const linked[] = { [MGRID_NATIVE_MPI] = &mgrid_mpi_entry,
-                                                     [MGRID_NATIVE_NCCL] = &mgrid_nccl_entry,
-                                                     [MGRID_BACKEND_PMIX] = &mgrid_pmix_entry };
+static const mgrid_backend_entry *const linked[] = {
+#define BUILT_IN(backend, ...) NULL,
+#define ROW(backend, ...)      &mgrid_##backend##_entry,
+#include "comm/backend_rows.h"
+};
 
 /* The entry points of a backend of this table, or NULL. */
 static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_error *err) {
@@ -31,21 +35,33 @@ static mgrid_backend *open_alone(const mgrid_descriptor *d, const mgrid_mpi_opti
   return entry ? entry->open(o, err) : NULL;
 }
 
-mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
-  const mgrid_descriptor *nccl = &mgrid_backends[MGRID_NATIVE_NCCL];
+/* The error about a name that is none of `names`, or of a backend that is not of this kind. */
+static mgrid_backend *unknown(const char *name, const char *const names[], size_t n, mgrid_error *err) {
+  const mgrid_descriptor *d = mgrid_backend_named(name);
+  char                    tail[128];
+  if (d && d->opener)
+    return mgrid_null(err, MGRID_USAGE, "the %s backend has no world of its own: use %s", name, d->opener);
+  if (d) return mgrid_null(err, MGRID_USAGE, "the %s backend stands on no carrier: use mgrid_backend_open", name);
+  mgrid_suggest(tail, sizeof tail, name, names, n);
+  return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown backend '%s'%s", name, tail);
+}
+
+static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *d, const mgrid_nccl_options *options,
+                                mgrid_error *err) {
   const mgrid_mpi_options usual = MGRID_MPI_OPTIONS_INIT;
   mgrid_error             why = MGRID_ERROR_INIT;
   mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_backend          *b = NULL;
   if (carrier && mgrid_layout_check(carrier->layout, "the carrier's library", err)) return NULL;
-  carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(nccl->carrier, &usual, err);
+  carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(mgrid_backend_usual(), &usual, err);
   if (!carrier) return NULL;
   if (!carrier->ops->carrier) {
-    mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, pmix or a carrier of the host, not on %s", nccl->name,
-               nccl->carrier->name, carrier->kind->name);
+    char text[MGRID_BACKENDS_TEXT];
+    mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, or on a carrier of the host, not on %s", d->name,
+               mgrid_backend_list(text, MGRID_BACKENDS_CARRIERS), carrier->kind->name);
   } else {
     const mgrid_backend_entry *entry =
-        mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(nccl, &why);
+        mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(d, &why);
     mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* go on only if it opened on all ranks */
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
@@ -54,37 +70,54 @@ mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_optio
   return b;
 }
 
+mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
+                                  mgrid_error *err) {
+  const char *known[MGRID_BACKENDS_MAX];
+  if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
+  const mgrid_descriptor *d = mgrid_backend_named(name);
+  if (d && d->carried) return open_over(carrier, d, options, err);
+  return unknown(name, known, mgrid_backend_names(known, MGRID_BACKENDS_CARRIED), err);
+}
+
 mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options) {
   mgrid_nccl_options         o = MGRID_NCCL_OPTIONS_INIT;
+  const mgrid_backend_entry *entry[MGRID_BACKENDS_MAX];
+  uint64_t                   all[MGRID_BACKENDS_MAX]; /* can every rank open it? */
   char                       text[256];
   mgrid_error                why = MGRID_ERROR_INIT;
-  const mgrid_backend_entry *entry = entry_of(&mgrid_backends[MGRID_NATIVE_NCCL], &why);
-  uint64_t                   all = entry && entry->probe(text, sizeof text, &why) == MGRID_OK;
+  size_t                     n = 0;
   if (options) o = *options; /* from the command, which is of this version: no size to check */
-  if (carrier->ops->allreduce_min(carrier, &all, 1, &why) || !all) return mgrid_backend_ref(carrier);
-  mgrid_backend *nccl = entry->over(carrier, &o, &why);
-  return nccl ? nccl : mgrid_backend_ref(carrier);
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
+    if (!d->gpu) continue;
+    mgrid_error_clear(&why);
+    entry[n] = entry_of(d, &why);
+    all[n] = entry[n] && entry[n]->probe(text, sizeof text, &why) == MGRID_OK;
+    n++;
+  }
+  mgrid_error_clear(&why);
+  if (carrier->ops->allreduce_min(carrier, all, n, &why)) return mgrid_backend_ref(carrier);
+  for (size_t i = 0; i < n; i++) {
+    mgrid_error_clear(&why);
+    mgrid_backend *best = all[i] ? entry[i]->over(carrier, &o, &why) : NULL;
+    if (best) return best;
+  }
+  return mgrid_backend_ref(carrier);
 }
 
 mgrid_backend *mgrid_backend_open(const char *name, const mgrid_mpi_options *options, mgrid_error *err) {
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  const char       *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
   if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
   if (mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", err)) return NULL;
   const mgrid_descriptor *d = mgrid_backend_named(name);
-  if (d && d->library && !d->carrier) return open_alone(d, &o, err);
-  if ((d && d->carrier) || strcmp(name, "auto") == 0) {
-    mgrid_backend *carrier = open_alone(mgrid_backends[MGRID_NATIVE_NCCL].carrier, &o, err), *opened = NULL;
-    if (carrier) opened = d ? mgrid_nccl_backend(carrier, NULL, err) : mgrid_backend_best(carrier, NULL);
+  if (d && d->library && !d->carried) return open_alone(d, &o, err);
+  if ((d && d->carried) || strcmp(name, known[0]) == 0) {
+    mgrid_backend *carrier = open_alone(mgrid_backend_usual(), &o, err), *opened = NULL;
+    if (carrier) opened = d ? open_over(carrier, d, NULL, err) : mgrid_backend_best(carrier, NULL);
     mgrid_backend_free(carrier); /* a backend over it holds its own reference */
     return opened;
   }
-  if (d)
-    return mgrid_null(err, MGRID_USAGE, "the %s backend has no world of its own: use mgrid_%s", d->name,
-                      d == &mgrid_backends[MGRID_NATIVE_NONE] ? "backend_dry" : "carrier_backend");
-  const char *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
-  char        tail[128];
-  mgrid_suggest(tail, sizeof tail, name, known, 1 + mgrid_backend_names(known + 1, false));
-  return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown backend '%s'%s", name, tail);
+  return unknown(name, known, 1 + mgrid_backend_names(known + 1, MGRID_BACKENDS_OPENED), err);
 }
 
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err) {

@@ -11,8 +11,8 @@
 ** what is missing. MGRID_MISSING: its library is not installed. Local. */
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err);
 
-/* Return the nccl backend over this carrier if every rank can open it, else the carrier itself with one more reference.
-** Collective. */
+/* Return the first backend with a GPU that every rank can open, over this carrier, else the carrier itself with one more
+** reference. Collective. */
 mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options);
 
 #endif

@@ -176,7 +176,7 @@ mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_sh
 mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch, mgrid_error *err) {
   size_t some = 0;
   for (size_t i = 0; i < n; i++)
-    if (c[i]->real && c[i]->native && c[i]->backend->revokes && c[i]->backend->native == b->kind->native)
+    if (c[i]->real && c[i]->native && c[i]->backend->revokes && mgrid_same_backend(c[i]->backend, b->kind))
       batch->native[some++] = c[i]->native;
   return some > 0 ? b->ops->revoke(b, some, batch->native, err) : MGRID_OK;
 }

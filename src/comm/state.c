@@ -38,7 +38,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
-      else if (!wanted || wanted->native == own->native) /* other backends call only members */
+      else if (!wanted || mgrid_same_backend(wanted, own)) /* other backends call members only */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
@@ -73,7 +73,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
       if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next]);
       if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
     }
-    if (!*choice->asked.parent || made_by->native != MGRID_NATIVE_NCCL || status) continue;
+    if (!*choice->asked.parent || !made_by->splits || status) continue;
     const mgrid_shared *parent = comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
     if (parent && s->batch.n == first) mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
     if (parent && s->batch.n > first) s->batch.spec[first].parent = place_of(s, parent);
@@ -95,8 +95,8 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* Make the communicators of MPI for groups of one rank whose families ask for one. They wait for no other rank, so they are
-** made before the ranks agree, and are not part of the schedule. */
+/* Make the communicators of groups of one rank, where the family asks for one and its backend makes such. They wait for no
+** other rank, so they are made before the ranks agree, and are not part of the schedule. */
 static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
   mgrid_status   status = MGRID_OK;
@@ -105,7 +105,7 @@ static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
     const mgrid_choice     *choice = s->plan->content.entry[m->entry].choice;
     const mgrid_descriptor *by = choice->backend ? choice->backend : b->kind;
     const mgrid_creation    made = { m->entry, m->group, 0, m->position, m->size };
-    if (m->size > 1 || by->native != MGRID_NATIVE_MPI || !b->wants_single(b, choice)) continue;
+    if (m->size > 1 || !by->singles || !b->wants_single(b, choice)) continue;
     mgrid_shared *c = mgrid_pool_take(b, s->plan, &made, s->name, err);
     if (!c) return MGRID_NO_MEMORY;
     s->comm[s->ncomms++] = s->group[i].comm = c;

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 17, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
-enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 16, CLI_VALUES_LEN = 64 };
+enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 18, CLI_VALUES_LEN = 64 };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */

@@ -83,7 +83,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (p) cli_machine_of(p, c.machine, &c.site);
   mgrid_status s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
-  if (!s) cli_note_unheeded(&c.cli, p, "mpi");
+  if (!s) cli_note_unheeded(&c.cli, p, mgrid_backend_usual()->name);
   if (!s) cli_note_plan(&c.cli, p);
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);

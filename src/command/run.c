@@ -44,18 +44,13 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
 /* What --backend may be: auto, each that has a library, dry. */
 static size_t backends(const char *names[CLI_VALUES_MAX]) {
   names[0] = "auto";
-  size_t n = 1 + mgrid_backend_names(names + 1, false);
-  names[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
+  size_t n = 1 + mgrid_backend_names(names + 1, MGRID_BACKENDS_OPENED);
+  names[n++] = "dry";
   return n;
 }
 
-/* What --carrier may be: each that has a library and needs no carrier itself. */
-static size_t carriers(const char *names[CLI_VALUES_MAX]) {
-  size_t n = 0;
-  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
-    if (d->library && !d->carrier) names[n++] = d->name;
-  return n;
-}
+/* What --carrier may be. */
+static size_t carriers(const char *names[CLI_VALUES_MAX]) { return mgrid_backend_names(names, MGRID_BACKENDS_CARRIERS); }
 _Static_assert((int)MGRID_BACKENDS_MAX + 2 <= (int)CLI_VALUES_MAX, "CLI_VALUES_MAX has room for all");
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
@@ -109,7 +104,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
       printf("\nproved         every communicator on %s%" PRId64 " rank%s (%" PRId64
              " membership%s, %s): members and\n               order, sum, broadcast from every position, ring%s\n",
              alone ? "" : "all ", mgrid_backend_world(b), alone ? "" : "s", held, mgrid_s_of(held),
-             mgrid_backend_name(b), b->kind->native == MGRID_NATIVE_MPI ? ", all-to-all" : "");
+             mgrid_backend_name(b), b->kind->exchanges ? ", all-to-all" : "");
     fflush(stdout);
   }
   if (c->bandwidth) { /* if rank 0 failed to print, no rank measures */
@@ -143,12 +138,12 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
                              mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_status       s = recipe_devices(c, p, err); /* equal on all ranks, because the plan is */
-  if (s || (wanted && !wanted->carrier)) return s ? NULL : mgrid_backend_ref(b);
+  if (s || (wanted && !wanted->carried)) return s ? NULL : mgrid_backend_ref(b);
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
   o.budget = c->gpu_memory << 20;
   if (c->timeout) o.timeout = (double)c->timeout;
-  return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o);
+  return wanted ? mgrid_backend_over(b, wanted->name, &o, err) : mgrid_backend_best(b, &o);
 }
 
 /* The first call over all ranks, named by the options that they must have alike. */
@@ -229,9 +224,9 @@ static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mg
 static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, mgrid_runtime **rt,
                                  mgrid_error *planning, mgrid_error *err) {
   options                *c = side;
-  const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted
+  const mgrid_descriptor *first = wanted && !wanted->carried ? wanted
                                   : c->carrier               ? mgrid_backend_named(c->carrier)
-                                                             : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
+                                                             : mgrid_backend_usual();
   mgrid_mpi_options       o = MGRID_MPI_OPTIONS_INIT;
   if (c->timeout) o.timeout = (double)c->timeout;
   o.on_deadline = MGRID_DEADLINE_ABORT;
@@ -257,8 +252,10 @@ static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, 
 
 /* --carrier is a backend that carries messages, and goes with one that needs a carrier. */
 static mgrid_status check_carrier(const options *c, const mgrid_descriptor *wanted) {
-  if (!c->carrier || !wanted || wanted->carrier) return MGRID_OK;
-  return cli_usage(&c->cli, "--carrier %s is for nccl; --backend %s has none", c->carrier, wanted->name);
+  char list[MGRID_BACKENDS_TEXT];
+  if (!c->carrier || !wanted || wanted->carried) return MGRID_OK;
+  return cli_usage(&c->cli, "--carrier %s is for %s; --backend %s has none", c->carrier,
+                   mgrid_backend_list(list, MGRID_BACKENDS_CARRIED), wanted->name);
 }
 
 /* Read one side, or with `vs` two, whose options are put together in the first. False: nothing is left to do. */
@@ -284,12 +281,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        side[2] = { { .backend = "auto" }, { .backend = "auto" } }, *c = side;
   mgrid_error    err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
+  char           list[MGRID_BACKENDS_TEXT];
   if (!parse(side, self, argc, argv)) return c->cli.code;
   const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);
+  const char             *makers = mgrid_backend_list(list, MGRID_BACKENDS_MAKERS);
   if (c->move && wanted && !wanted->native)
-    return cli_usage(&c->cli, "--move wants a backend that moves data: mpi or nccl, not %s", c->backend);
+    return cli_usage(&c->cli, "--move wants a backend that moves data: %s, not %s", makers, c->backend);
   if (c->bandwidth && wanted && !wanted->native)
-    return cli_usage(&c->cli, "--bandwidth wants a backend that makes communicators: mpi or nccl, not %s", c->backend);
+    return cli_usage(&c->cli, "--bandwidth wants a backend that makes communicators: %s, not %s", makers, c->backend);
   mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
   rt[0] = cli_load(&c->cli, &planning);

@@ -13,39 +13,40 @@ static const char no_backend[] = "none";
 
 /* Backends that a family may ask for, and none. */
 static size_t makers(const char *names[]) {
-  size_t n = mgrid_backend_names(names, true);
+  size_t n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS);
   names[n] = no_backend;
   return n + 1;
 }
 
-/* To add one: its field and default in moongrid.h, its row here, the backend that heeds it; then `make docs`. */
+/* To add one: its field and default in moongrid.h, its row here; where not all backends heed it, its name in the rows of
+** those that do (comm/backend_rows.h); then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
-  { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .backends = "all", .unset = "false",
+  { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
     .doc = "never share with another family" },
-  { "first", MGRID_OPTION_FLAG, offsetof(mgrid_options, first), .backends = "all", .unset = "false",
+  { "first", MGRID_OPTION_FLAG, offsetof(mgrid_options, first), .unset = "false",
     .doc = "create before the families that do not say so; excludes `lazy`" },
-  { "lazy", MGRID_OPTION_FLAG, offsetof(mgrid_options, lazy), .backends = "all", .unset = "false",
+  { "lazy", MGRID_OPTION_FLAG, offsetof(mgrid_options, lazy), .unset = "false",
     .doc = "create when `state:create` asks, not before" },
-  { "high_priority", MGRID_OPTION_FLAG, offsetof(mgrid_options, high_priority), .apart = true, .backends = "nccl",
-    .unset = "false", .doc = "high priority for the stream of its calls" },
-  { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .backends = "nccl",
-    .unset = "the backend's", .doc = "seconds that its creation may take" },
-  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = makers, .apart = true, .backends = "all",
+  { "high_priority", MGRID_OPTION_FLAG, offsetof(mgrid_options, high_priority), .apart = true, .unset = "false",
+    .doc = "high priority for the stream of its calls" },
+  { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .unset = "the backend's",
+    .doc = "seconds that its creation may take" },
+  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = makers, .apart = true,
     .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
-  { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .backends = "nccl", .unset = "NCCL's",
+  { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
-  { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .backends = "mpi",
-    .unset = "no topology", .doc = "dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it" },
+  { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .unset = "no topology",
+    .doc = "dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it" },
   { "windows", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, windows), .rules = mgrid_window_rules, .apart = true,
-    .backends = "nccl", .unset = "none", .doc = "bytes of symmetric memory, by name, registered as windows of NCCL" },
+    .unset = "none", .doc = "bytes of symmetric memory, by name, registered as windows of NCCL" },
   { "device", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, device), .rules = mgrid_device_rules, .apart = true,
-    .backends = "nccl", .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
-  { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .backends = "nccl", .unset = "none",
+    .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
+  { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .unset = "none",
     .doc = "the family out of whose communicators its own are split" },
-  { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .backends = "mpi", .unset = "false",
+  { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .unset = "false",
     .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` "
            "imply it" },
-  { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL, NULL },
+  { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL },
 };
 _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");
 

@@ -32,7 +32,6 @@ typedef struct mgrid_option {
       const char *words[]); /* of a WORD: writes the allowed ones, at most MGRID_WORDS_MAX, and returns how many */
   const mgrid_number_rule *rules;    /* of NUMBERS */
   bool                     apart;    /* families that differ in it do not share a communicator */
-  const char              *backends; /* names of the backends that heed it, or "all" */
   const char              *unset;    /* text: the value that holds when it is not given */
   const char              *doc;      /* one line that begins in lower case */
 } mgrid_option;

@@ -5,18 +5,13 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-static bool heeds(const mgrid_descriptor *backend, const mgrid_option *row) {
-  return strcmp(row->backends, "all") == 0 || strcmp(row->backends, backend->name) == 0;
-}
 
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t) {
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
     int64_t n = 0;
     for (size_t i = 0; i < p->content.nentries; i++) {
       const mgrid_choice *c = p->content.entry[i].choice;
-      n += mgrid_choice_has(c, row) && !heeds(c->backend ? c->backend : backend, row);
+      n += mgrid_choice_has(c, row) && !mgrid_backend_heeds(c->backend ? c->backend : backend, row->name);
     }
     if (n > 0) mgrid_text_add(t, "%s%s of %" PRId64 " famil%s", t->len ? ", " : "", row->name, n, n == 1 ? "y" : "ies");
   }

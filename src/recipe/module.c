@@ -178,15 +178,18 @@ static mgrid_backend **new_job(lua_State *L) {
   return box;
 }
 
-/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; pmix has no threads. */
-static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mpi) {
+/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; all but the first are of a backend
+** that makes communicators. */
+static mgrid_mpi_options opening(lua_State *L, int at, const mgrid_descriptor *d) {
   static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators" };
   static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
   static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
   mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  char                     what[64];
   if (lua_isnoneornil(L, at)) return o;
   luaL_checktype(L, at, LUA_TTABLE);
-  mgrid_lua_check_keys(L, at, what, known, mpi ? 4 : 1, false);
+  snprintf(what, sizeof what, "option of %s", d->name);
+  mgrid_lua_check_keys(L, at, what, known, d->native ? 4 : 1, false);
   if (lua_getfield(L, at, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
   const char *level = lua_getfield(L, at, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
   while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
@@ -198,46 +201,44 @@ static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mp
   return o;
 }
 
-/* moongrid.mpi([options]) -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
-static int mpi(lua_State *L) {
-  mgrid_mpi_options o = opening(L, 1, "option of mpi", true);
-  mgrid_backend   **box = new_job(L);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &o, &e), &e);
-}
+/* The row of the backend that the function is for: each row with a library has a function of its name. */
+static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua_tointeger(L, lua_upvalueindex(1))]; }
 
-/* moongrid.pmix([{ timeout }]) -> Job of the ranks that a launcher with PMIx started, without MPI | nil, message,
-** status. Collective. */
-static int pmix(lua_State *L) {
-  mgrid_mpi_options o = opening(L, 1, "option of pmix", false);
+/* moongrid.mpi([options]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD, or of the ranks that a launcher with PMIx
+** started | nil, message, status. Collective. */
+static int open_alone(lua_State *L) {
+  mgrid_mpi_options o = opening(L, 1, row_of(L));
   mgrid_backend   **box = new_job(L);
   mgrid_error       e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_BACKEND_PMIX].name, &o, &e), &e);
+  return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
 }
 
 /* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
 static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
-  static const char *const carriers[] = { "mpi", "pmix" };
-  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  const char       *carriers[MGRID_BACKENDS_MAX];
+  size_t            n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   o.timeout = timeout;
-  for (size_t i = 0; i < 2; i++)
+  for (size_t i = 0; i < n; i++)
     if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
-  mgrid_lua_unknown(L, "carrier", name, carriers, 2);
+  mgrid_lua_unknown(L, "carrier", name, carriers, n);
   return NULL;
 }
 
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
 ** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
-static int nccl(lua_State *L) {
+static int open_over(lua_State *L) {
   static const char *const known[] = {
     "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
   };
-  const char        *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
+  const char        *name = mgrid_backend_usual()->name;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
+    char what[64];
     luaL_checktype(L, 1, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 1, "option of nccl", known, 7, false);
+    snprintf(what, sizeof what, "option of %s", row_of(L)->name);
+    mgrid_lua_check_keys(L, 1, what, known, 7, false);
     if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
@@ -248,7 +249,7 @@ static int nccl(lua_State *L) {
     o.share_gpu = lua_toboolean(L, -1);
   }
   mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, o.timeout, &e);
-  *box = carrier ? mgrid_nccl_backend(carrier, &o, &e) : NULL;
+  *box = carrier ? mgrid_backend_over(carrier, row_of(L)->name, &o, &e) : NULL;
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
 }
@@ -338,14 +339,19 @@ static const luaL_Reg job_meta[] = {
 static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi },         { "nccl", nccl },
-                                        { "pmix", pmix }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "load", load }, { "recipes", recipes }, { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);
   mgrid_lua_open_class(L, &job_class);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
+    if (!d->library) continue;
+    lua_pushinteger(L, d - mgrid_backends);
+    lua_pushcclosure(L, d->carried ? open_over : open_alone, 1);
+    lua_setfield(L, -2, d->name);
+  }
   mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);

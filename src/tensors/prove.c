@@ -103,7 +103,7 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *
 static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   if (p->bytes == 0) return MGRID_OK;
   if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err))) return err->status;
-  p->host = p->buffer && b->kind->native != MGRID_NATIVE_NCCL ? p->buffer : malloc((size_t)p->bytes);
+  p->host = p->buffer && !b->kind->gpu ? p->buffer : malloc((size_t)p->bytes);
   return p->host ? MGRID_OK : mgrid_oom(err);
 }
 

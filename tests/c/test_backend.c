@@ -250,16 +250,34 @@ static void test_a_family_that_wants_another(void **state) {
 
 /* ------------------------------------------------------------- the table, waiting */
 
+/* What a row says that it heeds is an option, and not of all backends. */
+static void check_heeds(const mgrid_descriptor *d) {
+  char   text[MGRID_BACKENDS_TEXT];
+  size_t words = 0, heeded = 0;
+  for (const char *at = d->heeds; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    const char *by = mgrid_backends_heeding(text, row->name);
+    if (strcmp(by, "all") == 0)
+      assert_true(mgrid_backend_heeds(d, row->name));
+    else
+      assert_int_equal(mgrid_backend_heeds(d, row->name), strstr(by, d->name) != NULL);
+    heeded += mgrid_backend_heeds(d, row->name) && strcmp(by, "all") != 0;
+  }
+  assert_int_equal(words, heeded);
+}
+
 static void test_table(void **state) {
   const char *names[MGRID_BACKENDS_MAX];
-  size_t      n = mgrid_backend_names(names, true), choices = 0;
+  size_t      n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS), choices = 0, usual = 0;
   (void)state;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     char library[64], entry[64];
-    if (d->native || !d->library)
-      assert_true(&mgrid_backends[d->native] == d || d == &mgrid_backends[MGRID_BACKEND_CARRIER]);
     assert_ptr_equal(mgrid_backend_named(d->name), d);
     assert_int_equal(d->library == NULL, d->entry == NULL);
+    assert_int_equal(d->library == NULL, d->opener != NULL);
+    assert_false(d->carried && d->carries);
+    usual += d->usual;
+    check_heeds(d);
     if (!d->library) continue;
     snprintf(library, sizeof library, "libmoongrid_%s.so.%d.%d", d->name, MGRID_VERSION_MAJOR, MGRID_VERSION_MINOR);
     snprintf(entry, sizeof entry, "mgrid_%s_entry", d->name);
@@ -268,8 +286,9 @@ static void test_table(void **state) {
     if (d->native) assert_string_equal(names[choices++], d->name);
   }
   assert_int_equal(n, choices);
-  assert_int_equal(mgrid_backend_names(names, false), n + 1); /* and pmix, which makes no communicators */
-  assert_string_equal(names[n], "pmix");
+  assert_true(mgrid_backend_names(names, MGRID_BACKENDS_OPENED) > n); /* pmix makes no communicators */
+  assert_int_equal(usual, 1);
+  assert_true(mgrid_backend_usual()->carries && mgrid_backend_usual()->library);
   assert_null(mgrid_backend_named("loopback")); /* it is not in the table of the library */
 }
 

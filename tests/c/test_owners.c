@@ -169,7 +169,7 @@ static void test_layouts(void **state) {
   assert_int_equal(mgrid_agree(&strange, j.plan, NULL, anew(&e)), MGRID_MISSING);
   assert_non_null(strstr(e.message, says));
   assert_int_equal(mgrid_backend_set_hooks(&strange, &hooks, anew(&e)), MGRID_MISSING);
-  assert_null(mgrid_nccl_backend(&strange, NULL, anew(&e)));
+  assert_null(mgrid_backend_over(&strange, "nccl", NULL, anew(&e)));
   assert_true(e.status == MGRID_MISSING && strstr(e.message, says));
   for (int part = 0; part < PARTS; part++) end(&j, part);
 }

@@ -3,6 +3,7 @@
 ** test_print.c - what a topology refuses, the canonical form of options, and the plan as
 ** text, schedule and JSON.
 */
+#include "backends.h"
 #include "topologies.h"
 
 #include <jansson.h>
@@ -105,10 +106,10 @@ static void test_options_text(void **unused) {
 
 static void test_options_errors(void **unused) {
   (void)unused;
-  char text[200];
+  char text[200], known[512];
 #define BAD(message, ...) REFUSED(choose(OPTIONS(__VA_ARGS__), text, sizeof text), message)
-  BAD("unknown backend 'mpj'; nearest is 'mpi' (mpi, nccl, none)", .backend = "mpj");
-  BAD("unknown backend 'gloo'; known: mpi, nccl, none", .backend = "gloo");
+  BAD(unknown_backend(known, "mpj", "mpi", "", MGRID_BACKENDS_MAKERS, "none"), .backend = "mpj");
+  BAD(unknown_backend(known, "gloo", "", "", MGRID_BACKENDS_MAKERS, "none"), .backend = "gloo");
   BAD("a timeout is 0 (the default) to 1e9 seconds, not -1", .timeout = -1);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not 2e+09", .timeout = 2e9);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not nan", .timeout = (double)NAN);
@@ -141,9 +142,10 @@ static void test_options_refused_by_add(void **unused) {
   mgrid_grid     *g = dense();
   mgrid_family   *tp = along(g, "tp");
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
+  char            known[512];
   o.backend = "ncl";
   REFUSED(mgrid_topology_add(t, "tp", tp, &o, anew(&why)),
-          "unknown backend 'ncl'; nearest is 'nccl' (mpi, nccl, none)");
+          unknown_backend(known, "ncl", "nccl", "", MGRID_BACKENDS_MAKERS, "none"));
   o.backend = "nccl";
   assert_int_equal(mgrid_topology_add(t, "tp", tp, &o, anew(&why)), MGRID_OK); /* the name is still free */
   mgrid_topology_free(t);

@@ -187,9 +187,9 @@ static void test_plan(void **unused) {
   assert_int_equal(mgrid_plan_shares(p, 3), -1);
 
   mgrid_text unheeded = { 0 };
-  mgrid_plan_unheeded(p, &mgrid_backends[MGRID_NATIVE_MPI], &unheeded);
+  mgrid_plan_unheeded(p, mgrid_backend_named("mpi"), &unheeded);
   assert_int_equal(unheeded.len, 0);
-  mgrid_plan_unheeded(p, &mgrid_backends[MGRID_NATIVE_NCCL], &unheeded);
+  mgrid_plan_unheeded(p, mgrid_backend_named("nccl"), &unheeded);
   assert_string_equal(unheeded.data, "cartesian of 3 families");
   mgrid_text_free(&unheeded);
 

@@ -68,7 +68,7 @@ static mgrid_status nccl_options(things *w, void *x) {
   static const mgrid_carrier_ops carry = { .start = no_start, .deadline = no_deadline };
   static const mgrid_backend_ops ops = { .allreduce_min = alone_min, .bcast = alone_bcast, .carrier = &carry };
   mgrid_backend                  b = { .layout = MGRID_LAYOUT, .ops = &ops, .world = 1, .users = 1 };
-  assert_null(mgrid_nccl_backend(&b, x, &w->e));
+  assert_null(mgrid_backend_over(&b, "nccl", x, &w->e));
   assert_int_equal(b.users, 1);                                  /* given back */
   if (w->e.status != MGRID_BAD_STRUCT) mgrid_error_clear(&w->e); /* it has no start, or the library is not here */
   return w->e.status;

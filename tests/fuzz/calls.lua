@@ -50,7 +50,7 @@ local special = {
   ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
   ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
   ["mgrid_relabel.kept"] = "z->out_numbers + ROOM - 1",
-  ["mgrid_nccl_backend.carrier"] = "draw_dry(z)", ["mgrid_move_run.from"] = "draw_buffers(z, 0)",
+  ["mgrid_backend_over.carrier"] = "draw_dry(z)", ["mgrid_move_run.from"] = "draw_buffers(z, 0)",
   ["mgrid_move_run.to"] = "draw_buffers(z, 1)",
 }
 

@@ -695,7 +695,8 @@ describe("moongrid run without a launcher", function()
   end)
 
   it("refuses unknown backends", function()
-    refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, mpi, nccl, pmix, dry)")
+    refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, "
+      .. table.concat(support.backends, ", ") .. ", dry)")
     refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry wants --world N, the number of ranks to play")
     refuses("run", 2, "moongrid: run wants a recipe: a file, or one that 'moongrid recipes' lists")
   end)

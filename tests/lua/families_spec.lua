@@ -3,6 +3,7 @@
 -- Words that cut, number and write down families: the groups that they make, listed, the rule that stays, and
 -- the whole message of each refusal. A case is one line of a program "v.lua", which sees a world of 16 ranks:
 
+local support = dofile "tests/lua/support.lua"
 local mg = require "moongrid"
 
 local function listed(f)
@@ -181,7 +182,8 @@ describe("backend none", function()
     { asked .. ":dry(5).x:barrier()", "x has no communicator: the backend of its family is 'none'" },
     { asked .. ":dry(5).x:buffer(4)", "x has no communicator: the backend of its family is 'none'" },
     { asked .. ":dry(5).x:allreduce(nil)", "x has no communicator: the backend of its family is 'none'" },
-    { "b:with { backend = 'non' }", "unknown backend 'non'; nearest is 'none' (mpi, nccl, none)" },
+    { "b:with { backend = 'non' }", "unknown backend 'non'; nearest is 'none' ("
+      .. table.concat(support.makers, ", ") .. ", none)" },
   }
 end)
 

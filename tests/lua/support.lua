@@ -69,4 +69,18 @@ end
 M.version = read "src/moongrid.h":match '#define MGRID_VERSION +"([%d.]+)"'
 M.interface = M.version:match "^%d+%.%d+"
 
+-- The backends with a library, in the order of their rows; makers: those that make communicators, carried: those that
+-- stand on a carrier.
+M.backends, M.makers, M.carried = {}, {}, {}
+for name, row in read "src/comm/backend_rows.h":gmatch "\nROW%((%w+)(.-)%)\n" do
+  table.insert(M.backends, name)
+  if row:find "%.native" then table.insert(M.makers, name) end
+  if row:find "%.carried" then table.insert(M.carried, name) end
+end
+
+-- "mpi, nccl or rccl"
+function M.either(names)
+  return table.concat(names, ", ", 1, #names - 1) .. " or " .. names[#names]
+end
+
 return M

@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
   load();
   carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
-  mgrid_backend *b = mpi ? mgrid_backend_ref(carrier) : mgrid_nccl_backend(carrier, NULL, &e);
+  mgrid_backend *b = mpi ? mgrid_backend_ref(carrier) : mgrid_backend_over(carrier, "nccl", NULL, &e);
   if (!b) {
     fprintf(stderr, "# rank %d: %s\n", rank, e.message);
     return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It makes no
-** communicators: ranks agree over it, states answer questions, and the nccl backend stands on it.
+** communicators: ranks agree over it, states answer questions, and backends that need a carrier stand on it.
 */
 #include "comm/carriers/carrier.h"
 
@@ -13,7 +13,7 @@
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     const mgrid_descriptor *wanted = spec[i].backend;
-    if (wanted->native == MGRID_NATIVE_MPI)
+    if (wanted->native && wanted->carries)
       return mgrid_fail(err, MGRID_REFUSED,
                         "%s wants the backend '%s', and the carrier of this job is %s, without MPI; give its family "
                         "backend = \"none\", or start the job over mpi",
@@ -110,7 +110,7 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
     return mgrid_null_oom(err);
   }
   m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                             .kind = &mgrid_backends[MGRID_BACKEND_CARRIER],
+                             .kind = mgrid_backend_named("carrier"),
                              .ops = &ops,
                              .rank = c.rank,
                              .world = c.world,

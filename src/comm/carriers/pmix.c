@@ -295,7 +295,7 @@ static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
     pmix_close(j);
     return NULL;
   }
-  b->kind = &mgrid_backends[MGRID_BACKEND_PMIX];
+  b->kind = mgrid_backend_named("pmix");
   j->opened = &((mgrid_relay *)b)->opened;
   return b;
 }

@@ -224,7 +224,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   MPI_Comm_rank(parent, &rank);
   MPI_Comm_size(parent, &size);
   m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                             .kind = &mgrid_backends[MGRID_NATIVE_MPI],
+                             .kind = mgrid_backend_named("mpi"),
                              .ops = &mgrid_mpi_ops,
                              .rank = rank,
                              .world = size,

@@ -151,7 +151,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                             .kind = &mgrid_backends[MGRID_NATIVE_NCCL],
+                             .kind = mgrid_backend_named("nccl"),
                              .ops = &nccl_ops,
                              .rank = carrier->rank,
                              .world = carrier->world,

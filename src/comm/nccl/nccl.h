@@ -82,7 +82,7 @@ typedef struct nccl_backend {
 enum { NCCL_LEAKS_MAX = 32 };
 
 /* Is this backend nccl? If not, the carrier makes the communicator. */
-static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return kind->native == MGRID_NATIVE_NCCL; }
+static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return strcmp(kind->name, "nccl") == 0; }
 
 /* "nccl: what for name: ncclInvalidUsage (...)" */
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,

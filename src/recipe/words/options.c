@@ -204,10 +204,11 @@ static void set_integer(lua_State *L, const char *key, int64_t n) {
 
 static void push_option(lua_State *L, const mgrid_option *row) {
   static const char *const kinds[] = { "flag", "seconds", "word", "fields", "shape", "numbers", "name" };
+  char                     text[MGRID_BACKENDS_TEXT];
   lua_createtable(L, 0, 8);
   set_text(L, "name", row->name);
   set_text(L, "kind", kinds[row->kind]);
-  set_text(L, "backends", row->backends);
+  set_text(L, "backends", mgrid_backends_heeding(text, row->name));
   set_text(L, "unset", row->unset);
   set_text(L, "doc", row->doc);
   lua_pushboolean(L, row->apart);
