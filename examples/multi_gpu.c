@@ -33,7 +33,7 @@ static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **
   MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
   m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, err);
-  m->backend = strcmp(backend, "nccl") == 0 && m->mpi ? mgrid_backend_over(m->mpi, NULL, err) : m->mpi;
+  m->backend = strcmp(backend, "nccl") == 0 && m->mpi ? mgrid_backend_over(m->mpi, "nccl", NULL, err) : m->mpi;
   m->state = mgrid_open(m->backend, "picotron", (size_t)nargs, (const char *const *)args, NULL, err);
   if (!m->state) return err->status;
   m->dp = mgrid_state_group(m->state, "dp", err);
