@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** draw.h - pictures of a plan: text for a terminal, SVG for a document. Reads plans and grids, writes text, and
-** knows nothing of files, terminals or recipes.
+** draw.h - pictures of a plan: text for a terminal, SVG for a document, a page of HTML. Reads plans and grids and writes
+** text; knows nothing of files, terminals or recipes.
 **
-** A SHEET says where ranks lie on paper: one grid, or a few that share no ranks, as the windows of an encoder and a
-** decoder. Its levels are the dims of a grid that are larger than 1, fastest first: level 0 goes along a row, level 1
-** down the rows, so that both make a tile, and further ones are tiles of tiles. A plan without named grids gets
-** the grid that the strides of its families have in common.
+** A SHEET says where ranks are drawn: on one grid, or on a few that share no ranks, as those of an encoder and a decoder.
+** Its levels are the dims of a grid that are larger than 1, fastest first: level 0 runs along a row, level 1 down the rows;
+** both make a tile, and further levels are tiles of tiles. A plan without named grids gets the grid that the strides of
+** its families have in common.
 ** A PANEL is a sheet with the groups of one family on it.
 */
 #ifndef MGRID_DRAW_H
@@ -15,22 +15,22 @@
 #include "plan/plan.h"
 
 enum {
-  MGRID_DRAW_WHOLE = 4096,   /* a sheet of more ranks is sampled, */
-  MGRID_DRAW_SAMPLE = 256,   /* down to so many */
-  MGRID_SHEET_PARTS_MAX = 8, /* grids of a sheet, at most */
-  MGRID_TIERS_MAX = 31       /* dims larger than 1, of which the product is below 2^31 */
+  MGRID_DRAW_WHOLE = 4096,   /* a sheet of more ranks is sampled */
+  MGRID_DRAW_SAMPLE = 256,   /* down to this many */
+  MGRID_SHEET_PARTS_MAX = 8, /* most grids of a sheet */
+  MGRID_TIERS_MAX = 31       /* most dims larger than 1: their product is below 2^31 */
 };
 
 typedef struct mgrid_tier {
   const char *name;         /* of the dim */
   int64_t     size, stride; /* of the dim, in positions of the grid */
-  int64_t     shown;        /* coordinates on paper: all, or the first few and the last; one: 0 */
+  int64_t     shown;        /* coordinates drawn: all, or the first few and the last; if one: 0 */
 } mgrid_tier;
 
 typedef struct mgrid_part {
-  const char *name; /* of the grid; "": it has none */
+  const char *name; /* of the grid; "": no name */
   mgrid_grid *grid;
-  int64_t     cells; /* ranks on paper: the product of `shown` */
+  int64_t     cells; /* ranks drawn: the product of `shown` */
   int         n;     /* 1 or more */
   mgrid_tier  level[MGRID_TIERS_MAX];
 } mgrid_part;
@@ -42,7 +42,7 @@ typedef struct mgrid_sheet {
   mgrid_part part[MGRID_SHEET_PARTS_MAX];
 } mgrid_sheet;
 
-/* The sheets of a plan: each family's, without doubles. */
+/* The sheets of a plan: each family's, without duplicates. */
 typedef struct mgrid_sheets {
   size_t       n;
   mgrid_sheet *sheet; /* [n] */
@@ -51,53 +51,53 @@ typedef struct mgrid_sheets {
 
 mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, mgrid_error *err);
 void         mgrid_sheets_free(mgrid_sheets *s);
-/* The coordinate at place i of `shown`. */
+/* Return the i-th coordinate that is drawn. */
 int64_t mgrid_tier_coord(const mgrid_tier *l, int64_t i);
-/* The rank in a cell, 0 to cells - 1, level 0 fastest. */
+/* Return the rank in a cell, 0 to cells - 1, level 0 fastest. */
 int64_t mgrid_part_rank(const mgrid_part *p, int64_t cell);
-/* Append what a sampled sheet leaves out: "dp 0 to 6 and 63 of 64". */
+/* Append what a sampled sheet draws: "dp 0 to 6 and 63 of 64". */
 void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t);
 
 /* What to draw. */
 typedef struct mgrid_drawing {
   const mgrid_plan *plan;
   size_t            n;
-  const int        *family;  /* [n]: families of the plan; of text n 0: the sheets, with all groups listed beside */
-  int64_t           rank;    /* whose groups stand out; -1: none */
-  int               columns; /* of text: the width to keep to */
-  bool              unicode, colour;
+  const int *family;  /* [n], families of the plan; text with n 0: the sheets, with all groups listed beside them */
+  int64_t    rank;    /* highlight this rank's groups; -1: none */
+  int        columns; /* width of text */
+  bool       unicode, colour;
 } mgrid_drawing;
 
 mgrid_status mgrid_draw_text(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err);
 mgrid_status mgrid_draw_svg(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err);
 
-/* A page: a plan, or why there is none, for each choice of values; the values of the last axis vary first. */
+/* A page: for each choice of values a plan, or why there is none. The last axis varies fastest. */
 typedef struct mgrid_frame_of_page {
   mgrid_plan *plan;
-  char       *error; /* NULL plan: what refused it */
+  char       *error; /* why there is no plan */
 } mgrid_frame_of_page;
 
 typedef struct mgrid_page {
   const char          *html;   /* page.html with its scripts */
   const char          *recipe; /* for the title */
   const json_t        *axes;   /* [{ name, values: [text] }] */
-  size_t               n;      /* product of the numbers of values */
+  size_t               n;      /* number of choices */
   mgrid_frame_of_page *frame;  /* [n] */
 } mgrid_page;
 
-/* Plans of MGRID_DRAW_WHOLE ranks at most. html.c */
+/* Write a page. Plans have at most MGRID_DRAW_WHOLE ranks. html.c */
 mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_error *err);
 
-/* Append a group, "{0,8,16}" or in at most `width` columns "{0,8,...,1016}" (0: whole). */
+/* Append a group: "{0,8,16}", or in at most `width` columns (0: no limit) "{0,8,...,1016}". */
 void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int width);
 /* Append the groups of a family in at most `width` columns: "{0,1} {2,3} ... 60 more ... {126,127}". */
 void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width);
 /* Append "4 groups of 2", "1 group of 8", "4 groups of up to 3". */
 void mgrid_draw_count(mgrid_text *t, const mgrid_family *f);
-/* Append a word, behind the joint where it is not the first of a line. A line has at most `columns`, unless a word is
+/* Append a word; unless it is the first of a line, put the joint before it. A line has at most `columns`, unless a word is
 ** longer. */
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns);
-/* Append text of a user for a terminal, or with `markup` for XML: control characters and what is no UTF-8 become
+/* Append a user's text for a terminal, or with `markup` for XML: control characters and bytes that are not UTF-8 become
 ** U+FFFD (? in a terminal). */
 void mgrid_draw_safe(mgrid_text *t, const char *text, bool markup);
 

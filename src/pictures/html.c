@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** html.c - plans as one page of HTML that needs no network: page.html with its scripts, and all that it shows as JSON
-** in it. The page puts every text of a user into text nodes, and in the JSON no character is left that markup is made
-** of.
+** html.c - plans as one HTML page that needs no network: page.html with its scripts, and its data as JSON. The page puts a
+** user's texts into text nodes only, and the characters of markup are escaped in the JSON.
 */
 #include "pictures/draw.h"
 
 #include <string.h>
 
-/* An mgrid_sink: text within JSON within <script>. */
+/* An mgrid_sink: escape JSON for a <script>. */
 static int put_json(void *text, const char *s, size_t len) {
   mgrid_text *t = text;
   for (size_t i = 0; i < len; i++) {
@@ -22,7 +21,7 @@ static int put_json(void *text, const char *s, size_t len) {
 
 static int put_piece(const char *s, size_t len, void *text) { return put_json(text, s, len); }
 
-/* Write and release a value. */
+/* Write a value and release it. */
 static void put_value(mgrid_text *t, json_t *v) {
   if (!v || json_dump_callback(v, put_piece, t, JSON_COMPACT | JSON_ENCODE_ANY)) t->failed = true;
   json_decref(v);
@@ -36,7 +35,7 @@ static json_t *part_json(const mgrid_part *part) {
   return json_pack("{sssoso}", "name", part->name, "levels", levels, "ranks", ranks);
 }
 
-/* Where ranks lie: "sheets", and "sheet_of" of each family. */
+/* Write where ranks are drawn: "sheets", and the "sheet_of" each family. */
 static mgrid_status put_sheets(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   mgrid_sheets sheets;
   mgrid_status s = mgrid_sheets_make(&sheets, p, err);
@@ -56,7 +55,7 @@ static mgrid_status put_sheets(const mgrid_plan *p, mgrid_text *t, mgrid_error *
   return MGRID_OK;
 }
 
-/* Of each grid its name, its dims, and of each rank the coordinates; null outside. */
+/* Write for each grid its name, its dims, and the coordinates of each rank; null for a rank outside. */
 static json_t *coords_json(const mgrid_plan *p) {
   json_t *all = json_array();
   for (size_t i = 0; i < p->content.ngrids; i++) {
@@ -75,7 +74,7 @@ static json_t *coords_json(const mgrid_plan *p) {
   return all;
 }
 
-/* Of each rank the communicators that it makes, in order: [family, group]. */
+/* Write for each rank the communicators that it creates, in order: [family, group]. */
 static mgrid_status put_creations(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   json_t      *all = json_array(), *order = json_array(), *rounds = json_array();
   mgrid_status s = MGRID_OK;
@@ -105,7 +104,7 @@ static mgrid_status put_creations(const mgrid_plan *p, mgrid_text *t, mgrid_erro
   return s;
 }
 
-/* The parameters that are not at their defaults: "tp=8". */
+/* Write the parameters that differ from their defaults: "tp=8". */
 static json_t *given_json(const mgrid_content *c) {
   json_t *all = json_array();
   for (size_t i = 0; i < c->nparams; i++)

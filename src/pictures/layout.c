@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** layout.c - where the cells of a part lie in an SVG: rows and columns make tiles, tiles go side by side or below
-** each other, whichever keeps the picture nearer to the shape of a page.
+** layout.c - place the cells of a part in an SVG. Rows and columns make tiles; tiles go beside or below each other, whichever
+** keeps the picture nearer to the shape of a page.
 */
 #include "pictures/svg.h"
 
@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-static const double shape = 1.5; /* width to height, as a page lying on its side */
+static const double shape = 1.5; /* width to height: a page in landscape */
 enum { SHORT = 12, ROW = 32, COLUMN = 48, TITLE = 15, PAD = 5 };
 
-/* How far a block is from the shape that is wanted: 0 or more. */
+/* Return how far a block is from the wanted shape, 0 or more. */
 static double off_shape(double width, double height) { return fabs(log(width / height / shape)); }
 
-/* Blocks of width x height, n of them: how many side by side. Divisors of n leave no holes. */
+/* Return how many of n blocks of width x height to put in a row. Divisors of n leave no holes. */
 static int64_t side_by_side(int64_t n, double width, double height) {
   int64_t best = 1;
   double  least = HUGE_VAL;
@@ -48,7 +48,7 @@ void mgrid_layout_make(mgrid_layout *l, const mgrid_part *p, int64_t cells) {
   if (cells <= 64 && l->cell_width < 38) l->cell_width = 38;
   l->cell_height = l->font * (cells <= 64 ? 2.2 : cells <= 512 ? 1.9 : 1.6);
   l->tile = p->n > 1 && n0 <= ROW && n1 <= COLUMN ? 2 : 1;
-  if (l->tile == 1 && n0 > SHORT) /* a row would be too long: it goes on below */
+  if (l->tile == 1 && n0 > SHORT) /* a row would be too long: break it */
     put_frame(l, 0, side_by_side(n0, l->cell_width, l->cell_height), l->cell_width, l->cell_height,
               text_width(p->level[0].name, p->level[0].size - 1, 9) + PAD, 0, 0);
   else

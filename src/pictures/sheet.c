@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** sheet.c - which grids a family is drawn on, and which of their ranks.
+** sheet.c - choose the grids that a family is drawn on, and which of their ranks are drawn.
 */
 #include "pictures/draw.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK = 64 }; /* groups, and members of each, that are looked at to choose a grid */
+enum { LOOK = 64 }; /* groups, and members of each, to check when choosing a grid */
 
 /* -------------------------------------------------------------------- cells */
 
@@ -33,7 +33,7 @@ static void add_part(mgrid_sheet *s, const char *name, const mgrid_grid *g) {
   s->cells += g->size;
 }
 
-/* Show less of the level of which most is shown; when none has more than three left, less of the slowest one. */
+/* Draw fewer coordinates of the level with the most; if none has more than three, of the slowest one. */
 static void show_less(mgrid_sheet *s) {
   mgrid_part *at = NULL;
   mgrid_tier *most = NULL;
@@ -74,12 +74,12 @@ void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t) {
 
 /* ------------------------------------------------------- a grid from strides */
 
-/* Put the edges of a mode, its stride and that times its size, among ascending ones, each of which divides the next.
-** False: they do not fit. */
+/* Insert the edges of a mode (its stride, and stride times size) into an ascending list in which each divides the next.
+** Returns false if they do not fit. */
 static bool add_edge(int64_t *edge, int *n, int64_t at) {
   int i = 0;
   while (i < *n && edge[i] < at) i++;
-  if (i == *n || *n > MGRID_TIERS_MAX) return false; /* past the world */
+  if (i == *n || *n > MGRID_TIERS_MAX) return false; /* beyond the world */
   if (edge[i] == at) return true;
   if (at % edge[i - 1] != 0 || edge[i] % at != 0) return false;
   memmove(edge + i + 1, edge + i, (size_t)(*n - i) * sizeof *edge);
@@ -88,7 +88,7 @@ static bool add_edge(int64_t *edge, int *n, int64_t at) {
   return true;
 }
 
-/* The name of the family whose groups run along that dim alone. */
+/* Return the name of the family whose groups run along that dim only. */
 static const char *name_of(const mgrid_plan *p, int64_t size, int64_t stride) {
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
@@ -99,7 +99,7 @@ static const char *name_of(const mgrid_plan *p, int64_t size, int64_t stride) {
   return NULL;
 }
 
-/* The grid that the strides of the families have in common; where they have none, the ranks in a line. */
+/* Make the grid that the strides of the families have in common, else one dim of all ranks. */
 static mgrid_grid *common_grid(const mgrid_plan *p, mgrid_error *err) {
   int64_t edge[MGRID_TIERS_MAX + 2] = { 1, p->content.world };
   int     n = p->content.world > 1 ? 2 : 1;
@@ -124,7 +124,7 @@ static mgrid_grid *common_grid(const mgrid_plan *p, mgrid_error *err) {
   for (int k = 0; k < ndims; k++) {
     const char *name = name_of(p, edge[k + 1] / edge[k], edge[k]);
     size_t      used = (size_t)snprintf(made[k], sizeof made[k], ndims == 1 ? "rank" : "dim%d", k);
-    while (mgrid_content_find(&p->content, made[k]) >= 0 && used + 1 < sizeof made[k]) /* a family of other ranks */
+    while (mgrid_content_find(&p->content, made[k]) >= 0 && used + 1 < sizeof made[k]) /* a family has that name */
       made[k][used++] = '_', made[k][used] = '\0';
     dims[k] = (mgrid_dim){ name ? name : made[k], edge[k + 1] / edge[k] };
   }
@@ -133,7 +133,7 @@ static mgrid_grid *common_grid(const mgrid_plan *p, mgrid_error *err) {
 
 /* ----------------------------------------------------------- choosing grids */
 
-/* Has the grid the ranks of the family, as far as is looked? */
+/* Return whether the grid has the family's ranks, of those checked. */
 static bool holds(const mgrid_grid *g, const mgrid_family *f) {
   if (f->low > f->high) return true;
   if (mgrid_grid_position(g, f->low) < 0 || mgrid_grid_position(g, f->high) < 0) return false;
@@ -144,8 +144,8 @@ static bool holds(const mgrid_grid *g, const mgrid_family *f) {
   return true;
 }
 
-/* Do the groups run along whole dims of the grid? Then these vary from the first member of a group to its last, and
-** their sizes make its size. */
+/* Return whether the groups run along whole dims of the grid: the dims that differ between a group's first and last member
+** multiply to its size. */
 static bool aligned(const mgrid_grid *g, const mgrid_family *f) {
   int64_t made = 1, size = f->count ? mgrid_family_size(f, 0) : 1;
   int64_t first = mgrid_family_rank(f, 0, 0), last = mgrid_family_rank(f, 0, size - 1);
@@ -154,12 +154,12 @@ static bool aligned(const mgrid_grid *g, const mgrid_family *f) {
   return made == size;
 }
 
-/* Have the two grids ranks in common? Of other orders only the windows are compared. */
+/* Return whether two grids may share ranks. Of grids in another order only the windows are compared. */
 static bool apart(const mgrid_grid *a, const mgrid_grid *b) {
   return a->window.offset + a->window.size <= b->window.offset || b->window.offset + b->window.size <= a->window.offset;
 }
 
-/* Several grids without common ranks that have all ranks of the family. */
+/* Choose several grids without common ranks that hold all ranks of the family. */
 static bool choose_several(mgrid_sheet *s, const mgrid_content *c, const mgrid_family *f) {
   int64_t here = 0;
   for (size_t i = 0; i < c->ngrids && s->nparts < MGRID_SHEET_PARTS_MAX; i++) {
@@ -170,7 +170,7 @@ static bool choose_several(mgrid_sheet *s, const mgrid_content *c, const mgrid_f
     here += c->grid[i].grid->size;
   }
   if (here == c->world) return true;
-  for (int64_t i = 0; i < f->count && i < LOOK; i++) /* the ranks outside may be idle */
+  for (int64_t i = 0; i < f->count && i < LOOK; i++) /* ranks outside may be idle */
     for (int64_t k = 0, n = mgrid_family_size(f, i); k < n && k < LOOK; k++) {
       bool found = false;
       for (int q = 0; q < s->nparts && !found; q++)
@@ -180,8 +180,8 @@ static bool choose_several(mgrid_sheet *s, const mgrid_content *c, const mgrid_f
   return s->nparts > 0;
 }
 
-/* How well a grid suits a family: 0 not at all, 1 it has the ranks, 2 groups run along its dims, 3 along the dim
-** with the family's name. */
+/* Return how well a grid suits a family: 0 not at all, 1 it has the ranks, 2 groups run along its dims, 3 along the dim of
+** the family's name. */
 static int suits(const mgrid_grid *g, const mgrid_entry *e) {
   if (!holds(g, e->family)) return 0;
   if (!aligned(g, e->family)) return 1;
@@ -200,7 +200,7 @@ static void choose(mgrid_sheet *s, const mgrid_plan *p, const mgrid_entry *e, co
   }
   if (best && best->grid->size == c->world) {
     add_part(s, best->name, best->grid);
-  } else if (!choose_several(s, c, e->family)) { /* a family of one window is shown among the others */
+  } else if (!choose_several(s, c, e->family)) { /* a family of one window is drawn with the others */
     for (int i = 0; i < s->nparts; i++) mgrid_grid_free(s->part[i].grid);
     memset(s, 0, sizeof *s);
     add_part(s, best ? best->name : "", best ? best->grid : common);
@@ -233,7 +233,7 @@ mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, mgrid_error
     else
       for (int k = 0; k < next->nparts; k++) mgrid_grid_free(next->part[k].grid);
   }
-  if (n == 0) { /* nothing but the ranks */
+  if (n == 0) { /* only the ranks */
     memset(s->sheet, 0, sizeof *s->sheet);
     add_part(s->sheet, "", common);
     sample(s->sheet);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** svg.c - a plan as SVG 1.1: a panel per family, the ranks of a group in one colour and pattern; covers as arrows.
-** The numbers, labels and frames of a sheet are written once and used by each of its panels, so that a file
-** grows little with the families. There is no script in it, and every text of a user is escaped.
+** svg.c - a plan as SVG 1.1: one panel per family, the ranks of a group in one colour and pattern, covers as arrows. The
+** numbers, labels and frames of a sheet are written once and used by all its panels, so more families add little. The file
+** has no script, and a user's texts are escaped.
 */
 #include "pictures/svg.h"
 
@@ -12,10 +12,10 @@
 
 enum {
   MARGIN = 24,  /* around the picture */
-  HEAD = 40,    /* above the sheet of a panel, its name and caption */
+  HEAD = 40,    /* a panel's name and caption, above its sheet */
   BETWEEN = 36, /* panels */
-  PAGE = 1180,  /* as wide at most, if no panel is wider, */
-  LEAST = 520   /* and at least */
+  PAGE = 1180,  /* greatest width, unless a panel is wider */
+  LEAST = 520   /* least width */
 };
 
 typedef struct picture {
@@ -24,16 +24,16 @@ typedef struct picture {
   mgrid_svg_sheet     *laid; /* [sheets.n] */
 } picture;
 
-/* A line of panels. */
+/* A row of panels. */
 typedef struct row {
-  size_t end;         /* the first panel of the next one */
-  double width, high; /* of its panels, and of their sheets */
-  double head;        /* what the words above the sheets take, so that all begin at one height */
+  size_t end;         /* the first panel of the next row */
+  double width, high; /* of its panels; of their sheets */
+  double head;        /* height of the words above the sheets: sheets of a row start at one height */
 } row;
 
 /* ---------------------------------------------------------------------- panels */
 
-/* The lines of a text, one below the other from y on; returns how many they are. It frees the text. NULL t: count them. */
+/* Write the lines of a text below each other, from y on, and return their number. Frees the text. NULL t: only count. */
 static int put_lines(mgrid_text *t, double x, double y, double step, const char *class, mgrid_text *lines) {
   int n = 0;
   for (char *at = lines->len > 0 ? lines->data : NULL, *end; at; at = end ? end + 1 : NULL, n++) {
@@ -69,7 +69,7 @@ static void caption(const mgrid_drawing *d, int i, mgrid_text *t) {
   if (d->rank >= 0) own_groups(e->family, d->rank, t);
 }
 
-/* Families of the plan that have these groups too and no panel: in lines of `width`. Returns how many lines. */
+/* Write the families with the same groups but no panel, in lines of `width`. Returns the number of lines. */
 static int put_same(const mgrid_drawing *d, int i, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
   mgrid_text           also = { 0 };
@@ -112,7 +112,7 @@ static void put_panel(const picture *p, int family, double x, double y, double h
   mgrid_text_free(&words);
 }
 
-/* The row that begins with panel i. */
+/* Make the row that starts with panel i. */
 static row row_from(const picture *p, size_t i) {
   const mgrid_drawing *d = p->d;
   row                  r = { .end = i };
@@ -128,7 +128,7 @@ static row row_from(const picture *p, size_t i) {
   return r;
 }
 
-/* As wide as the widest row, and the title. */
+/* Return the width: that of the widest row, or of the title. */
 static double page_width(const picture *p) {
   double page = LEAST, title = 10.5 * (double)(strlen(p->d->plan->content.recipe) + 24);
   for (size_t i = 0; i < p->d->n;) {
@@ -139,7 +139,7 @@ static double page_width(const picture *p) {
   return title > page ? title : page;
 }
 
-/* Returns where they end. */
+/* Write all panels. Returns the y where they end. */
 static double put_panels(const picture *p, double y, mgrid_text *t) {
   double bottom = 0;
   for (size_t i = 0; i < p->d->n;) {
@@ -157,7 +157,7 @@ static double put_panels(const picture *p, double y, mgrid_text *t) {
 
 /* ---------------------------------------------------------------------- document */
 
-/* Recipe, world and the parameters that are not at their defaults. Returns where they end. */
+/* Write recipe, world and the parameters that differ from their defaults. Returns the y where they end. */
 static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
   mgrid_text           title = { 0 }, params = { 0 };
@@ -175,7 +175,7 @@ static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   return y + 16 * put_lines(t, MARGIN, y + 16, 16, "note", &params);
 }
 
-/* How to read the panels, in sentences. Returns where they end. */
+/* Write how to read the panels. Returns the y where this ends. */
 static double put_reading(const picture *p, double width, double y, mgrid_text *t) {
   const mgrid_drawing *d = p->d;
   const size_t         columns = (size_t)(width / 6);

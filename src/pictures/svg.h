@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** svg.h - what an SVG is made of. Each file stands on those above it, and svg.c makes a document of them. Lengths are
-** pixels.
+** svg.h - the parts of an SVG. Each file uses those above it; svg.c makes the document. Lengths are pixels.
 */
 #ifndef MGRID_SVG_H
 #define MGRID_SVG_H
 
 #include "pictures/draw.h"
 
-/* ------------------------------------------------------------------ where the cells of a part lie: layout.c */
+/* --------------------------------------------------------------- places of the cells of a part: layout.c */
 
 typedef struct mgrid_frame { /* of one level */
-  int64_t per;               /* entries side by side */
+  int64_t per;               /* entries in a row */
   double  dx, dy;            /* from one entry to the next, across and down */
   double  x, y;              /* of the first entry, in the block of this level */
   double  width, height;     /* of the block */
@@ -25,29 +24,29 @@ typedef struct mgrid_layout {
   mgrid_frame       frame[MGRID_TIERS_MAX];
 } mgrid_layout;
 
-/* For a sheet of so many cells in all. */
+/* Lay out a part of a sheet with `cells` cells in all. */
 void mgrid_layout_make(mgrid_layout *l, const mgrid_part *p, int64_t cells);
-/* The space between the boxes of a level. */
+/* Return the space between the boxes of a level. */
 double mgrid_layout_gap(const mgrid_layout *l, int level);
-/* The corner of an entry of a level; index[k] is the place at level k, for k >= level. */
+/* Find the corner of an entry of a level; index[k] is its index at level k, for k >= level. */
 void mgrid_layout_at(const mgrid_layout *l, int level, const int64_t *index, double *x, double *y);
 
-/* ------------------------------------------------------------------ how things look: svg_style.c */
+/* ------------------------------------------------------------------ styles: svg_style.c */
 
-enum { MGRID_SVG_LOOKS = 40 }; /* groups in a row that all look different */
+enum { MGRID_SVG_LOOKS = 40 }; /* consecutive groups that all look different */
 
 /* Append the style sheet and the patterns of groups, for <defs>. */
 void mgrid_svg_style(mgrid_text *t);
-/* Append a text in a class of the style sheet; it may be a user's. */
+/* Append a text, which may be a user's, in a class of the style sheet. */
 void mgrid_svg_text(mgrid_text *t, double x, double y, const char *class, const char *text);
 /* Append the attribute that fills the cells of a group. */
 void mgrid_svg_fill(mgrid_text *t, int64_t group);
-/* The colour of a group's arrows. */
+/* Return the colour of a group's arrows. */
 const char *mgrid_svg_ink(int64_t group);
 
 /* ------------------------------------------------------------------ a sheet: svg_sheet.c */
 
-/* Its parts lie side by side. */
+/* The parts of a sheet are drawn in a row. */
 typedef struct mgrid_svg_sheet {
   const mgrid_sheet *sheet;
   mgrid_layout       part[MGRID_SHEET_PARTS_MAX];
@@ -57,15 +56,15 @@ typedef struct mgrid_svg_sheet {
 } mgrid_svg_sheet;
 
 void mgrid_svg_sheet_lay(mgrid_svg_sheet *v, const mgrid_sheet *sheet);
-/* Append what all panels of a sheet have in common: #framesN, labels and boxes, and #ranksN, the numbers. */
+/* Append what the panels of a sheet share: #framesN, labels and boxes; #ranksN, the numbers. */
 void mgrid_svg_sheet_put(const mgrid_svg_sheet *v, size_t number, mgrid_text *t);
-/* The corner of a cell of part i. */
+/* Find the corner of a cell of part i. */
 void mgrid_svg_cell_at(const mgrid_svg_sheet *v, int i, int64_t cell, double *x, double *y);
 
 /* ------------------------------------------------------------------ the groups of a family: svg_groups.c */
 
-/* Append them, for the place between the frames and the numbers of their sheet. The groups of `rank` stand out; -1: of
-** none. */
+/* Append the groups, to be placed between the frames and the numbers of their sheet. The groups of `rank` are highlighted;
+** -1: none. */
 void mgrid_svg_groups(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, mgrid_text *t);
 
 #endif

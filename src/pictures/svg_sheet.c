@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** svg_sheet.c - a sheet in an SVG: its parts side by side, labels and boxes around tiles, and the numbers of ranks.
+** svg_sheet.c - a sheet in an SVG: its parts in a row, labels and boxes around tiles, and the numbers of ranks.
 */
 #include "pictures/svg.h"
 
@@ -42,7 +42,7 @@ static void put_named(mgrid_text *t, double x, double y, const char *class, cons
   mgrid_svg_text(t, x, y, class, text);
 }
 
-/* Labels and frames of the tile and boxes that begin at `cell`, the outer ones first. */
+/* Write labels and frames of the tile and boxes that start at `cell`, the outer ones first. */
 static void put_frames(const mgrid_svg_sheet *v, int i, int64_t cell, mgrid_text *t) {
   const mgrid_layout *l = &v->part[i];
   const mgrid_part   *p = l->part;

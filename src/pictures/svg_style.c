@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** svg_style.c - how an SVG looks: its style sheet, text in one of its classes, and the colours and patterns of groups.
+** svg_style.c - the style sheet of an SVG, text in its classes, the colours and patterns of groups.
 */
 #include "pictures/svg.h"
 
 enum { COLOURS = 8, PATTERNS = MGRID_SVG_LOOKS / COLOURS };
 
-/* Light colours that differ in lightness or in blue and yellow, so that colour-blind people can tell them apart (after
-** Paul Tol's light scheme); black text on each has a contrast above 9 to 1. Their darker kin are for arrows. */
+/* Light colours that differ in lightness or between blue and yellow, so that colour-blind people can tell them apart (after
+** Paul Tol's light scheme). Black text on each has a contrast above 9 to 1. The darker ones are for arrows. */
 static const char *const light[COLOURS] = { "#8db8e3", "#f3b08f", "#eedd88", "#7fd1b9",
                                             "#f7b6c6", "#a8e2f5", "#cdd46a", "#c9b7e4" };
 static const char *const dark[COLOURS] = { "#0b5394", "#b45309", "#7a6000", "#00664f",
@@ -17,7 +17,7 @@ static const char *const pattern[PATTERNS] = { "", "<path d=\"M-2,2l4,-4M0,8l8,-
                                                "<path d=\"M0,2h8M0,6h8\"/>", "<path d=\"M-2,6l4,4M0,0l8,8M6,-2l4,4\"/>",
                                                "<path d=\"M1,1h2v2h-2zM5,5h2v2h-2z\" fill=\"#000\" stroke=\"none\"/>" };
 
-/* The colour and the pattern of a group: those of neighbours differ, in both. */
+/* The colour and the pattern of a group. Neighbours differ in both. */
 static int colour_of(int64_t group) { return (int)((group + group / COLOURS) % COLOURS); }
 static int pattern_of(int64_t group) { return (int)((2 * (group / COLOURS % PATTERNS) + colour_of(group)) % PATTERNS); }
 

@@ -9,8 +9,8 @@
 **       dp 1 │  2    3 │   dp 1 │  6    7 │
 **            └─────────┘        └─────────┘
 **
-** With a family the lines go between its groups. Where lines do not tell the groups of a family, since these
-** have ranks in several boxes, each rank has its group beside it: "4 g2".
+** With a family, lines separate its groups. If lines cannot show the groups, because a group has ranks in several boxes,
+** each rank has its group beside it: "4 g2".
 */
 #include "pictures/canvas.h"
 #include "pictures/draw.h"
@@ -26,13 +26,13 @@ typedef struct tiles {
   const mgrid_drawing *d;
   const mgrid_part    *part;
   const mgrid_family  *family;      /* NULL: no groups */
-  int64_t             *group;       /* [cells]: of each rank; IDLE: it has none */
-  bool                 numbered;    /* ranks have their groups beside them */
-  bool                 rows_open;   /* no line goes between two rows */
-  int64_t              per;         /* ranks of a row of a box */
+  int64_t             *group;       /* [cells], the group of each rank; IDLE: none */
+  bool                 numbered;    /* each rank has its group beside it */
+  bool                 rows_open;   /* no line between two rows */
+  int64_t              per;         /* ranks in a row of a box */
   int64_t              chunks;      /* rows that level 0 takes */
   int64_t              rows;        /* of a box */
-  int                  cell, label; /* columns of a rank, and of the words before a row */
+  int                  cell, label; /* columns of a rank; of the label before a row */
   int                  digits;      /* of the largest rank */
 } tiles;
 
@@ -42,7 +42,7 @@ static int64_t count_of(const mgrid_part *p, int from) {
   return n;
 }
 
-/* The cell in a row and column of a box; -1: none. */
+/* Return the cell in a row and column of a box, or -1. */
 static int64_t cell_at(const tiles *t, int64_t box, int64_t row, int64_t column) {
   int64_t n0 = t->part->level[0].shown, n1 = t->part->n > 1 ? t->part->level[1].shown : 1;
   int64_t i0 = row % t->chunks * t->per + column, i1 = row / t->chunks;
@@ -50,16 +50,16 @@ static int64_t cell_at(const tiles *t, int64_t box, int64_t row, int64_t column)
   return (box * n1 + i1) * n0 + i0;
 }
 
-/* What lines go between: the group; OUTSIDE of the box. */
+/* Return the group of a cell, or OUTSIDE the box: a line separates different ones. */
 static int64_t key(const tiles *t, int64_t box, int64_t row, int64_t column) {
   int64_t cell = cell_at(t, box, row, column);
   return cell < 0 ? OUTSIDE : t->family ? t->group[cell] : ALONE;
 }
 
-/* ------------------------------------------------------------------- before */
+/* -------------------------------------------------------------- measures */
 
-/* Into how many pieces do the boxes of this part cut the groups? Corners count, so that more are counted of
-** what is no rectangle. */
+/* Count the areas into which the boxes of this part cut the groups. It counts corners, so an area that is not a rectangle
+** counts more than once. */
 static int64_t pieces(const tiles *t) {
   int64_t n = 0, boxes = count_of(t->part, 2);
   for (int64_t b = 0; b < boxes; b++)
@@ -101,7 +101,7 @@ static int64_t most(const tiles *t) {
   return n;
 }
 
-/* Column widths, and ranks that fit into a row. */
+/* Set column widths, and how many ranks fit into a row. */
 static void measure(tiles *t) {
   const mgrid_part *p = t->part;
   int               head = widest(&p->level[0]);
@@ -114,7 +114,7 @@ static void measure(tiles *t) {
   room = t->d->columns - INDENT - t->label - 1;
   if (t->cell < head + 1 && n0 * (head + 2) <= room) t->cell = head + 1;
   t->per = n0;
-  if (n0 * (t->cell + 1) > room) { /* cut level 0 into rows, each with its first coordinate before it */
+  if (n0 * (t->cell + 1) > room) { /* cut level 0 into rows, each after its first coordinate */
     t->label += head + (p->n > 1 ? 1 : 1);
     room = t->d->columns - INDENT - t->label - 1;
     for (t->per = 1; 2 * t->per * (t->cell + 1) <= room;) t->per *= 2;
@@ -142,7 +142,7 @@ static void write_rank(const tiles *t, mgrid_canvas *c, int x, int y, int64_t ce
                    (unsigned char)style);
 }
 
-/* The lines around and between ranks: what is not the same on both sides has a line between. */
+/* Draw the lines around and between ranks: wherever the two sides differ. */
 static void draw_lines(const tiles *t, mgrid_canvas *c, int x0, int y0, int64_t box) {
   int high = t->rows_open ? 1 : 2;
   for (int64_t r = 0; r <= t->rows; r++)
@@ -173,7 +173,7 @@ static void draw_box(const tiles *t, mgrid_canvas *c, int x0, int y0, int64_t bo
     }
     mgrid_canvas_put(c, x0, y++, text, MGRID_BOLD);
   }
-  if (t->chunks == 1) { /* names of the columns, or their numbers where that is too long */
+  if (t->chunks == 1) { /* names of the columns, or their numbers if names do not fit */
     bool named = widest(&p->level[0]) <= t->cell;
     for (int64_t k = 0; k < t->per; k++) {
       if (named)
@@ -203,7 +203,7 @@ static void draw_box(const tiles *t, mgrid_canvas *c, int x0, int y0, int64_t bo
   }
 }
 
-/* How many boxes fit beside each other; one of the next level's rows, if possible. */
+/* Return how many boxes fit beside each other: a whole row of the next level, if possible. */
 static int64_t abreast(const tiles *t, int width) {
   int64_t fit = (t->d->columns - INDENT + GAP) / (width + GAP), n2 = t->part->n > 2 ? t->part->level[2].shown : 1;
   if (fit < 1) fit = 1;
@@ -231,7 +231,7 @@ static mgrid_status draw_part(const tiles *t, mgrid_text *out, mgrid_error *err)
   return s;
 }
 
-/* Find the groups of the cells of all parts, and whether lines can tell them. `group` has room for twice the cells. */
+/* Find the groups of the cells of all parts, and whether lines can show them. `group` has memory for twice the cells. */
 static void prepare(tiles *t, const mgrid_sheet *sheet, int64_t *group) {
   int64_t found = 0, at = 0, position;
   for (int i = 0; i < sheet->nparts; i++) {
@@ -253,7 +253,7 @@ static void prepare(tiles *t, const mgrid_sheet *sheet, int64_t *group) {
 static mgrid_status draw_sheet(const mgrid_drawing *d, const mgrid_sheet *sheet, const mgrid_family *f, mgrid_text *out,
                                mgrid_error *err) {
   tiles        t[MGRID_SHEET_PARTS_MAX];
-  int64_t     *group = calloc((size_t)sheet->cells * 2, sizeof *group); /* of the cells, and sorted */
+  int64_t     *group = calloc((size_t)sheet->cells * 2, sizeof *group); /* of the cells; then sorted */
   mgrid_status s = group ? MGRID_OK : mgrid_oom(err);
   for (int i = 0; i < sheet->nparts; i++) t[i] = (tiles){ .d = d, .family = f };
   if (!s) prepare(t, sheet, group);
@@ -294,7 +294,7 @@ static void list_groups(const mgrid_drawing *d, const mgrid_family *f, int64_t r
   }
 }
 
-/* A cover has ranks in several groups, which no lines between ranks can tell: each rank, and its groups. */
+/* In a cover a rank is in several groups, which lines cannot show: write each rank with its groups. */
 static void list_cover(const mgrid_drawing *d, const mgrid_sheet *sheet, const mgrid_family *f, mgrid_text *out) {
   int digits = snprintf(NULL, 0, "%" PRId64, d->plan->content.world - 1), columns = digits > 4 ? digits : 4;
   mgrid_text_add(out, "%*s%*s       groups\n", INDENT, "", columns, "rank");
@@ -322,7 +322,7 @@ static mgrid_status draw_family(const mgrid_drawing *d, const mgrid_sheets *shee
   return MGRID_OK;
 }
 
-/* The family before i that has the same groups, or -1. */
+/* Return the family before i with the same groups, or -1. */
 static int twin_of(const mgrid_plan *p, int i) {
   for (int k = 0; k < i; k++)
     if (mgrid_family_equal(p->content.entry[i].family, p->content.entry[k].family)) return k;

@@ -13,7 +13,7 @@
 
 typedef struct options {
   cli         cli;
-  cli_sizes   worlds; /* several: for a page alone */
+  cli_sizes   worlds; /* several only for a page */
   int64_t     rank;   /* -1: not given */
   const char *family, *output;
 } options;
@@ -23,14 +23,14 @@ static bool ends_with(const char *text, const char *end) {
   return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* Are the groups those of an earlier family? */
+/* Return whether an earlier family has the same groups. */
 static bool drawn_already(const mgrid_plan *p, size_t i) {
   for (size_t k = 0; k < i; k++)
     if (mgrid_family_equal(mgrid_plan_family(p, i), mgrid_plan_family(p, k))) return true;
   return false;
 }
 
-/* The families that --family names, else for a picture all, but once those that have the same groups; *n of them. */
+/* List the families that --family names; else all, without those that repeat another's groups. *n: their number. */
 static mgrid_status choose(const options *c, const mgrid_plan *p, bool all, int *family, size_t *n, mgrid_error *err) {
   size_t count = mgrid_plan_nfamilies(p);
   *n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** page.c - moongrid draw -o x.html: a plan for every combination of the given worlds and values, as one page.
+** page.c - moongrid draw -o x.html: one page with a plan for each combination of the given worlds and values.
 */
 #include "command/cli.h"
 #include "command/texts.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 }; /* plans in a page */
+enum { MOST = 64 }; /* most plans of a page */
 
-/* May the parameter `name` (of n characters) have a value with a comma? */
+/* Return whether a value of the parameter `name` (n characters) may contain a comma. */
 static bool takes_commas(const json_t *info, const char *name, size_t n) {
   const json_t *params = json_object_get(info, "params");
   for (size_t i = 0; i < json_array_size(params); i++) {
@@ -39,7 +39,7 @@ static json_t *values_of(const char *text) {
   return list;
 }
 
-/* What varies: worlds, and parameters of numbers that have several values. arg[i] is the argument of axis i, -1 world. */
+/* Find the axes: worlds, and numeric parameters with several values. arg[i] is the argument of axis i; -1: the world. */
 static json_t *axes_of(const cli *c, const cli_sizes *worlds, const json_t *info, int arg[CLI_ARGS_MAX + 1]) {
   json_t *axes = json_array(), *values = json_array();
   size_t  n = 0;
@@ -67,7 +67,7 @@ static const char *value(const json_t *axes, size_t axis, size_t place) {
   return json_string_value(json_array_get(json_object_get(json_array_get(axes, axis), "values"), place));
 }
 
-/* The plan number `which`. False: out of memory. */
+/* Make plan number `which`. False: out of memory. */
 static bool evaluate(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, const json_t *axes, const int *arg,
                      size_t which, mgrid_frame_of_page *out) {
   cli         one = *c;
@@ -95,7 +95,7 @@ static bool evaluate(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, c
   return !failed;
 }
 
-/* The first refusal of a value that no plan of the page has: such a value is wrong, whatever goes with it. NULL: none. */
+/* Return the first error of a value that no plan of the page has: such a value is wrong with all others. NULL: none. */
 static const char *refusal(const mgrid_page *page, const json_t *axes) {
   size_t below = page->n; /* plans between two values of an axis; the last axis varies fastest */
   for (size_t i = 0; i < json_array_size(axes); i++) {
