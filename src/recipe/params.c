@@ -119,9 +119,7 @@ static void push_arguments(lua_State *L, const void *arguments_) {
 
 mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                      mgrid_error *err) {
-  if (mgrid_args_check(n, args, err)) return NULL;
-  if (!mgrid_args_are_sound(n, args))
-    return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  if (mgrid_args_check(n, args, "parameter", err)) return NULL;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++)
       if (strcmp(mgrid_arg_at(args, i)->name, mgrid_arg_at(args, k)->name) == 0)

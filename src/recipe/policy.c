@@ -196,7 +196,7 @@ static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
   mgrid_status s = MGRID_OK;
   if (!c->from && mgrid_lacks_list(c->n, c->args, "arguments", &e)) s = e.status;
-  if (!s) s = mgrid_args_check(c->n, c->args, &e);
+  if (!s) s = mgrid_args_check(c->n, c->args, NULL, &e);
   if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
   if (s) place(c->p, &e);
   if (*c->p->agreed) s = agree(c->p, s, &e);

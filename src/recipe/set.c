@@ -56,8 +56,6 @@ static void push_arg(lua_State *L, const void *arg_) {
 }
 
 mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
-  mgrid_status status = mgrid_args_check(1, setting, err);
-  if (!status && !mgrid_args_are_sound(1, setting))
-    status = mgrid_fail(err, MGRID_USAGE, "a setting has no name, no kind, or text that is not UTF-8");
+  mgrid_status status = mgrid_args_check(1, setting, "setting", err);
   return status ? status : mgrid_runtime_set_with(rt, s, setting->name, push_arg, setting, err);
 }

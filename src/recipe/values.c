@@ -23,17 +23,14 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
 /* What a value may have: a table that is in two others counts twice, as it is written. */
 typedef struct room {
   int64_t       values, bytes;
-  bool          shown;  /* of text alone: what is not UTF-8 is written out */
   mgrid_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
   int64_t       unpaid;
 } room;
 
 static room whole_room(mgrid_budget *b) {
   if (b) mgrid_budget_resume(b);
-  return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, false, b, 0 };
+  return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, b, 0 };
 }
-
-static room room_in(lua_State *L) { return whole_room(mgrid_budget_of(L)); }
 
 /* Take from the room what the value itself, without its members, needs. At each table there is a look at the clock: one
 ** that was emptied takes long to walk through, and no instruction is counted. */
@@ -65,6 +62,92 @@ static shape shape_of(lua_State *L, int i) {
   return items == most ? LIST : NEITHER;
 }
 
+/* ---------------------------------------------------------------------- a walk */
+
+/* Which values a walk goes through, beside those of mgrid_plain: any at all, or as JSON but for the texts. */
+enum { AS_IS = -1, SHAPED = MGRID_AS_JSON + 1 };
+
+/* A walk through a value of Lua and the members of its tables. Each is looked at; what `begin` and `member` make of it is
+** in `made`. Nothing here raises, if these do not. */
+typedef struct walk walk;
+struct walk {
+  lua_State *L;
+  int        plain; /* mgrid_plain, or one of the above */
+  room       left;
+  /* A value, or a table that its members will follow; NULL: nothing is made. */
+  bool (*begin)(walk *w, int i, int depth, shape is);
+  /* The last value, deeper by one, is of the table at this depth. */
+  bool (*member)(walk *w, int key, int depth);
+  void *made;
+};
+
+static walk walk_of(lua_State *L, mgrid_budget *b, int plain) {
+  return (walk){ .L = L, .plain = plain, .left = whole_room(b) };
+}
+
+/* May the value that is no table, or a key, be there? */
+static bool is_plain(const walk *w, int i) {
+  size_t      len;
+  const char *s;
+  switch (lua_type(w->L, i)) {
+  case LUA_TNONE:
+  case LUA_TNIL:
+  case LUA_TBOOLEAN: return true;
+  case LUA_TNUMBER: return w->plain < MGRID_AS_JSON || lua_isinteger(w->L, i) || isfinite(lua_tonumber(w->L, i));
+  case LUA_TSTRING: return w->plain != MGRID_AS_JSON || (s = lua_tolstring(w->L, i, &len), mgrid_is_utf8(s, len));
+  default: return w->plain == AS_IS;
+  }
+}
+
+static bool is_plain_table(const walk *w, int i, shape *is) {
+  *is = NEITHER;
+  if (w->plain >= MGRID_AS_JSON) return (*is = shape_of(w->L, i)) != NEITHER;
+  if (w->plain != MGRID_NO_VIEWS || !lua_getmetatable(w->L, i)) return true;
+  lua_pop(w->L, 1);
+  return false;
+}
+
+static bool visit(walk *w, int i, int depth);
+
+/* The value on the top with the key below it. */
+static bool visit_member(walk *w, int depth) {
+  int  key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
+  bool named = type == LUA_TSTRING && fits(w->L, key, &w->left) && is_plain(w, key);
+  if (!named && type == LUA_TSTRING) return false;
+  if (!named && w->plain != AS_IS && !lua_isinteger(w->L, key)) return false;
+  return visit(w, key + 1, depth + 1) && (!w->member || w->member(w, key, depth));
+}
+
+static bool visit(walk *w, int i, int depth) {
+  lua_State *L = w->L;
+  shape      is = NEITHER;
+  bool       table = lua_type(L, i) == LUA_TTABLE, fine = true;
+  if (depth > DEPTH || !fits(L, i, &w->left) || !lua_checkstack(L, 6)) return false;
+  if (!(table ? is_plain_table(w, i, &is) : is_plain(w, i))) return false;
+  if (w->begin && !w->begin(w, i, depth, is)) return false;
+  const lua_Integer n = is == LIST ? (lua_Integer)lua_rawlen(L, i) : 0;
+  for (lua_Integer k = 1; k <= n && fine; k++) {
+    lua_pushinteger(L, k);
+    lua_rawgeti(L, i, k);
+    fine = visit_member(w, depth);
+    lua_pop(L, 2);
+  }
+  if (!table || is == LIST) return fine;
+  for (lua_pushnil(L); fine && mgrid_lua_next(L, i); lua_pop(L, 1)) fine = visit_member(w, depth);
+  if (!fine) lua_pop(L, 1); /* the key at which it ended */
+  return fine;
+}
+
+bool mgrid_value_fits(lua_State *L, int i) {
+  walk w = walk_of(L, mgrid_budget_of(L), AS_IS);
+  return visit(&w, lua_absindex(L, i), 0);
+}
+
+bool mgrid_has_json(lua_State *L, int i) {
+  walk w = walk_of(L, mgrid_budget_of(L), MGRID_AS_JSON);
+  return visit(&w, lua_absindex(L, i), 0);
+}
+
 /* ------------------------------------------------------------------------- JSON */
 
 /* Does the text nest lists and objects deeper than values may be? Jansson parses by recursion. */
@@ -88,108 +171,68 @@ json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *
   return NULL;
 }
 
-static json_t *convert(lua_State *L, int i, int depth, room *left);
+/* The value that a walk makes: that at each depth, which belongs to the one above once it is in there. */
+typedef struct json_made {
+  json_t *at[DEPTH + 2];
+  bool    shown; /* what is not UTF-8 is written out */
+} json_made;
 
-static json_t *shown(const char *s, size_t len) {
+static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
   char text[4096];
-  return mgrid_is_shown(s, len) ? json_stringn(s, len) : json_stringn(text, mgrid_shown(text, sizeof text, s, len));
+  if (!m->shown || mgrid_is_shown(s, len)) return json_stringn(s, len);
+  return json_stringn(text, mgrid_shown(text, sizeof text, s, len));
 }
 
-/* Set a field, which takes the value also when that fails. */
-static int set(json_t *object, const char *name, json_t *value, const room *left) {
-  char text[4096];
-  if (left->shown && !mgrid_is_shown(name, strlen(name)))
-    mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
-  return json_object_set_new(object, name, value);
-}
-
-static json_t *list_of(lua_State *L, int i, int depth, room *left) {
-  json_t *list = json_array();
-  for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, i); list && k <= n; k++) {
-    lua_rawgeti(L, i, k);
-    json_t *v = convert(L, lua_gettop(L), depth + 1, left);
-    lua_pop(L, 1);
-    if (json_array_append_new(list, v) != 0) { /* fails for v NULL, too */
-      json_decref(list);
-      return NULL;
-    }
-  }
-  return list;
-}
-
-static json_t *object_of(lua_State *L, int i, int depth, room *left) {
-  json_t *object = json_object();
-  lua_pushnil(L);
-  while (object && mgrid_lua_next(L, i)) {
-    json_t *v = lua_type(L, -2) == LUA_TSTRING && fits(L, -2, left) ? convert(L, lua_gettop(L), depth + 1, left) : NULL;
-    if (!v || set(object, lua_tostring(L, -2), v, left) != 0) {
-      json_decref(object);
-      lua_pop(L, 2);
-      return NULL;
-    }
-    lua_pop(L, 1);
-  }
-  return object;
-}
-
-static json_t *convert(lua_State *L, int i, int depth, room *left) {
-  if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 6)) return NULL;
+static bool json_begin(walk *w, int i, int depth, shape is) {
+  json_made  *m = w->made;
+  json_t    **v = &m->at[depth];
+  lua_State  *L = w->L;
+  size_t      len;
+  const char *s;
   switch (lua_type(L, i)) {
-  case LUA_TNONE:
-  case LUA_TNIL: return json_null();
-  case LUA_TBOOLEAN: return json_boolean(lua_toboolean(L, i));
-  case LUA_TNUMBER: return lua_isinteger(L, i) ? json_integer(lua_tointeger(L, i)) : json_real(lua_tonumber(L, i));
-  case LUA_TSTRING: {
-    size_t      len;
-    const char *s = lua_tolstring(L, i, &len);
-    return left->shown ? shown(s, len) : json_stringn(s, len);
+  case LUA_TBOOLEAN: *v = json_boolean(lua_toboolean(L, i)); break;
+  case LUA_TNUMBER: *v = lua_isinteger(L, i) ? json_integer(lua_tointeger(L, i)) : json_real(lua_tonumber(L, i)); break;
+  case LUA_TSTRING: s = lua_tolstring(L, i, &len), *v = json_string_of(m, s, len); break;
+  case LUA_TTABLE: *v = is == LIST ? json_array() : json_object(); break;
+  default: *v = json_null(); break;
   }
-  case LUA_TTABLE:
-    switch (shape_of(L, i)) {
-    case LIST: return list_of(L, i, depth, left);
-    case BY_NAME: return object_of(L, i, depth, left);
-    case NEITHER: return NULL;
-    }
-    return NULL;
-  default: return NULL;
-  }
+  return *v;
 }
 
-static bool counted(lua_State *L, int i, int depth, room *left) {
-  if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 4)) return false;
-  if (lua_type(L, i) != LUA_TTABLE) return true;
-  for (lua_pushnil(L); mgrid_lua_next(L, i); lua_pop(L, 1))
-    if ((lua_type(L, -2) == LUA_TSTRING && !fits(L, -2, left)) || !counted(L, lua_gettop(L), depth + 1, left)) {
-      lua_pop(L, 2);
-      return false;
-    }
-  return true;
-}
-
-bool mgrid_value_fits(lua_State *L, int i) {
-  room left = room_in(L);
-  return counted(L, lua_absindex(L, i), 0, &left);
+/* Both functions of jansson take the member also where they fail. */
+static bool json_member(walk *w, int key, int depth) {
+  json_made  *m = w->made;
+  json_t     *in = m->at[depth], *member = m->at[depth + 1];
+  const char *name = json_is_object(in) ? lua_tostring(w->L, key) : NULL;
+  char        text[4096];
+  m->at[depth + 1] = NULL;
+  if (!name) return json_array_append_new(in, member) == 0;
+  if (m->shown && !mgrid_is_shown(name, strlen(name))) mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
+  return json_object_set_new(in, name, member) == 0;
 }
 
 /* Is there memory for the value as JSON? A recipe's limit is on that, too. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
   mgrid_budget *b = mgrid_budget_of(L);
-  room          left = room_in(L);
+  walk          w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
-  if (!counted(L, i, 0, &left)) return false;
-  int64_t bytes = (MGRID_VALUES_MAX - left.values) * EACH + (MGRID_VALUES_TEXT_MAX - left.bytes);
+  if (!visit(&w, i, 0)) return false;
+  int64_t bytes = (MGRID_VALUES_MAX - w.left.values) * EACH + (MGRID_VALUES_TEXT_MAX - w.left.bytes);
   if (mgrid_budget_has(b, (size_t)bytes)) return true;
   mgrid_budget_lack(b);
   return false;
 }
 
-static json_t *json_of(lua_State *L, int i, bool as_shown) {
+static json_t *json_of(lua_State *L, int i, bool shown) {
+  json_made made = { .shown = shown };
+  walk      w = walk_of(L, mgrid_budget_of(L), shown ? SHAPED : MGRID_AS_JSON);
   i = lua_absindex(L, i);
   if (!has_memory(L, i)) return NULL;
-  room left = room_in(L);
-  left.shown = as_shown;
-  return convert(L, i, 0, &left);
+  w.begin = json_begin, w.member = json_member, w.made = &made;
+  if (visit(&w, i, 0)) return made.at[0];
+  for (int k = 0; k <= DEPTH + 1; k++) json_decref(made.at[k]);
+  return NULL;
 }
 
 json_t *mgrid_json_of(lua_State *L, int i) { return json_of(L, i, false); }
@@ -249,29 +292,6 @@ int mgrid_take_json(lua_State *L, json_t *v) {
 
 /* ---------------------------------------------------------------------------- C */
 
-static bool has_json(lua_State *L, int i, int depth) {
-  size_t      len;
-  const char *text;
-  bool        has = true;
-  if (depth > DEPTH || !lua_checkstack(L, 4)) return false;
-  switch (lua_type(L, i)) {
-  case LUA_TNONE:
-  case LUA_TNIL:
-  case LUA_TBOOLEAN: return true;
-  case LUA_TNUMBER: return lua_isinteger(L, i) || isfinite(lua_tonumber(L, i));
-  case LUA_TSTRING: return text = lua_tolstring(L, i, &len), mgrid_is_utf8(text, len);
-  case LUA_TTABLE:
-    if (shape_of(L, i) == NEITHER) return false;
-    for (lua_pushnil(L); has && mgrid_lua_next(L, i); lua_pop(L, 1))
-      has = has_json(L, lua_gettop(L) - 1, depth + 1) && has_json(L, lua_gettop(L), depth + 1);
-    if (!has) lua_pop(L, 1); /* the key at which it ended */
-    return has;
-  default: return false;
-  }
-}
-
-bool mgrid_has_json(lua_State *L, int i) { return mgrid_value_fits(L, i) && has_json(L, lua_absindex(L, i), 0); }
-
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
@@ -289,21 +309,31 @@ static mgrid_status take(size_t n, bool given, const char *text, room *left, mgr
   return MGRID_OK;
 }
 
-static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room *left, mgrid_error *err);
-
-static mgrid_status check_arg(const mgrid_arg *a, int depth, room *left, mgrid_error *err) {
-  mgrid_status s = take(0, true, a->name, left, err);
-  if (s) return s;
-  switch (a->kind) {
-  case MGRID_IS_INTEGERS: return take(a->as.integers.n, a->as.integers.at, NULL, left, err);
-  case MGRID_IS_NUMBERS: return take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
-  case MGRID_IS_TEXT: return take(0, true, a->as.text, left, err);
-  case MGRID_IS_TABLE: return check_args(a->as.table.n, a->as.table.at, depth + 1, left, err);
-  default: return MGRID_OK;
-  }
+/* Is it what a plan or a state can keep: a name and a kind, UTF-8 text, finite numbers? */
+static bool is_sound(const mgrid_arg *a) {
+  bool finite = true;
+  if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind > MGRID_IS_TABLE) return false;
+  if (a->kind == MGRID_IS_NUMBER) return isfinite(a->as.number);
+  for (size_t i = 0; a->kind == MGRID_IS_NUMBERS && i < a->as.numbers.n; i++)
+    finite &= isfinite(a->as.numbers.at[i]) != 0;
+  return finite && (a->kind != MGRID_IS_TEXT || (a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text))));
 }
 
-static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room *left, mgrid_error *err) {
+static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
+                               mgrid_error *err);
+
+static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, room *left, mgrid_error *err) {
+  mgrid_status s = take(0, true, a->name, left, err);
+  if (!s && a->kind == MGRID_IS_INTEGERS) s = take(a->as.integers.n, a->as.integers.at, NULL, left, err);
+  if (!s && a->kind == MGRID_IS_NUMBERS) s = take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
+  if (!s && a->kind == MGRID_IS_TEXT) s = take(0, true, a->as.text, left, err);
+  if (!s && kept && !is_sound(a))
+    s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
+  return s || a->kind != MGRID_IS_TABLE ? s : check_args(a->as.table.n, a->as.table.at, kept, depth + 1, left, err);
+}
+
+static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
+                               mgrid_error *err) {
   if (n == 0) return MGRID_OK;
   if (depth > ARGS_DEPTH) return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
   mgrid_status s = take(n, args, NULL, left, err);
@@ -313,40 +343,14 @@ static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room 
     if (a->size != args->size)
       return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i, a->size, args->size);
     s = mgrid_struct_check(a, sizeof *a, "mgrid_arg", err);
-    if (!s) s = check_arg(a, depth, left, err);
+    if (!s) s = check_arg(a, kept, depth, left, err);
   }
   return s;
 }
 
-mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) {
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept, mgrid_error *err) {
   room left = whole_room(NULL);
-  return check_args(n, args, 0, &left, err);
-}
-
-static bool is_sound(const mgrid_arg *a) {
-  bool finite = true;
-  switch (a->kind) {
-  case MGRID_IS_NONE:
-  case MGRID_IS_BOOLEAN:
-  case MGRID_IS_INTEGER:
-  case MGRID_IS_INTEGERS: return true;
-  case MGRID_IS_NUMBER: return isfinite(a->as.number);
-  case MGRID_IS_NUMBERS:
-    for (size_t i = 0; i < a->as.numbers.n; i++) finite &= isfinite(a->as.numbers.at[i]) != 0;
-    return finite;
-  case MGRID_IS_TEXT: return a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text));
-  case MGRID_IS_TABLE: return mgrid_args_are_sound(a->as.table.n, a->as.table.at);
-  case MGRID_IS_LIST: return false;
-  }
-  return false;
-}
-
-bool mgrid_args_are_sound(size_t n, const mgrid_arg *args) {
-  for (size_t i = 0; i < n; i++) {
-    const mgrid_arg *a = mgrid_arg_at(args, i);
-    if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || !is_sound(a)) return false;
-  }
-  return true;
+  return check_args(n, args, kept, 0, &left, err);
 }
 
 static void push_arg(lua_State *L, const mgrid_arg *a) {
@@ -389,55 +393,37 @@ void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args) {
 
 /* ------------------------------------------------------------------- other Lua */
 
-static bool is_plain_table(lua_State *L, int i, mgrid_plain plain) {
-  if (plain == MGRID_AS_JSON) return shape_of(L, i) != NEITHER;
-  if (plain == MGRID_ANY_KEYS || !lua_getmetatable(L, i)) return true;
-  lua_pop(L, 1);
-  return false;
-}
-
-static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int depth, room *left) {
-  size_t      len;
-  const char *s;
-  if (depth > DEPTH || !fits(from, i, left) || !lua_checkstack(from, 4)) return false;
+/* Push what is no table as it is; for a table a new one. */
+static bool copy_begin(walk *w, int i, int depth, shape is) {
+  lua_State *from = w->L, *to = w->made;
+  (void)depth, (void)is;
   mgrid_lua_stack(to, 6);
   switch (lua_type(from, i)) {
-  case LUA_TNONE:
-  case LUA_TNIL: lua_pushnil(to); return true;
-  case LUA_TBOOLEAN: lua_pushboolean(to, lua_toboolean(from, i)); return true;
+  case LUA_TBOOLEAN: lua_pushboolean(to, lua_toboolean(from, i)); break;
   case LUA_TNUMBER:
     if (lua_isinteger(from, i))
       lua_pushinteger(to, lua_tointeger(from, i));
-    else if (plain == MGRID_AS_JSON && !isfinite(lua_tonumber(from, i)))
-      return false;
     else
       lua_pushnumber(to, lua_tonumber(from, i));
-    return true;
-  case LUA_TSTRING:
-    s = lua_tolstring(from, i, &len);
-    if (plain == MGRID_AS_JSON && !mgrid_is_utf8(s, len)) return false;
-    lua_pushlstring(to, s, len);
-    return true;
-  case LUA_TTABLE:
-    if (!is_plain_table(from, i, plain)) return false;
-    lua_newtable(to);
-    for (lua_pushnil(from); mgrid_lua_next(from, i); lua_pop(from, 1)) {
-      int  key = lua_gettop(from) - 1;
-      bool copied = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
-                    && copy(from, key, to, plain, depth + 1, left) && copy(from, key + 1, to, plain, depth + 1, left);
-      if (!copied) {
-        lua_pop(from, 2);
-        return false;
-      }
-      lua_rawset(to, -3);
-    }
-    return true;
-  default: return false;
+    break;
+  case LUA_TSTRING: lua_pushlstring(to, lua_tostring(from, i), lua_rawlen(from, i)); break;
+  case LUA_TTABLE: lua_newtable(to); break;
+  default: lua_pushnil(to); break;
   }
+  return true;
+}
+
+/* to: the table, the member */
+static bool copy_member(walk *w, int key, int depth) {
+  copy_begin(w, key, depth, NEITHER);
+  lua_insert(w->made, -2);
+  lua_rawset(w->made, -3);
+  return true;
 }
 
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
   mgrid_budget *b = mgrid_budget_of(from);
-  room          left = whole_room(b ? b : mgrid_budget_of(to));
-  return copy(from, lua_absindex(from, i), to, plain, 0, &left);
+  walk          w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
+  w.begin = copy_begin, w.member = copy_member, w.made = to;
+  return visit(&w, lua_absindex(from, i), 0);
 }

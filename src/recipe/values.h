@@ -47,11 +47,9 @@ void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args);
 /* The ith of an array of arguments, whose elements have the size that the host was built with. */
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
 /* MGRID_BAD_STRUCT unless all, also those inside tables, are structs of one size that this library can read;
-** MGRID_USAGE where tables are nested too deep, or in themselves. */
-mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err);
-/* Of arguments that were checked: do all, also those inside tables, have a name and a kind, UTF-8 text and
-** finite numbers? */
-bool mgrid_args_are_sound(size_t n, const mgrid_arg *args);
+** MGRID_USAGE where tables are nested too deep, or in themselves. `kept`: "parameter" or "setting" where they are kept, and
+** must have a name and a kind, UTF-8 text and finite numbers; else NULL. */
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept, mgrid_error *err);
 
 /* Which tables, numbers and strings may be copied between Lua states. */
 typedef enum mgrid_plain {

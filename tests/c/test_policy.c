@@ -358,22 +358,22 @@ static void test_bounds_of_arguments(void **state) {
   assert_true(many && text);
   memset(text, 'x', BYTES);
   text[BYTES] = '\0';
-  assert_int_equal(mgrid_args_check(1, &q, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_args_check(1, &q, NULL, anew(&why)), MGRID_OK);
   q.as.integers.n = VALUES;
-  refused(NULL, mgrid_args_check(1, &q, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
+  refused(NULL, mgrid_args_check(1, &q, NULL, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
   q.as.integers.n = SIZE_MAX;
   refused(NULL, mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
   refused(NULL, mgrid_policy_call(p, SIZE_MAX, &q, anew(&why)), MGRID_OUT_OF_RANGE,
           "arguments of more than 262144 values");
   refused(NULL, mgrid_policy_call(p, 1, &none, anew(&why)), MGRID_USAGE, "the list of an argument is NULL");
   q = mgrid_arg_text("t", text + 1); /* and the name */
-  assert_int_equal(mgrid_args_check(1, &q, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_args_check(1, &q, NULL, anew(&why)), MGRID_OK);
   q.as.text = text;
   refused(NULL, mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OUT_OF_RANGE,
           "arguments with texts of more than 4194304 bytes");
   deep[0] = mgrid_arg_integer("n", 1);
   for (int i = 1; i < 18; i++) deep[i] = mgrid_arg_table("t", 1, &deep[i - 1]);
-  assert_int_equal(mgrid_args_check(1, &deep[16], anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_args_check(1, &deep[16], NULL, anew(&why)), MGRID_OK);
   refused(NULL, mgrid_policy_call(p, 1, &deep[17], anew(&why)), MGRID_USAGE, "arguments are nested more than 16 deep");
   mgrid_policy_free(p);
   free(many);

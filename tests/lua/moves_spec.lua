@@ -75,7 +75,7 @@ describe("moongrid run A vs B --move", function()
       return t
     end }]]
     local function said(line)
-      local _, err, code = launch(2, ("build/moongrid run %s --move"):format(line:gsub("LOUD", loud)))
+      local _, err, code = support.run(("scripts/launch 2 build/moongrid run %s --move"):format(line:gsub("LOUD", loud)))
       assert.equal(0, code, err)
       local sides = {}
       for side in err:gmatch "side (%d)" do sides[#sides + 1] = side end
