@@ -12,6 +12,7 @@
 # make site       build/site/site: the documents as a site (scripts/setup --site installs what makes it)
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
+# CORE=1          build into build/core without the slices: the way from a recipe to communicators alone
 # STD=c17         as another C; CC=clang
 
 # The version is said in src/moongrid.h, and nowhere else.
@@ -56,6 +57,15 @@ ifdef FUZZ
 B   := build/fuzz
 CC  := clang
 OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+
+# The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
+SLICES := tensors checkpoints pictures ras
+# Of these the command's alone: no host of the library needs them.
+OF_COMMAND := checkpoints pictures ras
+ifdef CORE
+B      := $(B)/core
+SLICES :=
 endif
 
 DEPS     := jansson libxxhash
@@ -104,16 +114,15 @@ SRC_mpi  := $(wildcard src/comm/mpi/*.c)
 SRC_nccl := $(wildcard src/comm/nccl/*.c)
 SRC_pmix := src/comm/carriers/pmix.c
 
-# The rooms (src/README.md): the way from a recipe to a trainer's questions, and the capabilities beside it. Of each, what
+# The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
 # speaks Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
 WAY     := base families plan comm comm/carriers
-SLICES  := tensors
-SRC     := $(filter-out $(SRC_pmix),$(foreach s,$(WAY) $(SLICES),$(sort $(wildcard src/$(s)/*.c))))
-LUA_SRC := $(filter-out src/recipe/luaopen.c,$(foreach s,recipe recipe/words $(SLICES:%=%/lua),$(sort $(wildcard src/$(s)/*.c))))
+files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
+SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND),$(SLICES))))
+LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o)
-LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
-# Pictures, checkpoints and what NCCL's RAS says are the command's: no host of the library needs them.
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(foreach s,pictures checkpoints ras command $(addsuffix /command,pictures checkpoints $(SLICES)),$(sort $(wildcard src/$(s)/*.c)))) $(B)/gen/texts.o
+LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -156,6 +165,20 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
+# The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
+# of src/NAME/lua/slice.c. Written anew when SLICES is another.
+SLICE_LIST := $(B)/gen/slices
+$(shell echo '$(SLICES)' | cmp -s - $(SLICE_LIST) || echo '$(SLICES)' > $(SLICE_LIST))
+# $(call table,HEADER,ROW): the rows of those slices that have such a file
+rows  = $(foreach s,$(SLICES),$(if $(wildcard src/$(s)/$(1)/slice.c),$(s)))
+table = { echo '\#include "$(2)/slice.h"'; $(foreach s,$(call rows,$(1)),echo 'extern const $(3) $(3)_$(s);';) \
+          echo 'const $(3) *const $(3)s[] = { $(foreach s,$(call rows,$(1)),&$(3)_$(s),) 0 };'; }
+$(B)/gen/slices_lua.c: Makefile $(SLICE_LIST)
+	$(call table,lua,recipe,mgrid_lua_slice) > $@
+
+$(B)/gen/slices_%.o: $(B)/gen/slices_%.c
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
 TEXTS   := page.html=$(B)/gen/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
@@ -183,7 +206,7 @@ $(MAP): Makefile
 $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
 CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier moongrid_elastic moongrid_family \
-                                  moongrid_resources moongrid_tensor moongrid_recipe)
+                                  moongrid_resources moongrid_recipe) $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
 $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 

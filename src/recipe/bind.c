@@ -2,7 +2,7 @@
 **
 ** bind.c - errors, metatables, argument checks.
 */
-#include "recipe/bind.h"
+#include "recipe/slice.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -113,17 +113,31 @@ static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-static const luaL_Reg *find_method(const mgrid_lua_class *c, const char *key) {
-  const luaL_Reg *method = find(c->methods, key);
-  return method ? method : find(c->more, key);
+/* What slices add to a class: the next after *s and `at`; NULL: no more. Both begin as the first slice and NULL. */
+static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_lua_slice *const **s,
+                                         const mgrid_lua_class *at) {
+  for (; **s; at = NULL, ++*s)
+    for (at = at ? at + 1 : (**s)->adds; at && at->name; at++)
+      if (strcmp(at->name, c->name) == 0) return at;
+  return NULL;
+}
+
+/* A method, or with `fields` a field. */
+static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
+  const mgrid_lua_slice *const *s = mgrid_lua_slices;
+  const luaL_Reg               *found = find(fields ? c->fields : c->methods, key);
+  if (!found && !fields) found = find(c->more, key);
+  for (const mgrid_lua_class *add = NULL; !found && (add = next_added(c, &s, add));)
+    found = find(fields ? add->fields : add->methods, key);
+  return found;
 }
 
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key) {
-  return find(c->fields, key) || find_method(c, key);
+  return find_in(c, true, key) || find_in(c, false, key);
 }
 
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key) {
-  const luaL_Reg *method = find_method(c, key), *field = method ? NULL : find(c->fields, key);
+  const luaL_Reg *method = find_in(c, false, key), *field = method ? NULL : find_in(c, true, key);
   if (!method && !field) return false;
   lua_pushcfunction(L, method ? method->func : field->func);
   if (method) return true;
@@ -132,14 +146,23 @@ bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, con
   return true;
 }
 
+static size_t list_names(const luaL_Reg *list, const char **names, size_t n, size_t max) {
+  for (; list && list->name && n < max; list++) names[n++] = list->name;
+  return n;
+}
+
 int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
   enum { MAX = 64 };
-  const char           *known[MAX];
-  const luaL_Reg *const lists[] = { c->fields, c->methods, c->more };
-  size_t                n = 0;
-  char                  what[64];
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-    for (const luaL_Reg *r = lists[i]; r && r->name && n < MAX; r++) known[n++] = r->name;
+  const char *known[MAX];
+  size_t      n = 0;
+  char        what[64];
+  for (int fields = 1; fields >= 0; fields--) {
+    const mgrid_lua_slice *const *s = mgrid_lua_slices;
+    n = list_names(fields ? c->fields : c->methods, known, n, MAX);
+    if (!fields) n = list_names(c->more, known, n, MAX);
+    for (const mgrid_lua_class *add = NULL; (add = next_added(c, &s, add));)
+      n = list_names(fields ? add->fields : add->methods, known, n, MAX);
+  }
   snprintf(what, sizeof what, "field of a %s", strrchr(c->name, '.') + 1);
   return mgrid_lua_unknown(L, what, key, known, n);
 }

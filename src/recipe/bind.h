@@ -147,9 +147,6 @@ void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 #define MGRID_LUA_GRID     "moongrid.Grid"
 #define MGRID_LUA_MESH     "moongrid.Mesh"
 #define MGRID_LUA_FAMILY   "moongrid.Family"
-#define MGRID_LUA_TENSOR   "moongrid.Tensor"
-#define MGRID_LUA_FLAT     "moongrid.Flat"
-#define MGRID_LUA_MOVE     "moongrid.Move"
 #define MGRID_LUA_TOPOLOGY "moongrid.Topology"
 #define MGRID_LUA_PLAN     "moongrid.Plan"
 #define MGRID_LUA_STATE    "moongrid.State"
@@ -219,28 +216,13 @@ extern const luaL_Reg mgrid_lua_grid_reshape[];  /* methods of Grid: reshape.c *
 extern const luaL_Reg mgrid_lua_world_layouts[]; /* modes: layout.c */
 extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
 
-/* ---------------------------------------------- topologies, tensors, plans */
+/* ------------------------------------------------------- topologies, plans */
 
 /* Count the memory of the Topology at i, to which something was added. topology.c */
 void mgrid_lua_weigh_topology(lua_State *L, int i);
 /* concurrent(topology, names | lists of names), and the same for the prelude, with "file:line: " for errors behind. */
 int mgrid_lua_concurrent(lua_State *L);
 int mgrid_lua_concurrent_at(lua_State *L);
-
-/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the latter
-** two are a field and a method of Plan. */
-void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
-/* Read a tensor's table with the grids of a topology; `what` begins messages. The caller owns it. Raises. */
-mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table);
-int           mgrid_lua_plan_tensors(lua_State *L);
-int           mgrid_lua_plan_tensor(lua_State *L);
-
-/* flat { ... }. _member: a Tensor that it made, as its flat holds it, which the caller owns; NULL where it is no flat's.
-** Raises. flat.c */
-int           mgrid_lua_flat(lua_State *L);
-mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
-void          mgrid_lua_open_flat(lua_State *L);
-int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
 
 /* Which lines of a recipe families come from. From _begin on, each new family has its line kept, and the family that it
 ** was made of (_add, the family on the top). _push: name -> list of "source:line", the first one first. source_lines.c */
@@ -285,8 +267,6 @@ void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
-void mgrid_lua_open_tensor(lua_State *L);   /* tensor, flat, relabel */
-void mgrid_lua_open_move(lua_State *L);     /* move; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
 void mgrid_lua_open_plan(lua_State *L);     /* plan */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */

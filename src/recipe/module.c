@@ -8,6 +8,7 @@
 #include "recipe/bundle.h"
 #include "recipe/entry.h"
 #include "recipe/runtime.h"
+#include "recipe/slice.h"
 #include "recipe/values.h"
 
 #include <string.h>
@@ -356,12 +357,14 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
   mgrid_lua_open_options(L);
-  mgrid_lua_open_tensor(L);
-  mgrid_lua_open_move(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_plan(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {
+    if ((*s)->open) (*s)->open(L);
+    if ((*s)->open_host) (*s)->open_host(L);
+  }
   lua_pushliteral(L, "moongrid " MGRID_VERSION);
   lua_setfield(L, -2, "_VERSION");
   luaL_newlib(L, module_meta);

@@ -6,6 +6,7 @@
 #include "recipe/prelude.h"
 
 #include "recipe/bundle.h"
+#include "recipe/slice.h"
 #include "recipe/sandbox.h"
 #include "recipe/budget.h"
 
@@ -37,10 +38,11 @@ void mgrid_prelude_open(lua_State *L) {
   mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
-  mgrid_lua_open_tensor(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_plan(L);
   mgrid_lua_open_state(L);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->open) (*s)->open(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
   for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */
     lua_pushnil(L);

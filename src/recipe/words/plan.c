@@ -321,8 +321,7 @@ static int plan_pairs(lua_State *L) {
 
 static const luaL_Reg plan_fields[] = {
   { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
-  { "grids", plan_grids }, { "recipe", plan_recipe }, { "tensors", mgrid_lua_plan_tensors },
-  { NULL, NULL }
+  { "grids", plan_grids }, { "recipe", plan_recipe }, { NULL, NULL }
 };
 static const luaL_Reg        plan_methods[] = { { "json", plan_json },
                                                 { "text", plan_text },
@@ -334,7 +333,6 @@ static const luaL_Reg        plan_methods[] = { { "json", plan_json },
                                                 { "check", plan_check },
                                                 { "shares", plan_shares },
                                                 { "dry", plan_dry },
-                                                { "tensor", mgrid_lua_plan_tensor },
                                                 { "why", plan_why },
                                                 { NULL, NULL } };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - Topology for Lua: families, grids and tensors by name.
+** topology.c - Topology for Lua: families, grids and the things of slices by name.
 */
-#include "recipe/bind.h"
+#include "recipe/slice.h"
 
 #include <string.h>
 
-/* User values of a Topology, 1: name -> the Family, Grid or Tensor that was assigned; 2: name -> "file:line: ". */
+/* User values of a Topology, 1: name -> the Family, Grid or other value that was assigned; 2: name -> "file:line: ". */
 
 static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
 
@@ -69,19 +69,37 @@ MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, c
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
+/* The slice that has values of this class for a topology; NULL: none. */
+static const mgrid_lua_slice *slice_of(lua_State *L, int value) {
+  const mgrid_lua_slice *const *s = mgrid_lua_slices;
+  while (*s && !((*s)->class && luaL_testudata(L, value, (*s)->class))) s++;
+  return *s;
+}
+
+/* "families, grids and tensors" */
+static const char *push_all_kinds(lua_State *L) {
+  int left = 0;
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) left += (*s)->kind != NULL;
+  lua_pushstring(L, left ? "families, grids" : "families and grids");
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->kind) lua_pushfstring(L, "%s%s%s", lua_tostring(L, -1), --left ? ", " : " and ", (*s)->kind->names);
+  return lua_tostring(L, -1);
+}
+
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
                               mgrid_lua_kind(L, 2));
-  const char       *name = mgrid_lua_name(L, 2);
-  mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
-  mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
-  const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
+  const char            *name = mgrid_lua_name(L, 2);
+  mgrid_lua_family      *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
+  mgrid_grid           **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
+  const mgrid_lua_slice *slice = f || g ? NULL : slice_of(L, 3);
+  const char            *what = f ? "family" : g ? "grid" : slice ? slice->kind->name : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors%s",
-                              name, lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3),
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds %s%s", name,
+                              lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3), push_all_kinds(L),
                               lua_isinteger(L, 3) ? ": of a grid g, g.tp is a size, and g \"tp\" the family"
                               : lua_istable(L, 3) || lua_isstring(L, 3)
                                   ? ": world:table{ {0, 1}, {2, 3} } makes groups of lists"
@@ -101,7 +119,7 @@ static int topology_newindex(lua_State *L) {
   if (f || g)
     put(L, t, name, f, again, g ? *g : NULL);
   else
-    mgrid_lua_add_tensor(L, 1, name, 3);
+    slice->assign(L, 1, name, 3);
   mgrid_lua_weigh_topology(L, 1);
   mgrid_lua_where(L);
   remember(L, 2, name);
@@ -110,7 +128,7 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
-/* t:has "x": is there a family, grid or tensor x? No family can be called "has", for a State answers that, too. */
+/* t:has "x": is there a family, grid or other thing x? No family can be called "has", for a State answers that, too. */
 static int topology_has(lua_State *L) {
   mgrid_lua_check_topology(L, 1);
   luaL_checkstring(L, 2);

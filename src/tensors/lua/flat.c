@@ -3,8 +3,8 @@
 ** flat.c - flat { a, b, over = "dp" } for Lua: as many tensors as it is given. What they share is a Flat, which has the
 ** tables of its members until one of them is assigned to a topology; then it reads all of them, once.
 */
-#include "recipe/bind.h"
-#include "tensors/tensor.h"
+
+#include "tensors/lua/words.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,9 +2,10 @@
 **
 ** move.c - moves in Lua, for hosts: what a rank sends and receives when tensors change their layout, and the proof.
 */
+#include "tensors/lua/words.h"
+
 #include "comm/state.h"
 #include "tensors/between_plans.h"
-#include "recipe/bind.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,8 @@
 **
 ** relabel.c - relabel(was, now [, { pieces, weights }]) for Lua: which piece gets which of the new shares of an axis.
 */
-#include "recipe/bind.h"
+
+#include "tensors/lua/words.h"
 
 #include <inttypes.h>
 

@@ -6,8 +6,8 @@
 ** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in
 ** between leaks nothing.
 */
-#include "recipe/bind.h"
-#include "tensors/of_plan.h"
+
+#include "tensors/lua/words.h"
 
 #include <inttypes.h>
 #include <string.h>

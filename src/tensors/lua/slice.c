@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+**
+** slice.c - what tensors are for Lua: words of recipes, `move` for hosts, what a Plan tells of them.
+*/
+#include "recipe/slice.h"
+#include "tensors/lua/words.h"
+
+static const luaL_Reg        plan_fields[] = { { "tensors", mgrid_lua_plan_tensors }, { NULL, NULL } };
+static const luaL_Reg        plan_methods[] = { { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL } };
+static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, NULL }, { .name = NULL } };
+
+extern const mgrid_lua_slice mgrid_lua_slice_tensors;
+const mgrid_lua_slice        mgrid_lua_slice_tensors = {
+         .open = mgrid_lua_open_tensor,
+         .open_host = mgrid_lua_open_move,
+         .adds = adds,
+         .kind = &mgrid_tensor_kind,
+         .class = MGRID_LUA_TENSOR,
+         .assign = mgrid_lua_add_tensor,
+};

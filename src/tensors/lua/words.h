@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+**
+** words.h - what the files of this folder call of each other.
+*/
+#ifndef MGRID_TENSORS_LUA_H
+#define MGRID_TENSORS_LUA_H
+
+#include "recipe/bind.h"
+#include "tensors/of_plan.h"
+
+#define MGRID_LUA_TENSOR "moongrid.Tensor"
+#define MGRID_LUA_FLAT   "moongrid.Flat"
+#define MGRID_LUA_MOVE   "moongrid.Move"
+
+/* Register the classes, and put their constructors into the table on the top. */
+void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
+void mgrid_lua_open_flat(lua_State *L);
+void mgrid_lua_open_move(lua_State *L); /* move */
+
+/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the last two
+** are a field and a method of Plan. */
+void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
+/* Read a tensor's table with the grids of a topology; `what` begins messages. The caller owns it. Raises. */
+mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table);
+int           mgrid_lua_plan_tensors(lua_State *L);
+int           mgrid_lua_plan_tensor(lua_State *L);
+
+/* flat { ... }. _member: a Tensor that it made, as its flat holds it, which the caller owns; NULL where it is no flat's.
+** Raises. flat.c */
+int           mgrid_lua_flat(lua_State *L);
+mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
+int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
+
+#endif
