@@ -91,8 +91,7 @@ function Grid:ordered(...) end
 
 ---The family of some dims, or of all, for programs that think in MPI's Cartesian topologies: `along` with the
 ---option `cartesian`, so that the communicators of MPI have that topology, with the dims in MPI's order (ours
----from the back), ranks as they are. `group:shift` and mgrid_mpi_shift give the neighbours. Groups of one rank
----have no communicator and no topology.
+---from the back), ranks as they are; groups of one rank, too. `group:shift` and mgrid_mpi_shift give the neighbours.
 ---@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; which are periodic
 ---@return moongrid.Family
 function Grid:cartesian(how) end
