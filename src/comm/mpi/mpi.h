@@ -221,14 +221,16 @@ mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
 
 /* watchdog.c. From _begin to _end (after the verdict) a thread watches the deadline. _enter: this rank is in the creation
 ** of that spec; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed. _missing: wait for
-** the deadline, then list the ranks that are neither in a creation nor through; false: this rank cannot know them. */
-void mgrid_watch_begin(mpi_backend *m);
-void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec);
-void mgrid_watch_through(mpi_backend *m);
-bool mgrid_watch_is_on(const mpi_backend *m);
-bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
-void mgrid_watch_end(mpi_backend *m);
-void mgrid_watch_free(mpi_backend *m);
+** the deadline, then list the ranks of this machine that are neither in a creation nor through; false: this rank knows
+** none. _fail: then the error, about ranks that rank 0 has not heard. */
+void         mgrid_watch_begin(mpi_backend *m);
+void         mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec);
+void         mgrid_watch_through(mpi_backend *m);
+bool         mgrid_watch_is_on(const mpi_backend *m);
+bool         mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
+mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
+void         mgrid_watch_end(mpi_backend *m);
+void         mgrid_watch_free(mpi_backend *m);
 
 /* move.c */
 extern const mgrid_transport_ops mgrid_mpi_transport;

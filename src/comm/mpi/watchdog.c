@@ -6,7 +6,8 @@
 **
 ** The thread calls nothing of MPI, as it must not where MPI is initialized below MPI_THREAD_MULTIPLE. Ranks of one machine
 ** see each other by sockets without a file, which end with their process: before the deadline each rank that is inside a
-** creation, or through with all, opens one whose name all ranks know. Who has none at the deadline is missing.
+** creation, or through with all, opens one whose name all ranks know. Who has none at the deadline is missing. Ranks of
+** other machines cannot be seen, and whoever waits for a rank may wait through others, so all that cannot be seen are listed.
 **
 ** It begins with the first creation of a backend and sleeps until the backend ends: to start and join a thread for each
 ** call took as long as two creations of 8 ranks.
@@ -23,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LIST = 640, LINE = 1024 }; /* characters of ranks that cannot be seen; of what is said */
+
 typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
 
 struct mpi_watch {
@@ -36,8 +39,9 @@ struct mpi_watch {
   place                  at;                   /* where the main thread is */
   const mgrid_comm_spec *spec;                 /* INSIDE: of which creation */
   int                    sign;                 /* the socket; -1: not there */
-  bool                   looked, sees;         /* the deadline has passed; then: it knows who is missing */
-  mgrid_missing          missing;
+  bool                   looked;               /* the deadline has passed, and then: */
+  uint8_t               *seen;                 /* [world] who shows a sign; NULL: no sign can be seen */
+  mgrid_missing          missing;              /* ranks of this machine that show none */
 };
 
 /* Name of the socket by which a rank is seen: of the job, of these creations, of the rank. */
@@ -55,38 +59,87 @@ static void show_sign(mpi_watch *w) {
   if (w->sign >= 0 && bind(w->sign, (struct sockaddr *)&name, len)) close(w->sign), w->sign = -1;
 }
 
-/* Who shows no sign? This rank cannot know it if its own is not there, or if ranks are on other machines. O(world), once,
-** at a deadline. */
+/* Ranks that are known to be on this machine: [*from, *to). None where nobody knows it, as in the first creation of a job
+** on several machines. */
+static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
+  const int64_t block = b->place.machines == 1 ? b->world : b->place.block;
+  *from = block ? b->rank - b->rank % block : 0;
+  *to = !block ? 0 : *from + block < b->world ? *from + block : b->world;
+}
+
+/* Who shows a sign? This rank cannot know it if its own is not there. O(world), once, at a deadline. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   int                  from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  int64_t              first, end;
   w->looked = true;
-  w->sees = from >= 0 && w->sign >= 0 && b->place.machines == 1;
-  for (int64_t r = 0; r < b->world && w->sees; r++) {
+  w->seen = from >= 0 && w->sign >= 0 ? calloc((size_t)b->world, sizeof *w->seen) : NULL;
+  for (int64_t r = 0; r < b->world && w->seen; r++) {
     struct sockaddr_un name;
     socklen_t          len = sign_name(w, r, &name);
-    if (connect(from, (struct sockaddr *)&name, len)) mgrid_missing_add(&w->missing, r);
+    w->seen[r] = connect(from, (struct sockaddr *)&name, len) == 0;
   }
   if (from >= 0) close(from);
+  find_mates(b, &first, &end);
+  for (int64_t r = first; r < end && w->seen; r++)
+    if (!w->seen[r]) mgrid_missing_add(&w->missing, r);
+}
+
+static bool is_unseen(const mpi_watch *w, int64_t r) { return r != w->m->base.rank && !(w->seen && w->seen[r]); }
+
+/* The ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines are few words. Returns how many
+** there are. */
+static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
+  const int64_t world = w->m->base.world;
+  const size_t  tail = 32; /* of the last words */
+  size_t        len = 0;
+  int64_t       n = 0, shown = 0;
+  for (int64_t r = 0, end; r < world; r = end) {
+    end = r + 1;
+    if (!is_unseen(w, r)) continue;
+    while (end < world && is_unseen(w, end)) end++;
+    n += end - r;
+    if (len + tail + 48 > room) continue;
+    len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, len ? ", " : "", r);
+    if (end - r > 1) len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, end - r > 2 ? " to " : ", ", end - 1);
+    shown = n;
+  }
+  if (shown < n) snprintf(to + len, room - len, " and %" PRId64 " more", n - shown);
+  return n;
+}
+
+/* Who it is, or one of whom; false: all can be seen. */
+static bool name_unseen(const mpi_watch *w, char to[LIST]) {
+  char    ranks[LIST - 64] = "";
+  int64_t n = list_unseen(w, ranks, sizeof ranks);
+  if (n > 1)
+    snprintf(to, LIST, "one of ranks %s, which cannot be seen from here, is not there", ranks);
+  else
+    snprintf(to, LIST, "rank %s is not there", ranks);
+  return n > 0;
 }
 
 /* One line to stderr, in one write: the log of the host is not for other threads. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend     *m = w->m;
   const mgrid_comm_spec *s = w->spec;
-  char                   line[640];
+  char                   line[LINE], unseen[LIST];
   const size_t           room = sizeof line - 80;
   mgrid_error            who = MGRID_ERROR_INIT;
   if (w->missing.n > 0) mgrid_missing_fail(&w->missing, w->seconds, &who);
   const char *names = strrchr(who.message, ':');
-  size_t      len = (size_t)snprintf(
-           line, room,
-           "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
-           m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
+  if (names)
+    names += 2;
+  else if (s->ranks && name_unseen(w, unseen))
+    names = unseen;
+  size_t len = (size_t)snprintf(
+      line, room,
+      "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
+      m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
-                            names      ? names + 2
-                            : s->ranks ? "one of its ranks, or one that they wait for, died or was stopped inside:"
+                            names      ? names
+                            : s->ranks ? "one of its ranks, or one that they wait for, was stopped inside:"
                                        : "a rank died or was stopped inside");
   for (int64_t i = 0; i < s->size && len < room && !names; i++)
     len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
@@ -157,7 +210,8 @@ void mgrid_watch_begin(mpi_backend *m) {
   if (!w) return;
   mgrid_watch_end(m);
   pthread_mutex_lock(&w->lock);
-  w->on = true, w->looked = w->sees = false, w->missing.n = 0;
+  free(w->seen);
+  w->on = true, w->looked = false, w->missing.n = 0, w->seen = NULL;
   w->at = OUTSIDE;
   w->begun = mgrid_now(), w->seconds = m->seconds, w->call = m->calls + 1;
   if (w->wake == 0 || w->wake > w->begun + w->seconds / 2) pthread_cond_signal(&w->woken);
@@ -186,7 +240,29 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
   *missing = m->watch->missing; /* the thread writes no more */
-  return m->watch->sees && missing->n > 0;
+  return missing->n > 0;
+}
+
+/* Of those that rank 0 has not heard, the ones that this rank does not see; all of them, where rank 0 itself is silent, which
+** may wait in MPI as well. */
+static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST]) {
+  char    ranks[LIST - 64] = "";
+  size_t  len = 0;
+  int64_t n = 0;
+  if (silent->n == 1 && silent->rank[0] == 0) return name_unseen(w, to);
+  for (int64_t i = 0; i < silent->n && i < MGRID_MISSING_SHOWN; i++)
+    if (is_unseen(w, silent->rank[i]))
+      len += (size_t)snprintf(ranks + len, sizeof ranks - len, "%s%" PRId64, n++ ? ", " : "", silent->rank[i]);
+  if (silent->n > MGRID_MISSING_SHOWN)
+    snprintf(ranks + len, sizeof ranks - len, " and %" PRId64 " more", silent->n - MGRID_MISSING_SHOWN), n += 2;
+  snprintf(to, LIST, n > 1 ? "one of ranks %s is not there" : "rank %s is not there", ranks);
+  return n;
+}
+
+mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err) {
+  char who[LIST];
+  if (!name_silent(m->watch, silent, who)) return mgrid_missing_fail(silent, m->seconds, err);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
 }
 
 void mgrid_watch_end(mpi_backend *m) {
@@ -210,6 +286,7 @@ void mgrid_watch_free(mpi_backend *m) {
   pthread_join(w->thread, NULL);
   pthread_cond_destroy(&w->woken);
   pthread_mutex_destroy(&w->lock);
+  free(w->seen);
   free(w);
   m->watch = NULL;
 }
