@@ -34,7 +34,8 @@ typedef struct cli {
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
   bool         launched, bold; /* by a launcher; print colour */
-  int          columns;        /* of the terminal; 80 where stdout is none */
+  int          columns, lines; /* of the terminal; 80 and 0 where stdout is none */
+  int          fold;           /* where words and rows go on below: `columns`; INT_MAX: nowhere */
   bool         unicode;        /* the locale has lines for boxes */
   mgrid_status code;           /* what to return if cli_parse is false */
 } cli;

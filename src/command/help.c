@@ -37,7 +37,7 @@ bool cli_help(cli *c) {
   }
   if (command->notes) mgrid_text_add(&t, "\n%s\n", command->notes);
   mgrid_text_add(&t, "\nexample: %s\n", command->sample);
-  if (!isatty(STDOUT_FILENO)) c->columns = WIDE;
+  if (!isatty(STDOUT_FILENO)) c->fold = WIDE;
   bool done = !t.failed && cli_fold(c, t.data, t.len) == 0;
   mgrid_text_free(&t);
   return done;

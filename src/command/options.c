@@ -292,7 +292,8 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
 static void find_terminal(cli *c) {
   struct winsize size;
   bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  c->columns = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
+  c->columns = c->fold = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
+  c->lines = !known ? 0 : size.ws_row == 0 ? 24 : size.ws_row < 10 ? 10 : size.ws_row;
   c->unicode = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 typedef struct options {
   cli         cli;
@@ -77,6 +78,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (c.tensor && c.json + c.schedule + c.text)
     return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
+  if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
   cli_site(&c.cli, &c.site);
   mgrid_runtime *rt;
   mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);

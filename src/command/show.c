@@ -27,7 +27,7 @@ static void print_words(const cli *c, const char *words, size_t len, int column,
     const char *blank = memchr(at, ' ', (size_t)(end - at));
     size_t      n = (size_t)((blank ? blank : end) - at);
     int         width = width_of(at, n);
-    if (column + 1 + width > c->columns && column > indent) column = printf("\n%*s", indent - 1, "") - 1;
+    if (column + 1 + width > c->fold && column > indent) column = printf("\n%*s", indent - 1, "") - 1;
     printf(" %.*s", (int)n, at);
     column += 1 + width;
     at += n + (blank != NULL);
@@ -59,9 +59,9 @@ static void fold(const cli *c, const char *line, size_t n) {
   enum { ROOM = 36, DEEPER = 4 };
   size_t blanks = strspn(line, " "), at = last_column(line, n);
   int    indent = width_of(line, at);
-  bool   beside = c->columns - indent >= ROOM;
+  bool   beside = c->fold - indent >= ROOM;
   size_t head = at - 1; /* of the line, as it is */
-  if (width_of(line, n) <= c->columns) {
+  if (width_of(line, n) <= c->fold) {
     printf("%.*s\n", (int)n, line);
     return;
   }
@@ -129,7 +129,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     if (e->family->count) mgrid_draw_group(&t, e->family, 0, c->columns / 2);
     group = wider(group, (int)t.len);
   }
-  int room = c->columns - name - count - size - 26; /* 26: the gaps, and most of what communicators are */
+  int room = c->fold - name - count - size - 26; /* 26: the gaps, and most of what communicators are */
   if (group > room) group = room < LEAST_GROUP ? LEAST_GROUP : room;
   int before = name + count + size + group + 7;
   printf("\n%s%-*s  %*s  %*s  %-*s  %s%s\n", on, name, "family", count, "groups", size, "size", group, "first group",
@@ -148,8 +148,8 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     bool longer = (int)t.len > group;
     t.len = 0;
     describe_communicator(p, i, &t);
-    if (longer || before + 1 + (int)t.len > c->columns) /* right-aligned below */
-      printf("\n%*s", wider(name + 2, c->columns - (int)t.len), "");
+    if (longer || before + 1 + (int)t.len > c->fold) /* right-aligned below */
+      printf("\n%*s", wider(name + 2, c->fold - (int)t.len), "");
     else
       printf("  ");
     printf("%s\n", mgrid_text_chars(&t));
@@ -300,7 +300,7 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
     int         length = (int)(strlen(a->name) + strnlen(value, VALUE_WIDTH)) + 2;
     column += printf("%s", colon);
     colon = "";
-    if (column + length > c->columns && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;
+    if (column + length > c->fold && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;
     column += printf(" %s=%.*s%s", a->name, shown, value, whole ? "" : "...");
   }
   printf("\n");

@@ -25,7 +25,7 @@ static void show_coordinates(const cli *c, const mgrid_plan *p, int64_t rank) {
       char text[MGRID_NAME_MAX + 32];
       int  n = snprintf(text, sizeof text, "%s %" PRId64 "%s", g->axis[d].name, mgrid_grid_coord(g, rank, d),
                        d + 1 < g->n ? "," : "");
-      if (column + n + 2 > c->columns) column = printf("\n%*s", width, "") - 1;
+      if (column + n + 2 > c->fold) column = printf("\n%*s", width, "") - 1;
       column += printf("%s%s", d ? " " : "  ", text);
     }
     printf("\n");

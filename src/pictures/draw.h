@@ -25,6 +25,7 @@ typedef struct mgrid_tier {
   const char *name;         /* of the dim */
   int64_t     size, stride; /* of the dim, in positions of the grid */
   int64_t     shown;        /* coordinates drawn: all, or the first few and the last; if one: 0 */
+  int64_t     kept;         /* drawn, too: last but one if it is not among the first */
 } mgrid_tier;
 
 typedef struct mgrid_part {
@@ -49,7 +50,8 @@ typedef struct mgrid_sheets {
   int         *of;    /* [families of the plan]: its sheet */
 } mgrid_sheets;
 
-mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, mgrid_error *err);
+/* Draw `rank` (-1: none) where ranks are left out; draw at most `most` ranks of a sheet (0: MGRID_DRAW_WHOLE). */
+mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, int64_t rank, int64_t most, mgrid_error *err);
 void         mgrid_sheets_free(mgrid_sheets *s);
 /* Return the i-th coordinate that is drawn. */
 int64_t mgrid_tier_coord(const mgrid_tier *l, int64_t i);
@@ -65,6 +67,7 @@ typedef struct mgrid_drawing {
   const int *family;  /* [n], families of the plan; text with n 0: the sheets, with all groups listed beside them */
   int64_t    rank;    /* highlight this rank's groups; -1: none */
   int        columns; /* width of text */
+  int64_t    most;    /* of text: ranks to draw of a sheet; 0: MGRID_DRAW_WHOLE */
   bool       unicode, colour;
 } mgrid_drawing;
 

@@ -12,7 +12,13 @@ enum { LOOK = 64 }; /* groups, and members of each, to check when choosing a gri
 
 /* -------------------------------------------------------------------- cells */
 
-int64_t mgrid_tier_coord(const mgrid_tier *l, int64_t i) { return i + 1 == l->shown && l->shown > 1 ? l->size - 1 : i; }
+/* Is the kept coordinate drawn out of turn, as the last but one? */
+static bool keeps(const mgrid_tier *l) { return l->kept > l->shown - 2 && l->kept < l->size - (l->shown > 1); }
+
+int64_t mgrid_tier_coord(const mgrid_tier *l, int64_t i) {
+  if (i + 1 == l->shown && l->shown > 1) return l->size - 1;
+  return keeps(l) && i == (l->shown > 1 ? l->shown - 2 : 0) ? l->kept : i;
+}
 
 int64_t mgrid_part_rank(const mgrid_part *p, int64_t cell) {
   int64_t position = 0;
@@ -28,8 +34,8 @@ static void add_part(mgrid_sheet *s, const char *name, const mgrid_grid *g) {
   *p = (mgrid_part){ .name = name, .grid = mgrid_grid_ref(g), .cells = g->size };
   for (size_t d = 0; d < g->n; d++)
     if (g->axis[d].size > 1)
-      p->level[p->n++] = (mgrid_tier){ g->axis[d].name, g->axis[d].size, g->axis[d].stride, g->axis[d].size };
-  if (p->n == 0) p->level[p->n++] = (mgrid_tier){ g->n ? g->axis[0].name : "rank", 1, 1, 1 };
+      p->level[p->n++] = (mgrid_tier){ g->axis[d].name, g->axis[d].size, g->axis[d].stride, g->axis[d].size, 0 };
+  if (p->n == 0) p->level[p->n++] = (mgrid_tier){ g->n ? g->axis[0].name : "rank", 1, 1, 1, 0 };
   s->cells += g->size;
 }
 
@@ -51,10 +57,17 @@ static void show_less(mgrid_sheet *s) {
   most->shown = shown;
 }
 
-static void sample(mgrid_sheet *s) {
-  if (s->cells <= MGRID_DRAW_WHOLE) return;
+static void sample(mgrid_sheet *s, int64_t rank, int64_t most) {
+  if (s->cells <= (most ? most : MGRID_DRAW_WHOLE)) return;
   s->sampled = true;
-  while (s->cells > MGRID_DRAW_SAMPLE) show_less(s);
+  while (s->cells > (most ? most : MGRID_DRAW_SAMPLE)) show_less(s);
+  for (int i = 0; i < s->nparts; i++) {
+    int64_t position = rank < 0 ? -1 : mgrid_grid_position(s->part[i].grid, rank);
+    for (int k = 0; k < s->part[i].n && position >= 0; k++) {
+      mgrid_tier *l = &s->part[i].level[k];
+      l->kept = position / l->stride % l->size;
+    }
+  }
 }
 
 void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t) {
@@ -63,9 +76,12 @@ void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t) {
     for (int k = 0; k < s->part[i].n; k++) {
       const mgrid_tier *l = &s->part[i].level[k];
       if (l->shown == l->size) continue;
-      mgrid_text_add(t, "%s%s 0", before, l->name);
-      if (l->shown == 3) mgrid_text_str(t, ", 1");
-      if (l->shown > 3) mgrid_text_add(t, " to %" PRId64, l->shown - 2);
+      int64_t first = l->shown - (l->shown > 1) - keeps(l); /* coordinates drawn from 0 on */
+      mgrid_text_add(t, "%s%s", before, l->name);
+      if (first > 0) mgrid_text_str(t, " 0");
+      if (first == 2) mgrid_text_str(t, ", 1");
+      if (first > 2) mgrid_text_add(t, " to %" PRId64, first - 1);
+      if (keeps(l)) mgrid_text_add(t, "%s %" PRId64, first > 0 ? "," : "", l->kept);
       if (l->shown > 1) mgrid_text_add(t, " and %" PRId64, l->size - 1);
       mgrid_text_add(t, " of %" PRId64, l->size);
       before = ", ";
@@ -205,7 +221,6 @@ static void choose(mgrid_sheet *s, const mgrid_plan *p, const mgrid_entry *e, co
     memset(s, 0, sizeof *s);
     add_part(s, best ? best->name : "", best ? best->grid : common);
   }
-  sample(s);
 }
 
 static bool equal(const mgrid_sheet *a, const mgrid_sheet *b) {
@@ -214,7 +229,7 @@ static bool equal(const mgrid_sheet *a, const mgrid_sheet *b) {
   return same;
 }
 
-mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, mgrid_error *err) {
+mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, int64_t rank, int64_t most, mgrid_error *err) {
   size_t      n = p->content.nentries;
   mgrid_grid *common = common_grid(p, err);
   *s = (mgrid_sheets){ 0, malloc((n + 1) * sizeof *s->sheet), malloc((n + 1) * sizeof *s->of) };
@@ -236,9 +251,9 @@ mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, mgrid_error
   if (n == 0) { /* only the ranks */
     memset(s->sheet, 0, sizeof *s->sheet);
     add_part(s->sheet, "", common);
-    sample(s->sheet);
     s->n = 1;
   }
+  for (size_t i = 0; i < s->n; i++) sample(&s->sheet[i], rank, most);
   mgrid_grid_free(common);
   return MGRID_OK;
 }

@@ -229,7 +229,7 @@ static void put_document(const picture *p, mgrid_text *out) {
 
 mgrid_status mgrid_draw_svg(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err) {
   picture      p = { .d = d };
-  mgrid_status s = mgrid_sheets_make(&p.sheets, d->plan, err);
+  mgrid_status s = mgrid_sheets_make(&p.sheets, d->plan, d->rank, 0, err);
   if (s) return s;
   p.laid = calloc(p.sheets.n, sizeof *p.laid);
   for (size_t i = 0; i < p.sheets.n && p.laid; i++) mgrid_svg_sheet_lay(&p.laid[i], &p.sheets.sheet[i]);

@@ -250,6 +250,27 @@ static void prepare(tiles *t, const mgrid_sheet *sheet, int64_t *group) {
   }
 }
 
+/* Append which ranks a sampled sheet has, in lines of words. */
+static void say_sampled(const mgrid_drawing *d, const mgrid_sheet *sheet, mgrid_text *out) {
+  mgrid_text t = { 0 };
+  size_t     line = out->len;
+  mgrid_text_add(&t, "%" PRId64 " of %" PRId64 " ranks are drawn: ", sheet->cells, d->plan->content.world);
+  mgrid_sheet_sampled_text(sheet, &t);
+  mgrid_text_add(out, "%*s", INDENT - 1, "");
+  char *save = NULL;
+  for (char *word = t.failed ? NULL : strtok_r(t.data, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    if (out->len - line + 1 + strlen(word) > (size_t)d->columns) {
+      mgrid_text_str(out, "\n");
+      line = out->len;
+      mgrid_text_add(out, "%*s", 2 * INDENT - 1, "");
+    }
+    mgrid_text_add(out, " %s", word);
+  }
+  mgrid_text_str(out, "\n");
+  out->failed |= t.failed;
+  mgrid_text_free(&t);
+}
+
 static mgrid_status draw_sheet(const mgrid_drawing *d, const mgrid_sheet *sheet, const mgrid_family *f, mgrid_text *out,
                                mgrid_error *err) {
   tiles        t[MGRID_SHEET_PARTS_MAX];
@@ -262,12 +283,7 @@ static mgrid_status draw_sheet(const mgrid_drawing *d, const mgrid_sheet *sheet,
     s = draw_part(&t[i], out, err);
   }
   free(group);
-  if (!s && sheet->sampled) {
-    mgrid_text_add(out, "%*s%" PRId64 " of %" PRId64 " ranks are drawn: ", INDENT, "", sheet->cells,
-                   d->plan->content.world);
-    mgrid_sheet_sampled_text(sheet, out);
-    mgrid_text_str(out, "\n");
-  }
+  if (!s && sheet->sampled) say_sampled(d, sheet, out);
   return s;
 }
 
@@ -347,7 +363,7 @@ static void list_families(const mgrid_drawing *d, mgrid_text *out) {
 
 mgrid_status mgrid_draw_text(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err) {
   mgrid_sheets sheets;
-  mgrid_status s = mgrid_sheets_make(&sheets, d->plan, err);
+  mgrid_status s = mgrid_sheets_make(&sheets, d->plan, d->rank, d->most, err);
   if (s) return s;
   for (size_t i = 0; i < d->n && !s; i++) {
     if (i > 0) mgrid_text_str(out, "\n");

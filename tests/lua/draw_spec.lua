@@ -137,9 +137,12 @@ tp: 4 groups of 2
       for rank = 0, world - 1 do assert.truthy(seen[rank], world .. ": " .. rank) end
     end
     local out = draw(moe .. " --world 1048576 tp=8 pp=8")
-    assert.truthy(out:find "\n  256 of 1048576 ranks are drawn: [^\n]*dp 0 to %d+ and 16383 of 16384\n", out)
+    assert.truthy(support.flat(out):find " 256 of 1048576 ranks are drawn: [^,]*, dp 0 to %d+ and 16383 of 16384", out)
     assert.truthy(out:find "[^%d]1048575[^%d]")
     assert.truthy(#out < 20000)
+    out = draw(moe .. " --world 1048576 tp=8 pp=8 --family dp --rank 54321")
+    assert.truthy(out:find ">%s+54321")
+    assert.truthy(out:find "\n  %d+ of 1048576 ranks are drawn: [^\n]*dp 0 to %d+, 6790 and\n    16383 of 16384\n")
   end)
 
   it("is coloured when asked", function()

@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command on a terminal of some width, which `script` plays: texts fit it, and what takes long says that it goes on.
+-- The command on a terminal of some size, which `script` plays: texts and pictures fit it, and what takes long says that
+-- it goes on.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run
 
 -- What a command line writes to a terminal, as lines; a line that is begun anew is one more. The exit code.
-local function on_terminal(columns, line)
-  local out, _, code = run(("script -qec 'stty cols %d; %s' /dev/null"):format(columns, line))
+local function on_terminal(columns, line, rows)
+  local out, _, code = run(("script -qec 'stty cols %d rows %d; %s' /dev/null"):format(columns, rows or 0, line))
   local lines = {}
   for text in out:gsub("\r\n", "\n"):gsub("\r", "\n"):gmatch "[^\n]+" do lines[#lines + 1] = text end
   return lines, code
@@ -59,6 +60,71 @@ describe("recipes and explain on a terminal", function()
     end
     assert.truthy(run "build/moongrid recipes megatron --getters":find(
       "(partial_data_parallel=true, with_context_parallel=true, with_gtp_remat=false) -> intra_dp_cp\n", 1, true))
+  end)
+end)
+
+describe("a picture on a terminal", function()
+  local more = "more: | less -R, or -o FILE.txt, .svg, .html; a part: --family F,G, --rank R"
+
+  it("is drawn in part where the screen is too small, and says how to see more", function()
+    for _, line in ipairs { "megatron --world 1024 tp=8 pp=4 cp=2", "megatron --world 1024 tp=8 pp=4 --family pp,cp",
+      "megatron --world 64 tp=2 --rank 37", "megatron --world 1048576 tp=8 pp=64", "picotron --world 16",
+      "examples/encoder_decoder.lua --world 300" } do
+      for _, size in ipairs { { 80, 24 }, { 100, 40 }, { 200, 50 } } do
+        local text = run(("script -qec 'stty cols %d rows %d; build/moongrid draw --color never %s' /dev/null"):format(
+          size[1], size[2], line)):gsub("\r", "")
+        local n = 0
+        for drawn in text:gmatch "([^\n]*)\n" do n = n + math.max(1, math.ceil(utf8.len(drawn) / size[1])) end
+        assert.is_true(n < size[2], text)
+        local whole = select(2, run("build/moongrid draw " .. line):gsub("\n", ""))
+        if whole >= size[2] then
+          assert.are.equal(more .. "\n", text:match "[^\n]*\n$", text)
+          assert.is_true(n > size[2] / 3, text)
+        end
+      end
+    end
+  end)
+
+  it("has the first and last coordinates, and a rank that was asked for", function()
+    local text = table.concat((on_terminal(100, "build/moongrid draw --color never megatron --world 1024 tp=8 pp=4 cp=2", 40)), "\n")
+    assert.truthy(text:find("\n  32 of 1024 ranks are drawn: tp 0 and 7 of 8, dp 0 and 15 of 16\n", 1, true), text)
+    for _, rank in ipairs { 0, 7, 240, 512, 1023 } do assert.truthy(text:find("%f[%d]" .. rank .. "%f[%D]"), text) end
+    assert.truthy(text:find("\n  ... 9 lines more\n" .. more, 1, true), text)
+    text = table.concat((on_terminal(90, "build/moongrid draw --color never megatron --world 1024 tp=8 pp=4 --family dp --rank 515", 30)), "\n")
+    assert.truthy(text:find("> 515", 1, true), text)
+  end)
+
+  it("is whole where it fits, and in a pipe", function()
+    local line = "build/moongrid draw --color never examples/moe.lua --world 8 tp=2 pp=2"
+    local whole = run("LC_ALL=C.UTF-8 " .. line)
+    local seen = run(("LC_ALL=C.UTF-8 script -qec 'stty cols 80 rows 24; %s' /dev/null"):format(line)):gsub("\r", "")
+    assert.are.equal(whole, seen)
+    assert.is_true(select(2, run "build/moongrid draw megatron --world 1024 tp=8 pp=4 cp=2":gsub("\n", "")) > 400)
+  end)
+end)
+
+describe("plan on a terminal and in a pipe", function()
+  local cases = { "plan megatron --world 64 tp=2 cp=2", "plan megatron --world 64 tp=2 cp=2 --rank 5 --all",
+    "plan megatron --world 4096 tp=8 --groups", "plan examples/moe.lua --world 1048576 tp=8 pp=8" }
+
+  it("fits 80 columns, and loses no word in a pipe", function()
+    for _, line in ipairs(cases) do
+      local lines = on_terminal(80, "build/moongrid " .. line .. " --color never")
+      for _, text in ipairs(lines) do assert.is_true(#text <= 80, text) end
+      assert.are.same(words_of(table.concat(lines, "\n"):gsub("{.-}", "")), words_of(run("build/moongrid " .. line):gsub("{.-}", "")))
+    end
+  end)
+
+  it("has a line for each family, each fact and each step in a pipe", function()
+    local out = run "build/moongrid plan megatron --world 64 tp=8 pp=2"
+    for _, line in ipairs { "\nintra_dp_cp_gloo +16 +4  {0,8,16,24} +shared with dp_cp_gloo, backend=mpi\n",
+      "\nexpert +etp 8 x [^\n]* pp 2 over ranks 0..63\n", "\nGPU memory +with NCCL [^\n]* with their first use\n",
+      "^megatron over 64 ranks: tensor_model_parallel_size=8 pipeline_model_parallel_size=2\n" } do
+      assert.truthy(out:find(line), out)
+    end
+    out = run "build/moongrid plan megatron --world 64 tp=8 pp=2 --rank 3"
+    assert.truthy(out:find "\n +5  pp%[3%] as 0 of 2, for: pp embd\n")
+    assert.truthy(out:find "\n +0  dp_cp%[3%] as 0 of 4, for: [^\n]* intra_expt_dp_gtp_remat\n")
   end)
 end)
 

@@ -50,6 +50,52 @@ static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_erro
   return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
 }
 
+/* How many lines of a screen the text takes. *fits, if it is not NULL: the bytes of the first lines that fit `room`. */
+static int lines_of(const mgrid_text *t, int width, int room, size_t *fits) {
+  int n = 0, column = 0;
+  for (size_t i = 0; i < t->len; i++) {
+    char ch = t->data[i];
+    if (ch == '\033') { /* a colour, as "ESC[0;1m" */
+      while (i + 1 < t->len && t->data[i] != 'm') i++;
+    } else if (ch != '\n') {
+      column += ((unsigned char)ch & 0xc0) != 0x80;
+    } else {
+      n += column > width ? (column + width - 1) / width : 1;
+      column = 0;
+      if (fits && n <= room) *fits = i + 1;
+    }
+  }
+  return n;
+}
+
+/* Draw what fits the screen: fewer ranks of each grid, and where that is not enough, the first lines. */
+static mgrid_status draw_screen(const options *c, mgrid_drawing *d, mgrid_text *t, mgrid_error *err) {
+  static const char more[] = "more: | less -R, or -o FILE.txt, .svg, .html; a part: --family F,G, --rank R";
+  enum { LEAST = 8, LEAST_OF_MANY = 32 };                         /* ranks of a grid: of one picture, of several */
+  int          width = c->cli.columns, screen = c->cli.lines - 1; /* a line is the prompt's */
+  int          room = screen - ((int)sizeof more - 2 + width) / width;
+  size_t       fits = 0;
+  int          list = d->n ? 0 : (int)mgrid_plan_nfamilies(d->plan); /* lines below the grids; these may take half */
+  int          grids = room - (list < room / 2 ? list : room / 2);
+  mgrid_status s = mgrid_draw_text(d, t, err);
+  if (s || lines_of(t, width, 0, NULL) <= screen) return s;
+  for (d->most = MGRID_DRAW_WHOLE; !s && lines_of(t, width, 0, NULL) - list > grids;) {
+    if (d->most <= (d->n > 1 ? LEAST_OF_MANY : LEAST)) break;
+    d->most /= 2;
+    t->len = 0;
+    s = mgrid_draw_text(d, t, err);
+  }
+  if (s) return s;
+  if (lines_of(t, width, room - 1, &fits) > room) {
+    int left = 0;
+    for (size_t i = fits; i < t->len; i++) left += t->data[i] == '\n';
+    t->len = fits;
+    mgrid_text_add(t, "  ... %d lines more\n", left);
+  }
+  mgrid_text_add(t, "%s\n", more);
+  return t->failed ? mgrid_oom(err) : MGRID_OK;
+}
+
 static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err) {
   bool          svg = c->output && ends_with(c->output, ".svg");
   mgrid_drawing d = { .plan = p,
@@ -62,7 +108,8 @@ static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err
   if (!family) return mgrid_oom(err);
   d.family = family;
   mgrid_status s = choose(c, p, svg || c->rank >= 0, family, &d.n, err);
-  if (!s) s = svg ? mgrid_draw_svg(&d, &t, err) : mgrid_draw_text(&d, &t, err);
+  bool         screen = !c->output && c->cli.lines;
+  if (!s) s = svg ? mgrid_draw_svg(&d, &t, err) : screen ? draw_screen(c, &d, &t, err) : mgrid_draw_text(&d, &t, err);
   if (!s && c->output)
     s = write_file(c->output, &t, err);
   else if (!s)
@@ -107,8 +154,8 @@ const cli_command command_draw = {
   .does = "a picture of its groups",
   .usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [-o FILE.svg]",
   .about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
-           "Without --family the terminal gets the grids, and the groups of all families beside. Worlds above\n"
-           "4096 ranks are drawn in part, and said to be.",
+           "Without --family the terminal gets the grids, and the groups of all families below. Worlds above\n"
+           "4096 ranks are drawn in part, and said to be; so is, on a terminal, what does not fit the screen.",
   .sample = "moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp",
   .recipe = true,
   .options = { { "world", cli_worlds, offsetof(options, worlds), "N", .help = "ranks in the world" },
