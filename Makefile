@@ -141,9 +141,10 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout order pairs pick renumber reshape split)
-$(B)/families/listing.o: OPT += -O3
+COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick renumber reshape split)
+$(B)/families/strided.o $(B)/families/picked.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
+$(B)/recipe/budget.o: OPT += -O2
 $(B)/tensors/parcels.o $(B)/tensors/peer_memory.o: OPT += -O3
 endif
 

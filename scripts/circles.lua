@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD: files of src in different folders that call each other in a circle, by what their objects define
--- and need (nm): a line for each circle.
+-- circles.lua BUILD: files of src that call each other in a circle, by what their objects define and need (nm): a line
+-- for each circle of files in different folders, or inside a room that has an order of its own.
+
+local ORDERED = { families = true }
 
 local build = ...
 local defined, needed, files = {}, {}, {}
@@ -55,7 +57,7 @@ local function visit(file)
       apart = apart or folder(top) ~= folder(circle[1])
     until top == file
     table.sort(circle)
-    if apart then print(table.concat(circle, " ")) end
+    if apart or (#circle > 1 and ORDERED[folder(file)]) then print(table.concat(circle, " ")) end
   end
 end
 for _, file in ipairs(files) do

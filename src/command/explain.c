@@ -19,47 +19,6 @@ typedef struct options {
   const char *family; /* of these alone, F,G; NULL: not given */
 } options;
 
-/* ------------------------------------------------------------------ the rule */
-
-/* "8 ranks, 2 apart"; "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
-static void say_modes(mgrid_text *t, const mgrid_modes *m, const char *what) {
-  int64_t n = 1;
-  for (int i = 0; i < m->n; i++) n *= m->at[i].size;
-  mgrid_text_add(t, "%" PRId64 " %s%s", n, what, mgrid_s_of(n));
-  if (m->n == 1) mgrid_text_add(t, ", %" PRId64 " apart", m->at[0].stride);
-  for (int i = 0; i < m->n && m->n > 1; i++)
-    mgrid_text_add(t, i ? ", those %" PRId64 " times, %" PRId64 " apart" : ": %" PRId64 " that are %" PRId64 " apart",
-                   m->at[i].size, m->at[i].stride);
-}
-
-/* What the rule says, in words. */
-static void say_rule(mgrid_text *t, const mgrid_family *f) {
-  switch (f->form) {
-  case MGRID_STRIDED:
-    mgrid_text_str(t, "a group is ");
-    say_modes(t, &f->as.strided.inside, "rank");
-    if (f->as.strided.index.n == 0) {
-      mgrid_text_add(t, "; the only one begins at rank %" PRId64, f->as.strided.offset);
-      return;
-    }
-    mgrid_text_str(t, "; the groups begin at ");
-    say_modes(t, &f->as.strided.index, "place");
-    mgrid_text_add(t, ", from rank %" PRId64 " on", f->as.strided.offset);
-    return;
-  case MGRID_PICKED:
-    mgrid_text_str(t, "some positions of the groups of a rule, in an order that is none of steps");
-    return;
-  case MGRID_PAIRS:
-    mgrid_text_add(t, "pairs: each position of a group of a rule with the one %" PRId64 " further%s", f->as.pairs.step,
-                   f->as.pairs.wrap ? ", also around the end" : "");
-    return;
-  case MGRID_CUT: mgrid_text_add(t, "%" PRId64 " pieces of each group of a rule", f->as.cut.n); return;
-  case MGRID_UNION: mgrid_text_add(t, "the groups of %zu rules, one rule after the other", f->as.parts.n); return;
-  case MGRID_ZIP: mgrid_text_add(t, "group i of each of %zu rules, joined to one", f->as.parts.n); return;
-  case MGRID_TABLE: mgrid_text_str(t, "lists of ranks: no rule of steps makes them"); return;
-  }
-}
-
 /* -------------------------------------------------------------- lines of recipes */
 
 /* Append line n of a text, without the blanks around it. */
@@ -150,7 +109,7 @@ static void say_communicators(mgrid_text *t, const mgrid_plan *p, const sharing 
     return;
   }
   int64_t led = mgrid_plan_led(p, i, -1, NULL), again = all->from[(size_t)i * all->n + (size_t)i],
-          ones = mgrid_plan_singles(f);
+          ones = mgrid_family_singles(f);
   mgrid_text_add(t, led ? "%" PRId64 " of its own" : "none of its own", led);
   say_leaders(t, p, all, i);
   if (again) mgrid_text_add(t, "; %" PRId64 " group%s there before", again, again == 1 ? " was" : "s were");
@@ -235,7 +194,7 @@ static void show(const options *c, const mgrid_plan *p, const sharing *all, int 
   cli_wrap(&c->cli, "  groups", &t);
   mgrid_family_text(f, &t);
   cli_wrap(&c->cli, "  rule", &t);
-  say_rule(&t, f);
+  f->form->explain(f, &t);
   if (f->count) cli_wrap(&c->cli, "", &t);
   mgrid_text_free(&t);
   show_places(&c->cli, json_object_get(trail, e->name));

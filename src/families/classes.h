@@ -9,7 +9,10 @@
 #include "families/family.h"
 #include "families/points.h"
 
-enum { MGRID_CLASSES_MAX = 1024 }; /* classes of one family, and sets of its members */
+enum {
+  MGRID_CLASSES_MAX = 1024, /* classes of one family, and sets of its members */
+  MGRID_LISTED_MAX = 256    /* positions or pieces that are looked at one by one */
+};
 
 typedef struct mgrid_step { /* of the groups of a class */
   int64_t size, stride;     /* in ranks */
@@ -25,15 +28,24 @@ typedef struct mgrid_class {
   mgrid_mode shape[MGRID_MODES_MAX]; /* canonical */
 } mgrid_class;
 
-typedef struct mgrid_classes {
-  size_t       n, room;
+struct mgrid_classes {
+  size_t       n;
   mgrid_class *at; /* [n], to be freed */
-} mgrid_classes;
+};
 
-typedef struct mgrid_sets {
-  size_t        n, room;
+struct mgrid_sets {
+  size_t        n;
   mgrid_points *at; /* [n], to be freed */
-} mgrid_sets;
+};
+
+/* A new class, to be filled; NULL where there are too many, or no memory. */
+mgrid_class *mgrid_classes_add(mgrid_classes *list);
+/* Group numbers of its steps become so many times as large. */
+void mgrid_class_spread(mgrid_class *c, int64_t times);
+/* Its groups are repeated, `stride` ranks and `weight` group numbers apart. False where there are too many steps. */
+bool mgrid_class_step(mgrid_class *c, int64_t size, int64_t stride, int64_t weight);
+/* The ranks of its groups are `size` along one mode. */
+void mgrid_class_line(mgrid_class *c, int64_t size, int64_t stride);
 
 /* Append the classes of a family. False where there are too many, as of long lists, or no memory. */
 bool mgrid_classes_of(const mgrid_family *f, mgrid_classes *list);
@@ -44,7 +56,6 @@ bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out);
 /* The group of a point of mgrid_class_numbered. */
 static inline int64_t mgrid_numbered_group(int64_t point) { return point >> 31; }
 
-typedef enum mgrid_told { MGRID_NO, MGRID_YES, MGRID_UNTOLD } mgrid_told;
 /* Are the groups of the two classes alike but for where they begin? */
 mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const mgrid_family *g, const mgrid_class *d);
 

@@ -1,26 +1,38 @@
 /* SPDX-License-Identifier: MIT
 **
-** cut.c - pieces of the groups of another family: segments of any sizes, and the splits that no layout
+** cut.c - the form CUT: pieces of the groups of another family, segments of any sizes and the splits that no layout
 ** exists for. A rank is asked of the base, so that a cut costs the memory of its sizes alone.
 */
-#include "families/family.h"
+#include "families/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct cut {
+  mgrid_family *base;   /* groups of one size, disjoint */
+  int64_t       n;      /* pieces of every group, 2 or more */
+  int64_t      *starts; /* [n + 1]: piece i is the positions from starts[i] on; NULL: all pieces are equally long */
+  bool          links;  /* instead: piece i is the positions i, i + n, i + 2n, ... */
+  bool          by_row; /* groups of the base vary before the pieces; else the pieces of a group follow each other */
+} cut;
+
 /* -------------------------------------------------------------------- making */
+
+/* The members of piece i of a group. */
+static int64_t cut_size(const mgrid_family *f, int64_t piece) {
+  const int64_t *starts = ((const cut *)f->own)->starts;
+  return starts ? starts[piece + 1] - starts[piece] : f->size;
+}
 
 /* A cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on failure. */
 static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *starts, int64_t size, mgrid_error *err) {
-  mgrid_family *f = mgrid_family_alloc(MGRID_CUT, base->world, 0, err);
+  mgrid_family *f = mgrid_family_alloc(&mgrid_cut_form, base->world, sizeof(cut), err);
   if (!f) {
     free(starts);
     return NULL;
   }
-  f->as.cut.base = mgrid_family_ref(base->origin ? base->origin : base);
-  f->as.cut.n = n;
-  f->as.cut.starts = starts;
+  *(cut *)f->own = (cut){ .base = mgrid_family_origin(base), .n = n, .starts = starts };
   f->bytes += starts ? (size_t)(n + 1) * sizeof *starts : 0;
   if (mgrid_family_put_above(f, base, err)) {
     mgrid_family_free(f);
@@ -29,20 +41,61 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   f->count = base->count * n;
   f->size = f->max_size = size;
   for (int64_t i = 0; i < n && starts; i++)
-    if (mgrid_cut_size(f, i) > f->max_size) f->max_size = mgrid_cut_size(f, i);
+    if (cut_size(f, i) > f->max_size) f->max_size = cut_size(f, i);
   f->total = base->total;
   f->low = base->low;
   f->high = base->high;
   return f;
 }
 
-mgrid_family *mgrid_cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row, mgrid_error *err) {
-  if (n <= 1 || base->count == 0) return mgrid_family_ref(base->origin ? base->origin : base);
+/* n equal runs of consecutive positions, or with `links` the ranks at equal positions of size / n runs. */
+static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row, mgrid_error *err) {
+  if (n <= 1 || base->count == 0) return mgrid_family_origin(base);
   mgrid_family *f = new_cut(base, n, NULL, base->size / n, err);
   if (!f) return NULL;
-  f->as.cut.links = links && f->size > 1; /* a piece of one position is both */
-  f->as.cut.by_row = by_row && base->count > 1;
+  cut *own = f->own;
+  own->links = links && f->size > 1; /* a piece of one position is both */
+  own->by_row = by_row && base->count > 1;
   return f;
+}
+
+/* The sizes that a split would take, smallest first, for the message. `inside` NULL: every divisor. */
+static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text *t) {
+  enum { SHOWN = 12 };
+  MGRID_MODES(inner);
+  MGRID_MODES(outer);
+  int shown = 0;
+  for (int64_t k = 0; k < size && shown < SHOWN;) {
+    int64_t below;
+    mgrid_nearest_divisors(size, k, &below, &k); /* the next divisor */
+    if (!inside || mgrid_modes_cut(inside, k, &inner, &outer, NULL))
+      mgrid_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
+  }
+}
+
+mgrid_status mgrid_split_refuse(const mgrid_family *f, int64_t k, const mgrid_mode *blocking, mgrid_error *err) {
+  const mgrid_modes *inside = f->rule ? &f->rule->inside : NULL;
+  mgrid_text         t = { 0 };
+  mgrid_text_add(&t, "split(%" PRId64 ") of groups of %" PRId64 ": ", k, f->size);
+  if (blocking) {
+    mgrid_text_add(&t, "%" PRId64 " does not meet mode (%" PRId64 ":%" PRId64 ") of ", k, blocking->size,
+                   blocking->stride);
+    mgrid_modes_text(inside, &t);
+  } else {
+    mgrid_text_add(&t, "%" PRId64 " does not divide %" PRId64, k, f->size);
+  }
+  mgrid_text_add(&t, "; sizes that do:");
+  admissible_text(inside, f->size, &t);
+  mgrid_status s = t.failed ? mgrid_oom(err) : mgrid_fail(err, MGRID_REFUSED, "%s", t.data);
+  mgrid_text_free(&t);
+  return s;
+}
+
+mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
+  if (f->size % x->k != 0) return mgrid_split_refuse(f, x->k, NULL, err);
+  x->inner = cut_evenly(f, f->size / x->k, false, x->by_row, err);
+  x->outer = cut_evenly(f, x->k, true, x->by_row, err);
+  return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
 mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row, mgrid_error *err) {
@@ -50,138 +103,268 @@ mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts,
   int64_t first = starts[1], equal = 1;
   while (equal < n && starts[equal + 1] - starts[equal] == first) equal++;
   if (equal == n) {
-    mgrid_family *runs = NULL;
+    mgrid_splitting x = { .k = first, .by_row = by_row, .lists = true };
     free(starts);
-    by_row ? mgrid_family_split_rows(base, first, true, &runs, NULL, err)
-           : mgrid_family_split(base, first, true, &runs, NULL, err);
-    return runs;
+    mgrid_status s = mgrid_split(&x, base, err);
+    mgrid_family_free(x.outer);
+    if (!s) return x.inner;
+    mgrid_family_free(x.inner);
+    return NULL;
   }
   mgrid_family *f = new_cut(base, n, starts, -1, err);
-  if (f) f->as.cut.by_row = by_row && base->count > 1;
+  if (f) ((cut *)f->own)->by_row = by_row && base->count > 1;
   return f;
 }
 
 /* ----------------------------------------------------------------- questions */
 
-int64_t mgrid_cut_size(const mgrid_family *f, int64_t piece) {
-  const int64_t *starts = f->as.cut.starts;
-  return starts ? starts[piece + 1] - starts[piece] : f->size;
+/* The position in the base of a position in a piece. */
+static int64_t in_base(const mgrid_family *f, int64_t piece, int64_t position) {
+  const cut *own = f->own;
+  if (own->links) return piece + position * own->n;
+  return position + (own->starts ? own->starts[piece] : piece * f->size);
 }
 
-int64_t mgrid_cut_position(const mgrid_family *f, int64_t piece, int64_t position) {
-  if (f->as.cut.links) return piece + position * f->as.cut.n;
-  return position + (f->as.cut.starts ? f->as.cut.starts[piece] : piece * f->size);
+/* Which piece a group is; *group becomes that of the base. */
+static int64_t piece_of(const cut *own, int64_t *group) {
+  int64_t at = *group, groups = own->base->count;
+  *group = own->by_row ? at % groups : at / own->n;
+  return own->by_row ? at / groups : at % own->n;
 }
 
-int64_t mgrid_cut_piece(const mgrid_family *f, int64_t *group) {
-  int64_t at = *group, groups = f->as.cut.base->count, n = f->as.cut.n;
-  *group = f->as.cut.by_row ? at % groups : at / n;
-  return f->as.cut.by_row ? at / groups : at % n;
+static int64_t cut_group_size(const mgrid_family *f, int64_t group) { return cut_size(f, piece_of(f->own, &group)); }
+
+static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) {
+  const cut *own = f->own;
+  int64_t    piece = piece_of(own, &group);
+  return mgrid_family_rank(own->base, group, in_base(f, piece, position));
 }
 
 /* The piece that has a position of the base; *position becomes the one in the piece. */
 static int64_t piece_at(const mgrid_family *f, int64_t *position) {
-  const int64_t *starts = f->as.cut.starts;
-  int64_t        at = *position;
-  if (f->as.cut.links) {
-    *position = at / f->as.cut.n;
-    return at % f->as.cut.n;
+  const cut *own = f->own;
+  int64_t    at = *position;
+  if (own->links) {
+    *position = at / own->n;
+    return at % own->n;
   }
-  if (!starts) {
+  if (!own->starts) {
     *position = at % f->size;
     return at / f->size;
   }
-  int64_t piece = mgrid_run_at(starts, f->as.cut.n, at);
-  *position = at - starts[piece];
+  int64_t piece = mgrid_run_at(own->starts, own->n, at);
+  *position = at - own->starts[piece];
   return piece;
 }
 
-bool mgrid_cut_locate(const mgrid_family *f, int64_t rank, int64_t *group, int64_t *position) {
-  const mgrid_family *base = f->as.cut.base;
-  if (!mgrid_family_locate(base, rank, 0, group, position)) return false;
+static bool cut_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+  const cut *own = f->own;
+  if (nth > 0 || !mgrid_family_locate(own->base, rank, 0, group, position)) return false;
   int64_t piece = piece_at(f, position);
-  *group = f->as.cut.by_row ? *group + piece * base->count : piece + *group * f->as.cut.n;
+  *group = own->by_row ? *group + piece * own->base->count : piece + *group * own->n;
   return true;
 }
 
-bool mgrid_cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
-  const int64_t *x = a->as.cut.starts, *y = b->as.cut.starts;
-  int64_t        n = a->as.cut.n;
-  return n == b->as.cut.n && a->as.cut.links == b->as.cut.links && a->as.cut.by_row == b->as.cut.by_row && !x == !y
-         && (!x || memcmp(x, y, (size_t)(n + 1) * sizeof *x) == 0)
-         && mgrid_family_same_rule(a->as.cut.base, b->as.cut.base);
-}
-
-void mgrid_cut_text(const mgrid_family *f, mgrid_text *t) {
-  const int64_t *starts = f->as.cut.starts;
-  mgrid_text_str(t, starts ? "segments{" : f->as.cut.links ? "links(" : "split(");
-  for (int64_t i = 0; i < f->as.cut.n && starts; i++) {
-    if (i) mgrid_text_str(t, ",");
-    mgrid_text_int(t, mgrid_cut_size(f, i));
+static void cut_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+  const cut *own = f->own;
+  int64_t    piece = piece_of(own, &group);
+  if (!own->links) {
+    mgrid_family_slice(own->base, group, in_base(f, piece, position), n, out);
+    return;
   }
-  if (!starts) mgrid_text_int(t, f->as.cut.links ? f->as.cut.n : f->size);
-  if (f->as.cut.by_row) mgrid_text_str(t, " by row");
-  mgrid_text_str(t, starts ? "}" : ")");
+  for (int64_t p = 0; p < n; p++)
+    out[p] = (int32_t)mgrid_family_rank(own->base, group, in_base(f, piece, position + p));
 }
 
-/* ------------------------------------------------------------------ segments */
+static bool cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
+  const cut *x = a->own, *y = b->own;
+  return x->n == y->n && x->links == y->links && x->by_row == y->by_row && !x->starts == !y->starts
+         && (!x->starts || memcmp(x->starts, y->starts, (size_t)(x->n + 1) * sizeof *x->starts) == 0)
+         && mgrid_family_same_rule(x->base, y->base);
+}
 
-mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill, mgrid_error *err) {
-  int64_t sum = 0;
-  bool    filled = false;
-  if (mgrid_count_check("segments", n, err)) return MGRID_OUT_OF_RANGE;
-  if (mgrid_lacks_list(n, sizes, "sizes", err)) return MGRID_USAGE;
-  if (n == 0) return mgrid_fail(err, MGRID_REFUSED, "segments: no sizes for groups of %" PRId64, size);
-  for (size_t i = 0; i < n; i++) {
-    if (sizes[i] == MGRID_FILL) {
-      if (filled) return mgrid_fail(err, MGRID_DUPLICATE, "segments: two sizes are fill; only one can be");
-      filled = true;
-    } else if (sizes[i] < 1) {
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "segments: size %" PRId64 " of segment %zu; sizes are 1 to %" PRId64,
-                        sizes[i], i, size);
-    } else if (__builtin_add_overflow(sum, sizes[i], &sum)) {
-      return mgrid_fail(err, MGRID_OVERFLOW, "segments: the sum of the sizes overflows 64 bits");
+/* Positions of one group, as far apart, are the same ones. */
+static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+  const cut *x = a->own, *y = b->own;
+  int64_t    last = mgrid_family_size(a, ga) - 1, piece_x = piece_of(x, &ga), piece_y = piece_of(y, &gb);
+  return ga == gb && in_base(a, piece_x, 0) == in_base(b, piece_y, 0)
+                 && in_base(a, piece_x, last) == in_base(b, piece_y, last) && mgrid_family_same_rule(x->base, y->base)
+             ? MGRID_YES
+             : MGRID_UNTOLD;
+}
+
+static void cut_text(const mgrid_family *f, mgrid_text *t) {
+  const cut *own = f->own;
+  mgrid_text_str(t, own->starts ? "segments{" : own->links ? "links(" : "split(");
+  for (int64_t i = 0; i < own->n && own->starts; i++) {
+    if (i) mgrid_text_str(t, ",");
+    mgrid_text_int(t, cut_size(f, i));
+  }
+  if (!own->starts) mgrid_text_int(t, own->links ? own->n : f->size);
+  if (own->by_row) mgrid_text_str(t, " by row");
+  mgrid_text_str(t, own->starts ? "} of [" : ") of [");
+  own->base->form->text(own->base, t);
+  mgrid_text_str(t, "]");
+}
+
+static void cut_explain(const mgrid_family *f, mgrid_text *t) {
+  mgrid_text_add(t, "%" PRId64 " pieces of each group of a rule", ((const cut *)f->own)->n);
+}
+
+static void cut_free(mgrid_family *f) {
+  cut *own = f->own;
+  mgrid_family_free(own->base);
+  free(own->starts);
+}
+
+/* ------------------------------------------------------------ all groups at once */
+
+/* Piece i of the groups of a class of the base. */
+static bool add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int64_t i,
+                      mgrid_class **out) {
+  const cut   *own = f->own;
+  int64_t      n = own->n, groups = own->base->count;
+  mgrid_class *c = mgrid_classes_add(list);
+  if (!c) return false;
+  *c = *base;
+  if (!own->by_row) mgrid_class_spread(c, n);
+  c->group = own->by_row ? i * groups + base->group : base->group * n + i;
+  c->start = mgrid_family_rank(f, c->group, 0);
+  c->ruled = false;
+  c->size = cut_size(f, i);
+  if (base->ruled && base->nshape == 1) mgrid_class_line(c, c->size, base->shape[0].stride * (own->links ? n : 1));
+  if (out) *out = c;
+  return true;
+}
+
+/* Equal runs of positions repeat with a period of the modes; add those of the first period, and the periods as steps. */
+static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
+  const cut        *own = f->own;
+  int64_t           size = f->size, unit = own->by_row ? own->base->count : 1;
+  const mgrid_modes shape = { base->nshape, (mgrid_mode *)base->shape };
+  MGRID_MODES(inner);
+  MGRID_MODES(outer);
+  for (int64_t pieces = 1; pieces <= MGRID_LISTED_MAX && pieces <= own->n; pieces++) {
+    int64_t weight = unit * pieces;
+    bool    told = true;
+    if (own->n % pieces || !mgrid_modes_cut(&shape, pieces * size, &inner, &outer, NULL)) continue;
+    for (int64_t i = 0; i < pieces && told; i++, weight = unit * pieces) {
+      mgrid_class *c;
+      told = add_piece(list, f, base, i, &c);
+      for (int k = 0; k < outer.n && told; weight *= outer.at[k++].size)
+        told = mgrid_class_step(c, outer.at[k].size, outer.at[k].stride, weight);
+    }
+    return told;
+  }
+  return false;
+}
+
+static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
+  const cut    *own = f->own;
+  mgrid_classes base = { 0 };
+  int64_t       n = own->n, unit = own->by_row ? own->base->count : 1;
+  bool          told = mgrid_classes_of(own->base, &base);
+  for (size_t i = 0; i < base.n && told; i++) {
+    const mgrid_class *b = &base.at[i];
+    if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted, too */
+      mgrid_class *c;
+      told = add_piece(list, f, b, 0, &c)
+             && mgrid_class_step(c, n, b->shape[0].stride * (own->links ? 1 : f->size), unit);
+    } else if (n > MGRID_LISTED_MAX) {
+      told = b->ruled && !own->starts && !own->links && add_periods(list, f, b);
+    } else {
+      for (int64_t k = 0; k < n && told; k++) told = add_piece(list, f, b, k, NULL);
     }
   }
-  if (filled && sum >= size)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "segments: the sizes sum to %" PRId64 ", which leaves nothing to fill of groups of %" PRId64, sum,
-                      size);
-  if (!filled && sum != size) {
-    int64_t fits = size - (sum - sizes[n - 1]);
-    if (fits > 0)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64 "; a last size of %" PRId64
-                        " fits",
-                        sum, size, fits);
-    return mgrid_fail(err, MGRID_REFUSED, "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64, sum,
-                      size);
+  free(base.at);
+  return told;
+}
+
+static bool cut_members(const mgrid_family *f, mgrid_sets *list) {
+  return mgrid_members_of(((const cut *)f->own)->base, list);
+}
+
+static int64_t cut_singles(const mgrid_family *f) {
+  const cut *own = f->own;
+  int64_t    n = 0;
+  for (int64_t i = 0; i < own->n; i++) n += cut_size(f, i) == 1 ? own->base->count : 0;
+  return n;
+}
+
+/* A shape for each piece: those of the first group of the base. */
+static mgrid_shapes cut_shapes(const mgrid_family *f) {
+  const cut   *own = f->own;
+  mgrid_shapes none = { 0 }, base = own->base->form->shapes ? own->base->form->shapes(own->base) : none;
+  return base.n == 1 ? (mgrid_shapes){ own->n, own->by_row ? own->base->count : 1, base.root } : none;
+}
+
+/* ---------------------------------------------------------------- operations */
+
+static mgrid_status cut_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
+  return f->size < 0 ? mgrid_split_lists(x, f, err) : mgrid_split_cut(x, f, err);
+}
+
+/* Pieces that follow each other grow together: to larger pieces, or to whole groups of the base. */
+static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  const cut *own = f->own;
+  int64_t    left = own->n / n;
+  if (own->links || own->by_row || (n % own->n != 0 && own->n % n != 0))
+    return mgrid_needs_lists("this bundle", f, err);
+  if (n % own->n == 0) return mgrid_bundle(own->base, n / own->n, err);
+  int64_t *starts = malloc((size_t)(left + 1) * sizeof *starts);
+  for (int64_t i = 0; i < left && starts; i++) starts[i] = in_base(f, i * n, 0);
+  if (starts) starts[left] = own->base->size;
+  return mgrid_cut_at(own->base, left, starts, false, err);
+}
+
+/* Of every piece its own positions: picked from the base piece after piece, and cut into pieces again. */
+static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+  const cut *own = f->own;
+  int64_t    pieces = own->n, cap = mgrid_pick_room(f->max_size), room = 0, n = 0;
+  int64_t   *some = malloc((size_t)cap * sizeof *some), *all = NULL;
+  int64_t   *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
+  bool       failed = !some || !starts;
+  if (failed) mgrid_oom(err);
+  for (int64_t i = 0, at = 0; i < pieces && !failed; i++) {
+    if (i == 0 || cut_size(f, i) != cut_size(f, i - 1)) n = mgrid_pick_ask(fn, ud, cut_size(f, i), some, cap, err);
+    if (n > room - at) { /* a first look, or pieces that give more */
+      room = at + n * (pieces - i);
+      int64_t *more = realloc(all, (size_t)room * sizeof *all);
+      if (!more) mgrid_oom(err), n = -1;
+      all = more ? more : all;
+    }
+    failed = n < 0;
+    starts[i] = at;
+    for (int64_t k = 0; k < n; k++) all[at++] = in_base(f, i, some[k]);
+    starts[i + 1] = at;
   }
-  *fill = size - sum;
-  return MGRID_OK;
+  free(some);
+  mgrid_family *picked = failed ? NULL : mgrid_family_pick(own->base, (size_t)starts[pieces], all, err), *made = NULL;
+  free(all);
+  if (picked)
+    made = mgrid_cut_at(picked, pieces, starts, own->by_row, err);
+  else
+    free(starts);
+  mgrid_family_free(picked);
+  return made;
 }
 
-typedef struct wanted {
-  size_t         n;
-  const int64_t *sizes;
-} wanted;
-
-static mgrid_family *segments_of_child(const mgrid_family *child, void *ud, mgrid_error *err) {
-  const wanted *w = ud;
-  return mgrid_family_segments(child, w->n, w->sizes, err);
-}
-
-mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_error *err) {
-  int64_t fill;
-  if (!f) return NULL;
-  if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "segments: the groups share ranks" MGRID_BY_LIST);
-  if (f->form == MGRID_UNION) return mgrid_union_map(f, segments_of_child, &(wanted){ n, sizes }, err);
-  if (f->count == 0) return mgrid_family_ref(f->origin ? f->origin : f);
-  if (f->size < 0)
-    return mgrid_null(err, MGRID_REFUSED, "segments: groups of different sizes, up to %" PRId64, f->max_size);
-  if (mgrid_segments_check(f->size, n, sizes, &fill, err)) return NULL;
-  int64_t *starts = malloc((n + 1) * sizeof *starts);
-  for (size_t i = 0; i <= n && starts; i++)
-    starts[i] = i == 0 ? 0 : starts[i - 1] + (sizes[i - 1] == MGRID_FILL ? fill : sizes[i - 1]);
-  return mgrid_cut_at(f, (int64_t)n, starts, false, err);
-}
+const mgrid_form mgrid_cut_form = {
+  .name = "cut",
+  .size = cut_group_size,
+  .rank = cut_rank,
+  .locate = cut_locate,
+  .slice = cut_slice,
+  .same_rule = cut_same_rule,
+  .same_group = cut_same_group,
+  .text = cut_text,
+  .explain = cut_explain,
+  .free = cut_free,
+  .classes = cut_classes,
+  .members = cut_members,
+  .singles = cut_singles,
+  .shapes = cut_shapes,
+  .split = cut_split,
+  .bundle = cut_bundle,
+  .pick_by = cut_pick_by,
+};

@@ -50,7 +50,7 @@ bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid
   if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   mgrid_pay(payer, (int64_t)(a->bytes + b->bytes) / 16);
   if (mgrid_family_same_rule(a, b)) return true;
-  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) return false;
+  if (a->rule && b->rule) return false;
   if (a->total > FEW) {
     int64_t last = a->count - 1; /* mostly one of the ends tells that they differ */
     if (mgrid_family_rank(a, 0, 0) != mgrid_family_rank(b, 0, 0)

@@ -8,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgrid_window mgrid_world(int64_t size) { return (mgrid_window){ size, 0, size }; }
-
-mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err) {
-  if (w.world < 1 || w.world > MGRID_WORLD_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
-                      w.world);
-  if (w.offset < 0 || w.offset >= w.world)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")",
-                      w.offset, w.world - 1);
-  if (w.size < 1 || w.size > w.world - w.offset)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64,
-                      w.offset, w.world, w.world - w.offset, w.size);
-  return MGRID_OK;
-}
-
 /* The dims are checked; `order` becomes another owner's. */
 static mgrid_grid *make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n, const mgrid_dim *dims,
                         int64_t fill, mgrid_error *err) {

@@ -1,92 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** join.c - families out of several families: union, zip, also of unequal numbers, and an operation on every child of a
-** union.
+** join.c - families out of several families: union, zip, also of unequal numbers.
 */
 #include "families/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-/* ------------------------------------------------------------- the two forms */
-
-/* Group numbers and sizes of a union: the groups of its children, one child after the other. */
-static void size_union(mgrid_family *f) {
-  bool any = false;
-  for (size_t i = 0; i < f->as.parts.n; i++) {
-    const mgrid_family *c = f->as.parts.child[i];
-    if (c->count == 0) continue;
-    f->count += c->count;
-    f->size = any && f->size != c->size ? -1 : c->size;
-    if (c->max_size > f->max_size) f->max_size = c->max_size;
-    any = true;
-  }
-}
-
-/* The same of a zip: each child has a part of every group. */
-static void size_zip(mgrid_family *f, mgrid_payer *payer) {
-  f->count = f->as.parts.child[0]->count;
-  for (size_t i = 0; i < f->as.parts.n; i++) {
-    int64_t size = f->as.parts.child[i]->size;
-    f->size = f->size < 0 || size < 0 ? -1 : f->size + size;
-  }
-  f->max_size = f->size;
-  if (f->size >= 0) return;
-  int64_t       least = INT64_MAX, n = 0;
-  mgrid_classes classes = { 0 };
-  bool          told = mgrid_classes_of(f, &classes);
-  n = told ? (int64_t)classes.n : f->count;
-  for (int64_t g = 0; g < n && (told || mgrid_pay(payer, 8 * (int64_t)f->as.parts.n)); g++) {
-    int64_t size = told ? classes.at[g].size : mgrid_family_size(f, g);
-    if (size > f->max_size) f->max_size = size;
-    if (size < least) least = size;
-  }
-  free(classes.at);
-  if (least == f->max_size) f->size = least; /* the sums are equal though the parts differ */
-}
-
-mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_payer *payer, mgrid_error *err) {
-  mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form == MGRID_UNION ? "union" : "zip")
-                           : mgrid_family_alloc(form, child[0]->world, 0, err);
-  if (!f) {
-    mgrid_families_free(n, child);
-    return NULL;
-  }
-  f->as.parts.n = n;
-  f->as.parts.child = child;
-  f->low = INT64_MAX, f->high = -1;
-  for (size_t i = 0; i < n; i++) {
-    const mgrid_family *c = child[i];
-    if (mgrid_family_put_above(f, c, err)) {
-      mgrid_family_free(f);
-      return NULL;
-    }
-    f->total += c->total;
-    f->overlapping |= c->overlapping;
-    if (c->count > 0 && c->low < f->low) f->low = c->low;
-    if (c->count > 0 && c->high > f->high) f->high = c->high;
-  }
-  if (f->total == 0) f->low = 0;
-  if (form == MGRID_UNION)
-    size_union(f);
-  else
-    size_zip(f, payer);
-  return f;
-}
-
-mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err) {
-  size_t         n = f->as.parts.n;
-  mgrid_family **child = calloc(n, sizeof *child);
-  if (!child) return mgrid_null_oom(err);
-  for (size_t i = 0; i < n; i++)
-    if (!(child[i] = op(f->as.parts.child[i], ud, err))) {
-      mgrid_families_free(i, child);
-      return NULL;
-    }
-  return mgrid_family_join(MGRID_UNION, n, child, NULL, err);
-}
-
-/* ---------------------------------------------------------------- union, zip */
 
 /* A rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes); a rank of small ones, or where
 ** no modes tell, is looked for among all members. */
@@ -115,9 +34,9 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_p
 
 /* Are these families of one world, of which no two share a rank? Those of a zip share none among their own groups, and
 ** have `even` numbers of groups. */
-static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
                      mgrid_error *err) {
-  const char *what = form == MGRID_UNION ? "union" : "zip";
+  const char *what = (zip ? &mgrid_zip_form : &mgrid_union_form)->name;
   if (mgrid_count_check(what, n, err) || mgrid_lacks_list(n, fs, "families", err)) return false;
   for (size_t i = 0; i < n; i++) {
     if (!fs[i]) return false;
@@ -133,7 +52,7 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
                  fs[0]->count, fs[i]->count);
       return false;
     }
-    if (form == MGRID_ZIP && fs[i]->overlapping) {
+    if (zip && fs[i]->overlapping) {
       mgrid_fail(err, MGRID_REFUSED, "zip: the groups of a family share ranks" MGRID_BY_LIST);
       return false;
     }
@@ -148,21 +67,21 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
   return true;
 }
 
-mgrid_family *mgrid_family_combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
                                    mgrid_error *err) {
-  if (!can_join(form, form == MGRID_ZIP, n, fs, payer, err)) return NULL;
+  if (!can_join(zip, zip, n, fs, payer, err)) return NULL;
   mgrid_family **child = malloc((n ? n : 1) * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < n; i++) child[i] = mgrid_family_ref(fs[i]);
-  return mgrid_family_join(form, n, child, payer, err);
+  return zip ? mgrid_zip_new(n, child, payer, err) : mgrid_union_new(n, child, err);
 }
 
 mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return mgrid_family_combine(MGRID_UNION, n, fs, NULL, err);
+  return mgrid_family_combine(false, n, fs, NULL, err);
 }
 
 mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return mgrid_family_combine(MGRID_ZIP, n, fs, NULL, err);
+  return mgrid_family_combine(true, n, fs, NULL, err);
 }
 
 /* The groups of a zip whose families have `count` groups or a part of these, written out. */
@@ -187,7 +106,7 @@ mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, m
 }
 
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err) {
-  if (!can_join(MGRID_ZIP, false, n, fs, payer, err)) return NULL;
+  if (!can_join(true, false, n, fs, payer, err)) return NULL;
   int64_t count = 0, total = 0;
   bool    even = true;
   for (size_t i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
@@ -202,7 +121,7 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",
                         MGRID_WORLD_MAX);
   }
-  if (even) return mgrid_family_combine(MGRID_ZIP, n, fs, payer, err);
+  if (even) return mgrid_family_combine(true, n, fs, payer, err);
   if (payer && payer->spent) return NULL;
   return list_spread(n, fs, count, total, err);
 }

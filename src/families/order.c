@@ -51,14 +51,14 @@ mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err) {
   if (f->count != 1)
     return mgrid_null(err, MGRID_REFUSED,
                       "a grid lies over the ranks of one group, and the family has %" PRId64 " groups", f->count);
-  if (f->form == MGRID_STRIDED) return mgrid_family_ref(f->origin ? f->origin : f);
+  if (f->rule) return mgrid_family_origin(f);
   int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
   if (ranks) mgrid_family_members(f, 0, ranks);
   return mgrid_order_list(mgrid_world(f->world), f->total, ranks, err);
 }
 
 mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain) {
-  const mgrid_modes *inside = order->form == MGRID_STRIDED ? &order->as.strided.inside : NULL;
+  const mgrid_modes *inside = order->rule ? &order->rule->inside : NULL;
   *plain = inside && (inside->n == 0 || (inside->n == 1 && inside->at[0].stride == 1));
   return (mgrid_window){ order->world, order->low, order->high - order->low + 1 };
 }
@@ -70,10 +70,10 @@ bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, 
   MGRID_MODES(these);
   MGRID_MODES(behind);
   ranks->n = 0;
-  if (order->form != MGRID_STRIDED) return false;
+  if (!order->rule) return false;
   for (int i = 0; i < positions->n; i++) {
     mgrid_mode m = positions->at[i];
-    if (!mgrid_modes_cut(&order->as.strided.inside, m.stride, &before, &every, NULL)
+    if (!mgrid_modes_cut(&order->rule->inside, m.stride, &before, &every, NULL)
         || !mgrid_modes_cut(&every, m.size, &these, &behind, NULL))
       return false;
     mgrid_modes_append(ranks, &these);
@@ -82,8 +82,8 @@ bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, 
 }
 
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
-  if (order->form == MGRID_STRIDED) {
-    mgrid_modes_text(&order->as.strided.inside, t);
+  if (order->rule) {
+    mgrid_modes_text(&order->rule->inside, t);
     if (order->low == 0) return;
     mgrid_text_str(t, " + ");
     mgrid_text_int(t, order->low);
@@ -91,6 +91,6 @@ void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
   }
   for (int64_t i = 0; i < order->total; i++) {
     if (i) mgrid_text_str(t, ",");
-    mgrid_text_int(t, order->as.table.ranks[i]);
+    mgrid_text_int(t, mgrid_family_rank(order, 0, i));
   }
 }

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: MIT
 **
-** table.c - families of explicit lists, the last resort: lists of the user, results of map and of
+** table.c - the form TABLE: explicit lists, the last resort. They are lists of the user, results of map and of
 ** without. Lists that follow a rule of modes become strided.
 */
-#include "families/family.h"
+#include "families/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct table {
+  int64_t  *starts;  /* [count + 1]: group g is ranks[starts[g]] .. ranks[starts[g + 1] - 1] */
+  int32_t  *ranks;   /* [total] */
+  uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
+  int32_t  *round;   /* [count] of a cover, else NULL */
+  int64_t   rounds;  /* of a cover */
+} table;
+
+/* The group whose list holds ranks[slot]. */
+static int64_t group_at(const mgrid_family *f, int64_t slot) {
+  return mgrid_run_at(((const table *)f->own)->starts, f->count, slot);
+}
+
+/* -------------------------------------------------------------------- making */
 
 static int ascending(const void *a, const void *b) {
   uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -32,13 +47,13 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
 ** twice. With `hint` the message says what the user can declare instead. */
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
                                    bool *overlap, mgrid_error *err) {
-  const uint64_t *key = f->as.table.by_rank;
+  const uint64_t *key = ((const table *)f->own)->by_rank;
   int64_t         next = w.offset; /* the lowest rank not seen yet */
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(key[i] >> 32), slot = (int64_t)(key[i] & UINT32_MAX);
     if (i > 0 && rank == (int64_t)(key[i - 1] >> 32)) {
-      int64_t before = mgrid_table_group(f, (int64_t)(key[i - 1] & UINT32_MAX));
-      int64_t group = mgrid_table_group(f, slot);
+      int64_t before = group_at(f, (int64_t)(key[i - 1] & UINT32_MAX));
+      int64_t group = group_at(f, slot);
       if (before == group)
         return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
                           group);
@@ -60,7 +75,7 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
 
 /* The strided family with the same groups; NULL with *err untouched if there is none. */
 static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
-  const int32_t *ranks = f->as.table.ranks;
+  const int32_t *ranks = ((const table *)f->own)->ranks;
   int64_t        n = f->size, count = f->count;
   if (f->overlapping || n < 1 || count < 1) return NULL;
   for (int64_t g = 1; g < count; g++)
@@ -80,19 +95,63 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
+/* Explicit covers are coloured greedily in group order: each group gets the lowest round that none of its members has yet. What a rank has of the first 64 rounds
+** is a bit mask; beyond them it is a counter, so that a rank in very many groups still gets an answer. */
+static mgrid_status set_rounds(mgrid_family *f, mgrid_error *err) {
+  table    *own = f->own;
+  size_t    ranks = (size_t)(f->high - f->low + 1);
+  uint64_t *taken = calloc(ranks, sizeof *taken);
+  int32_t  *later = calloc(ranks, sizeof *later);
+  own->round = malloc((size_t)f->count * sizeof *own->round);
+  if (!taken || !later || !own->round) {
+    free(taken);
+    free(later);
+    return mgrid_oom(err);
+  }
+  for (int64_t g = 0; g < f->count; g++) {
+    const int32_t *member = own->ranks + own->starts[g];
+    int64_t        n = mgrid_family_size(f, g);
+    uint64_t       mask = 0;
+    int32_t        next = 64;
+    for (int64_t i = 0; i < n; i++) {
+      mask |= taken[member[i] - f->low];
+      if (later[member[i] - f->low] > next) next = later[member[i] - f->low];
+    }
+    int32_t round = mask == UINT64_MAX ? next : __builtin_ctzll(~mask);
+    if (round >= MGRID_ROUNDS_MAX) {
+      free(taken);
+      free(later);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "group %" PRId64 " of the table shares ranks with %d others or more; at most %d", g, round,
+                        MGRID_ROUNDS_MAX - 1);
+    }
+    for (int64_t i = 0; i < n; i++) {
+      if (round < 64)
+        taken[member[i] - f->low] |= UINT64_C(1) << round;
+      else
+        later[member[i] - f->low] = round + 1;
+    }
+    own->round[g] = round;
+    if (round >= own->rounds) own->rounds = round + 1;
+  }
+  free(taken);
+  free(later);
+  return MGRID_OK;
+}
+
 /* Sort the members by rank, for mgrid_family_locate, and check their coverage. */
 static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared, bool hint,
                                   mgrid_error *err) {
   if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
-  uint64_t *key = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
+  table    *own = f->own;
+  uint64_t *key = own->by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
-  f->as.table.by_rank = key;
-  for (int64_t i = 0; i < f->total; i++) key[i] = (uint64_t)f->as.table.ranks[i] << 32 | (uint64_t)i;
+  for (int64_t i = 0; i < f->total; i++) key[i] = (uint64_t)own->ranks[i] << 32 | (uint64_t)i;
   qsort(key, (size_t)f->total, sizeof *key, ascending);
   f->low = f->total > 0 ? (int64_t)(key[0] >> 32) : 0;
   f->high = f->total > 0 ? (int64_t)(key[f->total - 1] >> 32) : -1;
   mgrid_status s = check_coverage(w, f, declared, hint, &f->overlapping, err);
-  return s || !f->overlapping ? s : mgrid_table_rounds(f, err);
+  return s || !f->overlapping ? s : set_rounds(f, err);
 }
 
 static void set_sizes(mgrid_family *f, int64_t count, const int64_t *starts) {
@@ -108,16 +167,16 @@ static void set_sizes(mgrid_family *f, int64_t count, const int64_t *starts) {
 
 static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
                            bool hint, bool recognize, mgrid_error *err) {
-  mgrid_family *f = starts && ranks ? mgrid_family_alloc(MGRID_TABLE, w.world, 0, err) : mgrid_null_oom(err);
+  mgrid_family *f = starts && ranks ? mgrid_family_alloc(&mgrid_table_form, w.world, sizeof(table), err)
+                                    : mgrid_null_oom(err);
   if (!f) {
     free(starts);
     free(ranks);
     return NULL;
   }
-  f->as.table.starts = starts;
-  f->as.table.ranks = ranks;
+  *(table *)f->own = (table){ .starts = starts, .ranks = ranks };
   set_sizes(f, count, starts);
-  f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof *f->as.table.by_rank);
+  f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof(uint64_t));
   if (check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;
@@ -134,6 +193,8 @@ mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, 
                                 bool recognize, mgrid_error *err) {
   return adopt(w, count, starts, ranks, declared, false, recognize, err);
 }
+
+mgrid_coverage mgrid_table_coverage(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
 
 mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
                                  mgrid_coverage declared, mgrid_error *err) {
@@ -160,101 +221,214 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
   return adopt(w, ngroups, s, r, declared, true, true, err);
 }
 
-/* ----------------------------------------------- families as explicit lists */
+/* ----------------------------------------------------------------- questions */
 
-void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
-  static const char *const form[] = { "strided", "picked", "neighbours", "cut", "union", "zip", "table" };
-  return mgrid_null(err, MGRID_REFUSED,
-                    "%s of a %s family works on explicit lists alone: call lists() first, which "
-                    "costs by rank",
-                    operation, form[f->form]);
+static int64_t table_size(const mgrid_family *f, int64_t group) {
+  const int64_t *starts = ((const table *)f->own)->starts;
+  return starts[group + 1] - starts[group];
 }
 
-/* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on failure. */
-static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
-  *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
-  *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
-  if (!*starts || !*ranks) return false;
-  (*starts)[0] = 0;
+static int64_t table_rank(const mgrid_family *f, int64_t group, int64_t position) {
+  const table *own = f->own;
+  return own->ranks[own->starts[group] + position];
+}
+
+static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
+  const table    *own = f->own;
+  const uint64_t *by_rank = own->by_rank;
+  int64_t         lo = 0, hi = f->total;
+  while (lo < hi) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (by_rank[mid] < (uint64_t)rank << 32)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  if (nth >= f->total - lo || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
+  int64_t slot = (int64_t)(by_rank[lo + nth] & UINT32_MAX);
+  *group = group_at(f, slot);
+  *position = slot - own->starts[*group];
+  return true;
+}
+
+static void table_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
+  const table *own = f->own;
+  memcpy(out, own->ranks + own->starts[group] + position, (size_t)n * sizeof *out);
+}
+
+static int64_t table_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
+  const int64_t *from = ((const table *)f->own)->starts + group;
+  table_slice(f, group, 0, from[n] - from[0], out);
+  return from[n] - from[0];
+}
+
+static bool table_same_rule(const mgrid_family *a, const mgrid_family *b) {
+  const table *x = a->own, *y = b->own;
+  return memcmp(x->ranks, y->ranks, (size_t)a->total * sizeof *x->ranks) == 0
+         && memcmp(x->starts, y->starts, (size_t)a->count * sizeof *x->starts) == 0;
+}
+
+static void table_text(const mgrid_family *f, mgrid_text *t) {
+  const table *own = f->own;
   for (int64_t g = 0; g < f->count; g++) {
-    mgrid_family_members(f, g, *ranks + (*starts)[g]);
-    (*starts)[g + 1] = (*starts)[g] + mgrid_family_size(f, g);
+    for (int64_t i = own->starts[g]; i < own->starts[g + 1]; i++) {
+      mgrid_text_str(t, i == own->starts[g] ? "{" : ",");
+      mgrid_text_int(t, own->ranks[i]);
+    }
+    mgrid_text_str(t, "}");
+  }
+}
+
+static void table_explain(const mgrid_family *f, mgrid_text *t) {
+  (void)f;
+  mgrid_text_str(t, "lists of ranks: no rule of steps makes them");
+}
+
+static void table_free(mgrid_family *f) {
+  table *own = f->own;
+  free(own->starts);
+  free(own->ranks);
+  free(own->by_rank);
+  free(own->round);
+}
+
+static bool table_classes(const mgrid_family *f, mgrid_classes *list) {
+  for (int64_t g = 0; g < f->count; g++) {
+    mgrid_class *c = f->count <= MGRID_CLASSES_MAX ? mgrid_classes_add(list) : NULL;
+    if (!c) return false;
+    *c = (mgrid_class){ .group = g,
+                        .start = mgrid_family_rank(f, g, 0),
+                        .size = mgrid_family_size(f, g),
+                        .round = mgrid_family_round(f, g) };
   }
   return true;
 }
 
-mgrid_coverage mgrid_table_coverage(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
-
-mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
-  int64_t *starts = NULL;
-  int32_t *ranks = NULL;
-  if (!f) return NULL;
-  if (!write_out(f, &starts, &ranks)) {
-    free(starts);
-    free(ranks);
-    return mgrid_null_oom(err);
+/* The ranks, which are sorted, in runs. */
+static bool table_members(const mgrid_family *f, mgrid_sets *list) {
+  mgrid_points *set = NULL;
+  int64_t       length = 0;
+  for (int64_t i = 0; i < f->total; i++) {
+    int64_t rank = (int64_t)(((const table *)f->own)->by_rank[i] >> 32), next = set ? set->offset + length : -1;
+    if (set && rank < next) continue; /* again */
+    if (rank != next) {
+      length = 0;
+      if (!(set = mgrid_sets_add(list))) return false;
+      *set = (mgrid_points){ .offset = rank };
+    }
+    set->n = ++length > 1;
+    set->at[0] = (mgrid_mode){ length, 1 };
   }
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), false, err);
+  return true;
 }
 
-mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
-  if (!f || mgrid_lacks(fn, "the function of a map", err)) return NULL;
-  int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0, room = f->total + cap;
-  int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)room * sizeof *ranks);
-  if (starts) starts[0] = 0;
-  bool failed = !starts || !ranks;
+static int64_t table_singles(const mgrid_family *f) {
+  int64_t n = 0;
+  for (int64_t g = 0; g < f->count; g++) n += table_size(f, g) == 1;
+  return n;
+}
+
+static int64_t table_rounds(const mgrid_family *f) { return ((const table *)f->own)->rounds; }
+static int64_t table_round(const mgrid_family *f, int64_t group) { return ((const table *)f->own)->round[group]; }
+
+/* ---------------------------------------------------------------- operations */
+
+static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
+  if (x->by_row) return mgrid_split_cut(x, f, err);
+  const table   *own = f->own;
+  const int64_t *from = own->starts;
+  int64_t        pieces = 0, k = x->k;
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t n = from[g + 1] - from[g];
+    if (n % k != 0)
+      return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
+    pieces += n / k;
+  }
+  int64_t *in_starts = malloc((size_t)(pieces + 1) * sizeof *in_starts);
+  int64_t *out_starts = malloc((size_t)(f->count * k + 1) * sizeof *out_starts);
+  int32_t *in_ranks = malloc((size_t)f->total * sizeof *in_ranks);
+  int32_t *out_ranks = malloc((size_t)f->total * sizeof *out_ranks);
+  if (!in_starts || !out_starts || !in_ranks || !out_ranks) {
+    free(in_starts), free(out_starts), free(in_ranks), free(out_ranks);
+    return mgrid_oom(err);
+  }
+  memcpy(in_ranks, own->ranks, (size_t)f->total * sizeof *in_ranks);
+  for (int64_t i = 0; i <= pieces; i++) in_starts[i] = i * k;
+  int64_t at = 0, group = 0;
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t runs = (from[g + 1] - from[g]) / k;
+    for (int64_t p = 0; p < k; p++) { /* one group: the ranks at position p of each run */
+      out_starts[group++] = at;
+      for (int64_t r = 0; r < runs; r++) out_ranks[at++] = own->ranks[from[g] + r * k + p];
+    }
+  }
+  out_starts[group] = at;
+  mgrid_window w = mgrid_world(f->world);
+  x->inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
+  x->outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
+  return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
+}
+
+static mgrid_family *table_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  const table *own = f->own;
+  int64_t      count = f->count / n;
+  int64_t     *starts = malloc((size_t)(count + 1) * sizeof *starts);
+  int32_t     *ranks = malloc((size_t)f->total * sizeof *ranks);
+  if (starts && ranks) {
+    for (int64_t g = 0; g <= count; g++) starts[g] = own->starts[g * n];
+    memcpy(ranks, own->ranks, (size_t)f->total * sizeof *ranks);
+  }
+  return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_PARTIAL, true, err);
+}
+
+static bool table_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
+  (void)f, (void)n, (void)work;
+  return true;
+}
+
+static mgrid_family *table_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+  const table *own = f->own;
+  int64_t      cap = 2 * f->max_size + 16, total = 0;
+  int64_t     *positions = malloc((size_t)cap * sizeof *positions);
+  int64_t     *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
+  int32_t     *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
+  bool         failed = !positions || !starts || !ranks;
   if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
-    if (room - total < cap) {
-      int32_t *more = realloc(ranks, (size_t)(2 * room) * sizeof *ranks);
-      if (!more) {
-        mgrid_oom(err);
-        failed = true;
-        break;
-      }
-      ranks = more;
-      room *= 2;
-    }
-    mgrid_family_members(f, g, ranks + total);
-    mgrid_error *own = mgrid_error_open(err);
-    if ((failed = !own)) break;
-    int64_t n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, own);
-    failed = n < 0 || n > cap;
-    mgrid_error_close(own, n < 0, "the function of a map", err);
-    if (n > cap) mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " came out with %" PRId64 " ranks", g, n);
-    total += failed ? 0 : n;
-    starts[g + 1] = total;
+    int64_t n = mgrid_pick_ask(fn, ud, mgrid_family_size(f, g), positions, cap, err);
+    starts[g] = total;
+    for (int64_t i = 0; i < n; i++) ranks[total++] = own->ranks[own->starts[g] + positions[i]];
+    failed = n < 0;
   }
+  free(positions);
   if (failed) {
     free(starts);
     free(ranks);
     return NULL;
   }
+  starts[f->count] = total;
   return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), true, err);
 }
 
-mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err) {
-  int64_t *starts = NULL, group, position;
-  int32_t *members = NULL;
-  if (!f || mgrid_count_check("without", n, err) || mgrid_lacks_list(n, ranks, "ranks", err)) return NULL;
-  for (size_t i = 0; i < n; i++)
-    if (ranks[i] < 0 || ranks[i] >= f->world)
-      return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
-                        ranks[i], f->world - 1);
-  if (!write_out(f, &starts, &members)) {
-    free(starts);
-    free(members);
-    return mgrid_null_oom(err);
-  }
-  for (size_t i = 0; i < n; i++)
-    for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
-      members[starts[group] + position] = -1;
-  int64_t groups = 0, kept = 0; /* in place: the write position never passes the read position */
-  for (int64_t g = 0, at = 0; g < f->count; g++) {
-    for (int64_t end = starts[g + 1]; at < end; at++)
-      if (members[at] >= 0) members[kept++] = members[at];
-    if (kept > starts[groups]) starts[++groups] = kept;
-  }
-  return mgrid_table_adopt(mgrid_world(f->world), groups, starts, members, mgrid_table_coverage(f), true, err);
-}
+const mgrid_form mgrid_table_form = {
+  .name = "table",
+  .listed = true,
+  .size = table_size,
+  .rank = table_rank,
+  .locate = table_locate,
+  .slice = table_slice,
+  .range = table_range,
+  .same_rule = table_same_rule,
+  .text = table_text,
+  .explain = table_explain,
+  .free = table_free,
+  .classes = table_classes,
+  .members = table_members,
+  .singles = table_singles,
+  .rounds = table_rounds,
+  .round = table_round,
+  .split = table_split,
+  .bundle = table_bundle,
+  .bundle_lists = table_bundle_lists,
+  .pick_by = table_pick_by,
+};

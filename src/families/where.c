@@ -114,8 +114,8 @@ static outcome narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
   if (check(f, g, coords, err)) return NULL;
   int64_t first = g->window.offset;
-  if (f->form != MGRID_STRIDED || g->order || f->low < first || f->high >= first + g->window.size) return NULL;
-  const mgrid_strided *rule = &f->as.strided;
+  if (!f->rule || g->order || f->low < first || f->high >= first + g->window.size) return NULL;
+  const mgrid_strided *rule = f->rule;
   narrowing            w = { .at = rule->offset - first, .inside = &rule->inside, .n = rule->index.n };
   for (int i = 0; i < w.n; i++) w.index[i] = rule->index.at[i];
   for (size_t d = 0; d < g->n; d++) {

@@ -108,9 +108,8 @@ static bool add_edge(int64_t *edge, int *n, int64_t at) {
 static const char *name_of(const mgrid_plan *p, int64_t size, int64_t stride) {
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    if (f->form != MGRID_STRIDED || f->as.strided.inside.n != 1) continue;
-    if (f->as.strided.inside.at[0].size == size && f->as.strided.inside.at[0].stride == stride)
-      return p->content.entry[i].name;
+    if (!f->rule || f->rule->inside.n != 1) continue;
+    if (f->rule->inside.at[0].size == size && f->rule->inside.at[0].stride == stride) return p->content.entry[i].name;
   }
   return NULL;
 }
@@ -121,13 +120,13 @@ static mgrid_grid *common_grid(const mgrid_plan *p, mgrid_error *err) {
   int     n = p->content.world > 1 ? 2 : 1;
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    if (f->form != MGRID_STRIDED || f->total != f->world) continue;
+    if (!f->rule || f->total != f->world) continue;
     int64_t before[MGRID_TIERS_MAX + 2];
     int     was = n;
     bool    fits = true;
     memcpy(before, edge, sizeof edge);
-    for (int k = 0; k < f->as.strided.ndigits && fits; k++) {
-      const mgrid_digit *d = &f->as.strided.digits[k];
+    for (int k = 0; k < f->rule->ndigits && fits; k++) {
+      const mgrid_digit *d = &f->rule->digits[k];
       fits = add_edge(edge, &n, d->stride) && add_edge(edge, &n, d->stride * d->size);
     }
     if (fits) continue;

@@ -93,7 +93,7 @@ static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);
   mgrid_text_str(&t, e->family->count == 1 ? " group " : " groups ");
-  if (e->family->form != MGRID_TABLE)
+  if (!e->family->form->listed)
     mgrid_family_text(e->family, &t);
   else
     mgrid_text_str(&t, "by list");

@@ -11,23 +11,10 @@
 
 /* May a group occur twice in the family? Only in a cover that the user listed. */
 static bool may_repeat(const mgrid_family *f) {
-  if (f->form == MGRID_UNION)
-    for (size_t i = 0; i < f->as.parts.n; i++)
-      if (may_repeat(f->as.parts.child[i])) return true;
-  return f->form == MGRID_TABLE && f->overlapping;
-}
-
-int64_t mgrid_plan_singles(const mgrid_family *f) {
-  int64_t n = 0;
-  if (f->size >= 0) return f->size == 1 ? f->count : 0;
-  if (f->form == MGRID_UNION) {
-    for (size_t i = 0; i < f->as.parts.n; i++) n += mgrid_plan_singles(f->as.parts.child[i]);
-  } else if (f->form == MGRID_CUT) {
-    for (int64_t i = 0; i < f->as.cut.n; i++) n += mgrid_cut_size(f, i) == 1 ? f->as.cut.base->count : 0;
-  } else if (f->form == MGRID_TABLE) { /* each family of a zip has a rank in every group */
-    for (int64_t g = 0; g < f->count; g++) n += mgrid_family_size(f, g) == 1;
-  }
-  return n;
+  const mgrid_parts *parts = mgrid_family_in_turn(f);
+  for (size_t i = 0; parts && i < parts->n; i++)
+    if (may_repeat(parts->child[i])) return true;
+  return f->form->listed && f->overlapping;
 }
 
 /* May some group of entry i be one of entry j? Entries that share are led by others, which come before them. */
@@ -147,7 +134,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_payer *p
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
   mgrid_pay(payer, f->nodes + (int64_t)p->content.nentries);
   if (!is_open(p, i)) {
-    if (round < 0 || !f->overlapping) return round > 0 ? 0 : f->count - mgrid_plan_singles(f);
+    if (round < 0 || !f->overlapping) return round > 0 ? 0 : f->count - mgrid_family_singles(f);
     if (f->size >= 0) return mgrid_family_in_round(f, round);
   }
   int64_t led = by_class(p, i, round, NULL, payer);
@@ -163,7 +150,7 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
   memset(groups, 0, p->content.nentries * sizeof *groups);
   if (f->max_size < 2 || p->content.entry[i].choice->none) return;
   if (p->shares[i] >= 0) {
-    groups[p->shares[i]] = f->count - mgrid_plan_singles(f);
+    groups[p->shares[i]] = f->count - mgrid_family_singles(f);
     return;
   }
   if (!is_open(p, i) || by_class(p, i, -1, groups, NULL) >= 0) return;

@@ -121,7 +121,7 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgri
   c.families = (int64_t)p->content.nentries;
   for (int i = 0; i < (int)p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    int64_t             ones = mgrid_plan_singles(f);
+    int64_t             ones = mgrid_family_singles(f);
     c.singles += ones;
     c.groups += f->count - ones;
     c.communicators += mgrid_plan_led(p, i, -1, payer);

@@ -81,8 +81,6 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_R
 void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
 /* May some groups of entry i, but not all, be groups of the earlier entry j? */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
-/* Groups of one rank. */
-int64_t mgrid_plan_singles(const mgrid_family *f);
 
 /* ----------------------------------------------------------------- share.c */
 

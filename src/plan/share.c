@@ -43,55 +43,37 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   return true;
 }
 
-/* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it
-** varies. (Pairs that go around an end descend; only another ring can have those.) */
-static int64_t pair_distance(const mgrid_family *f) {
-  if (f->size != 2) return 0;
-  if (f->form == MGRID_STRIDED) return f->as.strided.inside.at[0].stride;
-  if (f->form != MGRID_PAIRS || f->as.pairs.base->form != MGRID_STRIDED) return 0;
-  const mgrid_modes *inside = &f->as.pairs.base->as.strided.inside;
-  return inside->n == 1 ? inside->at[0].stride * f->as.pairs.step : 0;
+/* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it varies. */
+static int64_t pair_distance(const mgrid_family *f, bool *around) {
+  return f->size == 2 && f->form->distance ? f->form->distance(f, around) : 0;
 }
 
-/* How many shapes the groups of a family have, each shifted along its groups; 0 where that is not known. */
-static int64_t shapes(const mgrid_family *f) {
-  if (f->form == MGRID_CUT) return shapes(f->as.cut.base) == 1 ? f->as.cut.n : 0;
-  return f->form == MGRID_STRIDED || f->form == MGRID_PICKED;
+static mgrid_shapes shapes_of(const mgrid_family *f) {
+  return f->form->shapes ? f->form->shapes(f) : (mgrid_shapes){ 0 };
 }
 
-/* A cut has a shape for each piece: those of the first group of its base. */
-static int64_t group_of_shape(const mgrid_family *f, int64_t shape) {
-  return f->form == MGRID_CUT && f->as.cut.by_row ? shape * f->as.cut.base->count : shape;
-}
-
-/* The size of a shape, and the distance of its first two ranks. */
-static void shape_of(const mgrid_family *f, int64_t shape, int64_t *size, int64_t *step) {
-  int64_t group = group_of_shape(f, shape);
+/* The size of a group, and the distance of its first two ranks. */
+static void shape_of(const mgrid_family *f, int64_t group, int64_t *size, int64_t *step) {
   *size = mgrid_family_size(f, group);
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
-}
-
-/* The rule that all shapes of a family are cut from. */
-static const mgrid_strided *root_of(const mgrid_family *f) {
-  if (f->form == MGRID_CUT) return root_of(f->as.cut.base);
-  return f->form == MGRID_STRIDED ? &f->as.strided : &f->as.picked.base;
 }
 
 /* Compare shape by shape. Of one root the shapes tell all; of different ones only that no group can be equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
-  int64_t n = shapes(a), m = shapes(b), some = 0, found = 0;
-  if (n == 0 || m == 0 || n > LOOKS || m > LOOKS || n * m > LOOKS) return MGRID_SOME;
-  bool one_root = mgrid_strided_equal(root_of(a), root_of(b));
-  for (int64_t i = 0; i < n; i++) {
+  mgrid_shapes x = shapes_of(a), y = shapes_of(b);
+  int64_t      some = 0, found = 0;
+  if (x.n == 0 || y.n == 0 || x.n > LOOKS || y.n > LOOKS || x.n * y.n > LOOKS) return MGRID_SOME;
+  bool one_root = mgrid_strided_equal(x.root, y.root);
+  for (int64_t i = 0; i < x.n; i++) {
     bool    equal = false;
     int64_t size[2], step[2];
-    shape_of(a, i, &size[0], &step[0]);
-    for (int64_t k = 0; k < m && size[0] > 1 && !equal; k++) {
-      shape_of(b, k, &size[1], &step[1]);
+    shape_of(a, i * x.every, &size[0], &step[0]);
+    for (int64_t k = 0; k < y.n && size[0] > 1 && !equal; k++) {
+      shape_of(b, k * y.every, &size[1], &step[1]);
       equal = size[0] == size[1] && step[0] == step[1];
       if (equal && size[0] > LOOKS) return MGRID_SOME;
-      equal = equal && (!one_root || mgrid_same_group(a, group_of_shape(a, i), b, group_of_shape(b, k)));
+      equal = equal && (!one_root || mgrid_same_group(a, i * x.every, b, k * y.every));
     }
     some += size[0] > 1;
     found += equal;
@@ -102,50 +84,44 @@ static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) {
   if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MGRID_NONE;
   if (mgrid_family_same_rule(a, b)) return MGRID_ALL;
-  if (a->form == MGRID_UNION) {
+  const mgrid_parts *of_a = mgrid_family_in_turn(a), *of_b = mgrid_family_in_turn(b);
+  if (of_a) {
     bool some = false, every = true;
-    for (size_t i = 0; i < a->as.parts.n; i++) {
-      if (a->as.parts.child[i]->max_size < 2) continue;
-      mgrid_overlap r = mgrid_groups_within(a->as.parts.child[i], b);
+    for (size_t i = 0; i < of_a->n; i++) {
+      if (of_a->child[i]->max_size < 2) continue;
+      mgrid_overlap r = mgrid_groups_within(of_a->child[i], b);
       some |= r != MGRID_NONE;
       every &= r == MGRID_ALL;
     }
     return every ? MGRID_ALL : some ? MGRID_SOME : MGRID_NONE;
   }
-  if (b->form == MGRID_UNION) {
+  if (of_b) {
     bool some = false;
-    for (size_t i = 0; i < b->as.parts.n; i++) {
-      mgrid_overlap r = mgrid_groups_within(a, b->as.parts.child[i]);
+    for (size_t i = 0; i < of_b->n; i++) {
+      mgrid_overlap r = mgrid_groups_within(a, of_b->child[i]);
       if (r == MGRID_ALL) return MGRID_ALL;
       some |= r == MGRID_SOME;
     }
     return some ? MGRID_SOME : MGRID_NONE;
   }
   if (a->size >= 0 && b->size >= 0 && a->size != b->size) return MGRID_NONE;
-  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) {
-    if (!mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)) return MGRID_NONE;
-    return starts_within(&a->as.strided, &b->as.strided) ? MGRID_ALL : MGRID_SOME;
+  if (a->rule && b->rule) {
+    if (!mgrid_modes_equal(&a->rule->inside, &b->rule->inside)) return MGRID_NONE;
+    return starts_within(a->rule, b->rule) ? MGRID_ALL : MGRID_SOME;
   }
   mgrid_overlap told = by_shapes(a, b);
   if (told != MGRID_SOME) return told;
-  int64_t x = pair_distance(a), y = pair_distance(b);
-  bool    both_descend = a->form == MGRID_PAIRS && b->form == MGRID_PAIRS && a->as.pairs.wrap && b->as.pairs.wrap;
-  return x && y && x != y && !both_descend ? MGRID_NONE : MGRID_SOME;
+  bool    a_descends, b_descends; /* some pairs of both go around an end */
+  int64_t x = pair_distance(a, &a_descends), y = pair_distance(b, &b_descends);
+  return x && y && x != y && !(a_descends && b_descends) ? MGRID_NONE : MGRID_SOME;
 }
 
 static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb, mgrid_payer *payer) {
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
-  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED)
-    return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)
-           && mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
   if (a == b && ga == gb) return true;
-  if (a->form == MGRID_CUT && b->form == MGRID_CUT && mgrid_family_same_rule(a->as.cut.base, b->as.cut.base)) {
-    int64_t of_a = ga, of_b = gb, piece[2] = { mgrid_cut_piece(a, &of_a), mgrid_cut_piece(b, &of_b) };
-    if (of_a == of_b && mgrid_cut_position(a, piece[0], 0) == mgrid_cut_position(b, piece[1], 0)
-        && mgrid_cut_position(a, piece[0], n - 1) == mgrid_cut_position(b, piece[1], n - 1))
-      return true; /* positions of one group, as far apart */
-  }
+  mgrid_told told = a->form == b->form && a->form->same_group ? a->form->same_group(a, ga, b, gb) : MGRID_UNTOLD;
+  if (told != MGRID_UNTOLD) return told == MGRID_YES;
   for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
     if (p % PAID == PAID - 1 && !mgrid_pay(payer, PAID * (a->nodes + b->nodes))) return false;

@@ -155,8 +155,8 @@ static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
 /* The ranks of one group: those of the family's rule, or each of a short one. */
 static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   enum { LISTED = 256 };
-  if (f->form == MGRID_STRIDED) {
-    const mgrid_modes *inside = &f->as.strided.inside;
+  if (f->rule) {
+    const mgrid_modes *inside = &f->rule->inside;
     mgrid_points      *set = mgrid_sets_add(sets);
     if (!set) return false;
     *set = (mgrid_points){ .offset = mgrid_family_rank(f, group, 0) };

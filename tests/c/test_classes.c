@@ -141,7 +141,7 @@ static void test_classes(void **unused) {
     if (mgrid_classes_of(f, &classes)) {
       for (size_t i = 0; i < classes.n; i++) check_class(&r, f, &classes.at[i], found);
       for (int64_t g = 0; g < f->count; g++) check(&r, found[g] == 1);
-      told += f->form != MGRID_TABLE;
+      told += f->form != &mgrid_table_form;
     } else {
       listed++;
     }

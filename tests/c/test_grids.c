@@ -44,7 +44,7 @@ static mgrid_family *draw_regular(rng *r, int64_t size, int64_t *world) {
   assert_non_null(ranks);
   mgrid_family_members(all, rng_between(r, 0, spread - 1), ranks);
   f = mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
-  check(r, f != NULL && f->form == MGRID_STRIDED);
+  check(r, f != NULL && f->form == &mgrid_strided_form);
   free(ranks);
   mgrid_family_free(all);
   mgrid_grid_free(wide);
@@ -151,9 +151,9 @@ static void test_orders(void **unused) {
     mgrid_chosen c;
     check(&r, !mgrid_grid_choose_by(o.d.grid, a.nin, a.in_name, a.nix, a.ix_name, &c, anew(&err)));
     if (regular) /* the rule is found without looking at the ranks */
-      check(&r, mgrid_grid_listed(o.d.grid, &c) == (f->form == MGRID_STRIDED ? 0 : o.d.window.size));
-    strided += regular && f->form == MGRID_STRIDED && o.d.grid->order;
-    tables += f->form == MGRID_TABLE;
+      check(&r, mgrid_grid_listed(o.d.grid, &c) == (f->form == &mgrid_strided_form ? 0 : o.d.window.size));
+    strided += regular && f->form == &mgrid_strided_form && o.d.grid->order;
+    tables += f->form == &mgrid_table_form;
     mgrid_family_free(f);
     lists_free(&want);
     ordered_free(&o);
@@ -269,7 +269,7 @@ static void test_large(void **unused) {
   mgrid_grid   *turned = mgrid_grid_over(order, 2, other, anew(&err));
   mgrid_family *tp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&err));
   mgrid_family *same = mgrid_grid_along(turned, 1, &names[1], MGRID_GRID_ORDER, anew(&err));
-  assert_true(mgrid_family_equal(tp, same) && same->form == MGRID_STRIDED);
+  assert_true(mgrid_family_equal(tp, same) && same->form == &mgrid_strided_form);
   mgrid_grid_describe(turned, text, sizeof text);
   assert_string_equal(text, "dp 2096128 x tp 1024 over ranks (2096128:1024)(1024:1)");
   for (int64_t rank = 5; rank < world; rank += world / 7)

@@ -46,7 +46,7 @@ static void test_split_border(void **unused) {
       lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);
       lists_check(&r, inner, &in);
       lists_check(&r, outer, &out);
-      check(&r, inner->form == MGRID_STRIDED && outer->form == MGRID_STRIDED);
+      check(&r, inner->form == &mgrid_strided_form && outer->form == &mgrid_strided_form);
       lists_free(&in);
       lists_free(&out);
       mgrid_family_free(inner);
@@ -153,11 +153,11 @@ static void test_pick(void **unused) {
     for (int i = 0; i < 2; i++) {
       check(&r, both[i] != NULL);
       lists_check(&r, both[i], &want);
-      check(&r, both[i]->form != MGRID_TABLE || i == 1);
+      check(&r, both[i]->form != &mgrid_table_form || i == 1);
     }
     check(&r, mgrid_family_equal(both[0], both[1]));
-    irregular += both[0]->form == MGRID_PICKED;
-    regular += both[0]->form == MGRID_STRIDED && lists_size(&want, 0) > 1;
+    irregular += both[0]->form == &mgrid_picked_form;
+    regular += both[0]->form == &mgrid_strided_form && lists_size(&want, 0) > 1;
 
     int           calls = 0;
     mgrid_family *by = mgrid_family_pick_by(f, ends_and_middle, &calls, anew(&err));
@@ -265,7 +265,7 @@ static void test_table_recognized(void **unused) {
     mgrid_family *table = mgrid_family_table(mgrid_world(d.window.world), l.n, l.starts, l.ranks, declared, anew(&err));
     mgrid_family *listed = mgrid_family_lists(f, anew(&err));
     check(&r, table && listed);
-    check(&r, table->form == MGRID_STRIDED && listed->form == MGRID_TABLE);
+    check(&r, table->form == &mgrid_strided_form && listed->form == &mgrid_table_form);
     mgrid_family_describe(f, text[0], sizeof text[0]);
     mgrid_family_describe(table, text[1], sizeof text[1]);
     check(&r, strcmp(text[0], text[1]) == 0);
@@ -329,7 +329,7 @@ static void test_without(void **unused) {
       mgrid_family_free(table);
     }
     none += want.n == 0;
-    if (want.total < l.total) regular += g->form == MGRID_STRIDED, irregular += g->form == MGRID_TABLE;
+    if (want.total < l.total) regular += g->form == &mgrid_strided_form, irregular += g->form == &mgrid_table_form;
     mgrid_family_free(g);
     mgrid_family_free(f);
     mgrid_grid_free(d.grid);

@@ -42,7 +42,7 @@ static void test_split_rows(void **unused) {
     lists_replace(&out, lists_by_row(&out, k));
     lists_check(&r, inner, &in);
     lists_check(&r, outer, &out);
-    check(&r, (inner->form == MGRID_STRIDED && outer->form == MGRID_STRIDED) == layout);
+    check(&r, (inner->form == &mgrid_strided_form && outer->form == &mgrid_strided_form) == layout);
     strided += layout, cut += !layout;
     for (int64_t i = 0; i < in.n; i++) { /* what the header says of the numbers */
       int64_t group, position;
@@ -79,17 +79,18 @@ static void test_cuts_of_picks(void **unused) {
     mgrid_family *p = mgrid_family_pick(f, (size_t)n, positions, anew(&why));
     lists         l = lists_pick(&all, (size_t)n, positions);
     mgrid_family *b = mgrid_family_bundle(p, some, anew(&why));
-    check(&r, p && b && (p->form == MGRID_PICKED || p->form == MGRID_STRIDED) && b->form != MGRID_TABLE);
+    check(&r,
+          p && b && (p->form == &mgrid_picked_form || p->form == &mgrid_strided_form) && b->form != &mgrid_table_form);
     lists want = lists_bundle(&l, some);
     lists_check(&r, b, &want);
-    bundled += b->form == MGRID_PICKED && some > 1;
+    bundled += b->form == &mgrid_picked_form && some > 1;
     mgrid_status s = mgrid_family_split(p, k, true, &half[0], &half[1], anew(&why));
     check(&r, s == MGRID_OK);
     for (int side = 0; side < 2; side++) {
       lists_replace(&want, lists_split(&l, k, side == 0));
       lists_check(&r, half[side], &want);
-      check(&r, half[side]->form != MGRID_TABLE);
-      cut += half[side]->form == MGRID_CUT;
+      check(&r, half[side]->form != &mgrid_table_form);
+      cut += half[side]->form == &mgrid_cut_form;
       mgrid_family *rebundled = mgrid_family_bundle(half[side], side == 0 ? n / k : k, anew(&why));
       if (side == 0) { /* the runs of a group are the group again */
         check(&r, rebundled && mgrid_family_equal(rebundled, p));
@@ -131,7 +132,7 @@ static void test_picks_of_segments(void **unused) {
     mgrid_family *picked = mgrid_family_pick_by(s, ends, NULL, anew(&why));
     const int64_t both[] = { 0, -1 };
     lists         want = lists_pick(&l, 2, both);
-    check(&r, picked && picked->form != MGRID_TABLE);
+    check(&r, picked && picked->form != &mgrid_table_form);
     lists_check(&r, picked, &want);
     lists_free(&want);
     lists_free(&l);
@@ -310,20 +311,20 @@ static void test_renumber(void **unused) {
     mgrid_family *zipped[2] = { mgrid_family_pick(f, 1, (int64_t[]){ -1 }, anew(&why)), NULL }, *z = NULL;
     lists         want = lists_renumber(&l, order);
     lists_check(&r, by_y, &want);
-    check(&r, by_y->form == MGRID_STRIDED);
+    check(&r, by_y->form == &mgrid_strided_form);
     if (size > 1) { /* part by part */
       zipped[1] = mgrid_family_pick(f, 1, (int64_t[]){ 0 }, anew(&why));
       mgrid_family *both = mgrid_family_zip(2, (const mgrid_family *const *)zipped, anew(&why));
       z = mgrid_family_renumber(both, (size_t)(x * y), order, anew(&why));
-      check(&r, z && z->form == MGRID_ZIP);
+      check(&r, z && z->form == &mgrid_zip_form);
       lists_replace(&want, lists_pick(&want, 2, (int64_t[]){ -1, 0 }));
       lists_check(&r, z, &want);
       mgrid_family_free(both);
     }
     mgrid_family *any = draw_order(&r, f, &l);
     lists_check(&r, any, &l);
-    check(&r, any->form == MGRID_STRIDED || any->form == MGRID_TABLE);
-    ruled += any->form == MGRID_STRIDED;
+    check(&r, any->form == &mgrid_strided_form || any->form == &mgrid_table_form);
+    ruled += any->form == &mgrid_strided_form;
     mgrid_family *all[] = { f, by_y, zipped[0], zipped[1], z, any };
     for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
     mgrid_grid_free(g);
@@ -403,10 +404,11 @@ static void test_modes(void **unused) {
     if (f) {
       char text[512];
       lists_check(&r, f, &l);
-      strided += f->form == MGRID_STRIDED, listed += f->form == MGRID_TABLE;
+      strided += f->form == &mgrid_strided_form, listed += f->form == &mgrid_table_form;
       mgrid_family_describe(f, text, sizeof text);
-      mgrid_family *back = f->form == MGRID_STRIDED ? mgrid_family_parse(mgrid_world(world), text, anew(&why)) : NULL;
-      if (f->form == MGRID_STRIDED) check(&r, back && mgrid_family_equal(f, back));
+      mgrid_family *back = f->form == &mgrid_strided_form ? mgrid_family_parse(mgrid_world(world), text, anew(&why))
+                                                          : NULL;
+      if (f->form == &mgrid_strided_form) check(&r, back && mgrid_family_equal(f, back));
       mgrid_family_free(back);
     } else {
       check(&r, why.status != MGRID_OK);

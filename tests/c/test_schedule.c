@@ -156,7 +156,7 @@ static void test_verify_fails(void **unused) {
     mgrid_plan_free(p);
   }
   mgrid_plan *p = square();
-  p->content.entry[mgrid_plan_find(p, "column")].family->as.strided.offset = -1;
+  p->content.entry[mgrid_plan_find(p, "column")].family->rule->offset = -1;
   assert_int_equal(mgrid_plan_verify(p, 0, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
   mgrid_plan_free(p);
@@ -176,10 +176,10 @@ static void test_check_fails(void **unused) {
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
   row->high = 3;
-  row->as.strided.digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
+  row->rule->digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 0 of group 1 is not found again by its rank");
-  row->as.strided.digits[0].weight = 1;
+  row->rule->digits[0].weight = 1;
   row->world = 3; /* rank 3 is outside */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
@@ -188,7 +188,7 @@ static void test_check_fails(void **unused) {
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, and says 5");
   all->total = 4;
-  p->content.entry[COLUMN].family->as.strided.index.at[0].stride = 2; /* column[1] is {2, 4}: no rank of the world */
+  p->content.entry[COLUMN].family->rule->index.at[0].stride = 2; /* column[1] is {2, 4}: no rank of the world */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'column': member 0 of group 1 is not found again by its rank");
   mgrid_plan_free(p);

@@ -20,16 +20,16 @@ void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) {
 }
 
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
-  if (f->form != MGRID_STRIDED) mgrid_lua_charge(L, (int64_t)(f->bytes / 4));
+  if (!f->rule) mgrid_lua_charge(L, (int64_t)(f->bytes / 4));
 }
 
 static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
-  int64_t           n = mgrid_lua_check_integer(L, 2);
+  int64_t           n = mgrid_lua_check_integer(L, 2), work;
   mgrid_error       e = MGRID_ERROR_INIT;
   box = mgrid_lua_derive_family(L, NULL);
-  if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
-  if (mgrid_bundle_lists(f->f, n)) mgrid_lua_charge_lists(L, f->f);
+  if (mgrid_bundle_lists(f->f, n, &work)) mgrid_lua_charge_lists(L, f->f);
+  if (work) mgrid_lua_charge(L, work);
   box->f = mgrid_family_bundle(f->f, n, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
@@ -38,7 +38,7 @@ static int family_bundle(lua_State *L) {
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
-  if (f->f->size < 0 && f->f->form != MGRID_UNION) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
+  if (f->f->size < 0 && !f->f->form->in_turn) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
@@ -114,7 +114,7 @@ static int combine(lua_State *L, joining what) {
   mgrid_payer       payer = mgrid_budget_payer(L);
   mgrid_error       e = MGRID_ERROR_INIT;
   box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, &payer, &e)
-                          : mgrid_family_combine(what == ZIP ? MGRID_ZIP : MGRID_UNION, (size_t)n, fs, &payer, &e);
+                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, &payer, &e);
   mgrid_lua_settle(L, &payer);
   return mgrid_lua_made_family(L, box, &e);
 }

@@ -29,7 +29,7 @@ static int family_split(lua_State *L) {
     }
     lua_settop(L, 3);
   }
-  if (f->f->form == MGRID_TABLE || (lists && f->f->size < 0))
+  if (f->f->form->listed || (lists && f->f->size < 0))
     mgrid_lua_charge_lists(L, f->f);
   else
     mgrid_lua_charge_family(L, f->f);

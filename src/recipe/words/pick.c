@@ -130,7 +130,7 @@ MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
 /* family:pick(0, -1), family:pick{0, -1}, family:pick(function(size) return ... end) */
 int mgrid_lua_family_pick(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  if (f->f->form == MGRID_TABLE)
+  if (f->f->form->listed)
     mgrid_lua_charge_lists(L, f->f);
   else
     mgrid_lua_charge_family(L, f->f);

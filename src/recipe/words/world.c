@@ -130,7 +130,7 @@ static int world_order(lua_State *L) {
   luaL_argexpected(L, f || lua_istable(L, 2) || fn, 2, "list of ranks, function or family");
   lua_settop(L, 2);
   int64_t n = f ? f->f->total : fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
-  if (!f || f->f->form != MGRID_STRIDED) mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
+  if (!f || !f->f->rule) mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
   if (!f) mgrid_lua_reserve(L, n, 24);
   if (fn) call_for_each(L, 2, n);
   return order_of(L, f, n);
