@@ -73,6 +73,8 @@ static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of `block`; bytes 0
 ** frees it. mgrid_zeroed returns zeroed memory; bytes must be 1 or more. hooks.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
+/* The allocator where the host sets none. */
+void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
 ** rest of the process (comm/recipe.c). */

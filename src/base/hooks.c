@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes) {
-  if (h && h->allocate) return h->allocate(h->ud, block, was, bytes);
-  if (bytes > 0) return realloc(block, bytes);
+void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes) {
+  (void)ud, (void)was;
+  if (bytes > 0) return block ? realloc(block, bytes) : malloc(bytes); /* realloc(NULL) is slower */
   free(block);
   return NULL;
+}
+
+void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes) {
+  return h && h->allocate ? h->allocate(h->ud, block, was, bytes) : mgrid_allocate(NULL, block, was, bytes);
 }
 
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {

@@ -46,7 +46,7 @@ static void keep_place(mgrid_budget *b) {
 __attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
   bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
   bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
-  void *block = fits && may ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
+  void *block = fits && may ? b->hooks.allocate(b->hooks.ud, ptr, old, nsize) : NULL;
   if (block) {
     b->used = b->used - old + nsize;
     if (nsize > old) b->refused = 0;
@@ -67,10 +67,10 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
   if (nsize == 0) {
     b->used -= old;
-    return ptr ? mgrid_realloc(&b->hooks, ptr, old, 0) : NULL;
+    return ptr ? b->hooks.allocate(b->hooks.ud, ptr, old, 0) : NULL;
   }
   if (nsize <= SMALL && b->refused == 0 && b->used + nsize <= b->limits.memory) {
-    void *block = mgrid_realloc(&b->hooks, ptr, old, nsize);
+    void *block = b->hooks.allocate(b->hooks.ud, ptr, old, nsize);
     if (block) b->used += nsize - old;
     if (block) return block;
   }

@@ -101,6 +101,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->made_by.entry = &mgrid_lua_entry;
   rt->users = 1;
   rt->budget.limits = l, rt->budget.hooks = h;
+  if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* Lua asks for every block: no test for each */
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = mgrid_runtime_state(&rt->budget);
   if (!rt->L) {
