@@ -131,6 +131,20 @@ mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
   return *rt ? cli_plan(c, *rt, c->world, err) : NULL;
 }
 
+mgrid_status cli_with_plans(const cli *a, const cli *b, cli_work *work) {
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt[2] = { NULL, NULL };
+  mgrid_plan    *p = cli_evaluate(a, &rt[0], &err), *to = p && b ? cli_evaluate(b, &rt[1], &err) : NULL;
+  mgrid_status   s = p && (to || !b) ? work(a, p, to, &err) : err.status;
+  cli_progress_end();
+  if (err.status) cli_say(a, &err);
+  mgrid_plan_free(p);
+  mgrid_plan_free(to);
+  mgrid_runtime_free(rt[0]);
+  mgrid_runtime_free(rt[1]);
+  return cli_finish(a, s);
+}
+
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
   char tail[512];
   mgrid_content_suggest(&p->content, name, tail, sizeof tail);

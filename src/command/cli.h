@@ -172,6 +172,11 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
 mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
                                 mgrid_error *err);
 
+/* Plan the recipe of a, and with b of b, do the work, say why it failed, and finish. `work` gets b's plan as `to`, NULL
+** without b, and may cast c to the subcommand's struct. A status without an error is returned and not said. */
+typedef mgrid_status cli_work(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err);
+mgrid_status         cli_with_plans(const cli *a, const cli *b, cli_work *work);
+
 /* The error about a family that the plan has not, with the nearest name. */
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
 

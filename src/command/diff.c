@@ -10,7 +10,7 @@
 
 typedef struct options {
   cli     cli;
-  int64_t world, rank; /* rank -1: not given */
+  int64_t rank; /* -1: not given */
   bool    json, exit_code;
 } options;
 
@@ -38,37 +38,25 @@ static mgrid_status print_json(const char *text, bool differ, bool counted, cons
   return s;
 }
 
-/* Print the difference; *differ: is there one? */
-static mgrid_status show(const options *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
-                         mgrid_error *err) {
-  mgrid_text   t = { 0 };
-  mgrid_change change = MGRID_CHANGE_INIT;
-  mgrid_status s = mgrid_plan_diff(was, is, rank, &change, mgrid_text_sink, &t, err);
+static mgrid_status show(const cli *c, const mgrid_plan *was, const mgrid_plan *is, mgrid_error *err) {
+  const options *o = (const options *)c;
+  bool           differ = false;
+  mgrid_text     t = { 0 };
+  mgrid_change   change = MGRID_CHANGE_INIT;
+  mgrid_status   s = mgrid_plan_diff(was, is, o->rank, &change, mgrid_text_sink, &t, err);
   if (!s && t.failed) s = mgrid_oom(err);
   const char *text = mgrid_text_chars(&t);
-  for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) *differ |= is_change(line);
-  if (!s && c->json) s = print_json(text, *differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
-  if (!s && !c->json) fputs(text, stdout);
+  for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) differ |= is_change(line);
+  if (!s && o->json) s = print_json(text, differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
+  if (!s && !o->json) fputs(text, stdout);
   mgrid_text_free(&t);
-  return s;
+  return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* whose exit code is 1 */
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options        a = { .rank = -1 }, b = { .rank = -1 };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt[2] = { NULL, NULL };
+  options a = { .rank = -1 }, b = { .rank = -1 };
   if (!cli_parse_sides(&a.cli, &b.cli, false, self, argc, argv)) return a.cli.code;
-  mgrid_plan  *was = cli_evaluate(&a.cli, &rt[0], &err), *is = was ? cli_evaluate(&b.cli, &rt[1], &err) : NULL;
-  mgrid_status s = err.status;
-  bool         differ = false;
-  if (was && is) s = show(&a, was, is, a.rank, &differ, &err);
-  if (s) cli_say(&a.cli, &err);
-  mgrid_plan_free(was);
-  mgrid_plan_free(is);
-  mgrid_runtime_free(rt[0]);
-  mgrid_runtime_free(rt[1]);
-  if (!s && differ && a.exit_code) s = MGRID_REFUSED; /* whose exit code is 1 */
-  return cli_finish(&a.cli, s);
+  return cli_with_plans(&a.cli, &b.cli, show);
 }
 
 const cli_command command_diff = {

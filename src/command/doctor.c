@@ -146,9 +146,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     else
       printf("%-10s %-4s %s\n", f[i].part, f[i].works ? "yes" : "no", f[i].text);
   }
-  if (c.json) {
-    print_json(all);
-  }
+  if (c.json) print_json(all);
   json_decref(all);
   return cli_finish(&c.cli, MGRID_OK);
 }
@@ -166,9 +164,10 @@ const cli_command command_doctor = {
   .recipe = true,
   .options = { { "json", cli_flag, offsetof(options, json), .help = "as JSON" },
                { "ras", cli_flag, offsetof(options, ras),
-                 .help = "of a job with NCCL that runs on this machine: its communicators, and who waits for whom, as "
-                         "NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
-                         "recipe and number of ranks they have the names of families; start it as the user of the job" },
+                 .help =
+                     "of a job with NCCL that runs on this machine: its communicators, and who waits for whom, as "
+                     "NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
+                     "recipe and number of ranks they have the names of families; start it as the user of the job" },
                CLI_WORLD("the number of ranks of the job") },
   .run = run,
 };

@@ -56,7 +56,7 @@ static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_err
   return s;
 }
 
-static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status show_form(const options *c, const mgrid_plan *p, mgrid_error *err) {
   if (c->json) return cli_print_json(&c->cli, p, c->rank, &c->site, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->tensor) return show_tensor(c, p, err);
@@ -66,9 +66,20 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
                       : cli_show_plan(&c->cli, &c->budgets, p, &c->site, c->all, err);
 }
 
+static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
+  options o = *(const options *)c;
+  (void)to;
+  cli_site(c, &o.site);
+  cli_machine_of(p, o.machine, &o.site);
+  mgrid_status s = cli_check_budgets(&o.budgets, p, o.rank, &o.site, err);
+  if (!s) s = show_form(&o, p, err);
+  if (!s) cli_note_unheeded(c, p, "mpi");
+  if (!s) cli_note_plan(c, p);
+  return s;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options     c = { .rank = -1, .site = MGRID_SITE_INIT };
-  mgrid_error err = MGRID_ERROR_INIT;
+  options c = { .rank = -1, .site = MGRID_SITE_INIT };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
@@ -79,18 +90,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
-  cli_site(&c.cli, &c.site);
-  mgrid_runtime *rt;
-  mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);
-  if (p) cli_machine_of(p, c.machine, &c.site);
-  mgrid_status s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
-  if (!s) s = show(&c, p, &err);
-  if (!s) cli_note_unheeded(&c.cli, p, mgrid_backend_usual()->name);
-  if (!s) cli_note_plan(&c.cli, p);
-  if (s) cli_say(&c.cli, &err);
-  mgrid_plan_free(p);
-  mgrid_runtime_free(rt);
-  return cli_finish(&c.cli, s);
+  return cli_with_plans(&c.cli, NULL, show);
 }
 
 const cli_command command_plan = {

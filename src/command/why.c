@@ -5,28 +5,27 @@
 #include "command/cli.h"
 
 typedef struct options {
-  cli  cli;
-  bool json;
+  cli     cli;
+  int64_t rank[2];
+  bool    json;
 } options;
 
+static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
+  const options *o = (const options *)c;
+  (void)to;
+  return mgrid_plan_why(p, o->rank[0], o->rank[1], o->json, cli_sink, stdout, err);
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options     c = { 0 };
-  mgrid_error err = MGRID_ERROR_INIT;
-  int64_t     rank[2] = { 0, 0 };
+  options c = { 0 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (c.cli.nwords != 2) return cli_usage(&c.cli, "why wants two ranks: moongrid why RECIPE --world N A B");
   for (int i = 0; i < 2; i++) {
-    if (cli_index(&c.cli, "a rank", c.cli.words[i], &rank[i])) return MGRID_USAGE;
-    if (cli_beyond(&c.cli, rank[i], c.cli.world)) return MGRID_USAGE;
+    if (cli_index(&c.cli, "a rank", c.cli.words[i], &c.rank[i])) return MGRID_USAGE;
+    if (cli_beyond(&c.cli, c.rank[i], c.cli.world)) return MGRID_USAGE;
   }
-  mgrid_runtime *rt;
-  mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);
-  mgrid_status   s = p ? mgrid_plan_why(p, rank[0], rank[1], c.json, cli_sink, stdout, &err) : err.status;
-  if (s) cli_say(&c.cli, &err);
-  mgrid_plan_free(p);
-  mgrid_runtime_free(rt);
-  return cli_finish(&c.cli, s);
+  return cli_with_plans(&c.cli, NULL, show);
 }
 
 const cli_command command_why = {

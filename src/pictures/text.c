@@ -115,7 +115,7 @@ static void measure(tiles *t) {
   if (t->cell < head + 1 && n0 * (head + 2) <= room) t->cell = head + 1;
   t->per = n0;
   if (n0 * (t->cell + 1) > room) { /* cut level 0 into rows, each after its first coordinate */
-    t->label += head + (p->n > 1 ? 1 : 1);
+    t->label += head + 1;
     room = t->d->columns - INDENT - t->label - 1;
     for (t->per = 1; 2 * t->per * (t->cell + 1) <= room;) t->per *= 2;
   }
@@ -220,15 +220,14 @@ static mgrid_status draw_part(const tiles *t, mgrid_text *out, mgrid_error *err)
   int     height = (p->n > 2) + (t->chunks == 1) + (t->rows_open ? (int)t->rows + 2 : 2 * (int)t->rows + 1);
   int64_t side = abreast(t, width);
   if (side > boxes) side = boxes;
-  mgrid_status s = MGRID_OK;
-  for (int64_t b = 0; b < boxes && !s; b += side) {
+  for (int64_t b = 0; b < boxes; b += side) {
     mgrid_canvas c;
     if (!mgrid_canvas_make(&c, INDENT + (int)side * (width + GAP), height)) return mgrid_oom(err);
     for (int64_t i = 0; i < side && b + i < boxes; i++) draw_box(t, &c, INDENT + (int)i * (width + GAP), 0, b + i, own);
     mgrid_canvas_text(&c, t->d->unicode, t->d->colour, out);
     mgrid_canvas_free(&c);
   }
-  return s;
+  return MGRID_OK;
 }
 
 /* Find the groups of the cells of all parts, and whether lines can show them. `group` has memory for twice the cells. */

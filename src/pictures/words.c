@@ -67,7 +67,6 @@ void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
     if (g == 0 || t->len - start + rest <= (size_t)width) continue;
     t->len = was;
     if (g + 1 < f->count) mgrid_text_add(t, " ... %" PRId64 " more ...", f->count - g - 1);
-    g = f->count - 2; /* the last group is the next */
     mgrid_text_add(t, " %s", mgrid_text_chars(&last));
     break;
   }

@@ -19,7 +19,8 @@ void mgrid_concurrent_free(mgrid_content *c) {
   free(c->concurrent);
 }
 
-mgrid_status mgrid_concurrent_put(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+/* Append a list that was checked. */
+static mgrid_status append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
   mgrid_concurrent *more = realloc(c->concurrent, (c->nconcurrent + 1) * sizeof *more);
   if (!more) return mgrid_oom(err);
   c->concurrent = more;
@@ -37,7 +38,7 @@ mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from,
     const mgrid_concurrent *list = &from->concurrent[i];
     const char            **names = malloc(list->n * sizeof *names);
     for (size_t k = 0; names && k < list->n; k++) names[k] = list->name[k];
-    s = names ? mgrid_concurrent_put(to, list->n, names, err) : mgrid_oom(err);
+    s = names ? append(to, list->n, names, err) : mgrid_oom(err);
     free(names);
   }
   return s;
@@ -147,7 +148,7 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
   mgrid_pay(payer, (int64_t)(n * n));
   mgrid_status s = check_names(&t->content, n, names, err);
   if (!s) s = check_order(&t->content, n, names, payer, err);
-  return s ? s : mgrid_concurrent_put(&t->content, n, names, err);
+  return s ? s : append(&t->content, n, names, err);
 }
 
 /* ------------------------------------------------------------------- lanes */

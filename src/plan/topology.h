@@ -93,8 +93,6 @@ bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
                                   mgrid_error *err);
-/* Append a list that was checked: */
-mgrid_status mgrid_concurrent_put(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err);
 mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
 void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* take it out of all lists */
 void         mgrid_concurrent_free(mgrid_content *c);

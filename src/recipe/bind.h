@@ -82,8 +82,6 @@ int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char 
 ** __gc, or the end of the runtime, calls release. box.c */
 typedef struct mgrid_lua_held mgrid_lua_held;
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box));
-/* The same for the userdata on the top, a NULL pointer. */
-void *mgrid_lua_put_box(lua_State *L, size_t size, void (*release)(void *box));
 void *mgrid_lua_in_box(void *userdata);                           /* its box; NULL once it is freed */
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
@@ -106,6 +104,15 @@ int mgrid_lua_next(lua_State *L, int i);
 /* How long the list at i is; -1: it has other keys than 1 to n. The border that lua_rawlen finds in a table with gaps differs
 ** between processes. */
 lua_Integer mgrid_lua_length(lua_State *L, int i);
+/* Push a list of n values; `push` pushes the one of i, from 0 on. */
+#define MGRID_LUA_LIST(L, n, push) \
+  do { \
+    lua_createtable(L, (int)(n), 0); \
+    for (size_t i = 0; i < (size_t)(n); i++) { \
+      push; \
+      lua_rawseti(L, -2, (lua_Integer)i + 1); \
+    } \
+  } while (0)
 /* Stable merge sort of n members of the list at `list`, a positive index. */
 typedef bool mgrid_lua_before(lua_State *L, int a, int b);
 void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before);
@@ -189,9 +196,8 @@ mgrid_backend    *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is c
 
 /* ------------------------------------------------ grids, families, options */
 
-/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}; _push_dims: these with the sizes by name at `sizes`. Both return
-** how many, and push the names, which live as long as they are on the stack. grid.c has what is of grids. */
-size_t mgrid_lua_push_order(lua_State *L, int i, const char **names);
+/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`. Return how many, and push the
+** names, which live as long as they are on the stack. grid.c has what is of grids. */
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
 /* Coordinates by name at i; `absent` for a dim that is not named. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);

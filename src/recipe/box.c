@@ -33,10 +33,12 @@ void mgrid_budget_release(mgrid_budget *b) {
   while (b->held) drop(b->held);
 }
 
-void *mgrid_lua_put_box(lua_State *L, size_t size, void (*release)(void *box)) {
+void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box)) {
   mgrid_budget    *b = mgrid_budget_of(L);
   size_t           bytes = sizeof(mgrid_lua_held) + size;
-  mgrid_lua_held **owner = lua_touserdata(L, -1), *h;
+  mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
+  *owner = NULL;
+  luaL_setmetatable(L, class);
   /* Some more, so that objects that are garbage go here: where Lua itself runs out, it collects without finalizers. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
@@ -48,13 +50,6 @@ void *mgrid_lua_put_box(lua_State *L, size_t size, void (*release)(void *box)) {
   }
   *owner = h;
   return box_of(h);
-}
-
-void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box)) {
-  mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values);
-  *owner = NULL;
-  luaL_setmetatable(L, class);
-  return mgrid_lua_put_box(L, size, release);
 }
 
 void *mgrid_lua_in_box(void *userdata) {

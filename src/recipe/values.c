@@ -362,18 +362,10 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
   case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
   case MGRID_IS_INTEGERS:
-    lua_createtable(L, (int)a->as.integers.n, 0);
-    for (size_t i = 0; i < a->as.integers.n; i++) {
-      lua_pushinteger(L, a->as.integers.at[i]);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
+    MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i]));
     return;
   case MGRID_IS_NUMBERS:
-    lua_createtable(L, (int)a->as.numbers.n, 0);
-    for (size_t i = 0; i < a->as.numbers.n; i++) {
-      lua_pushnumber(L, a->as.numbers.at[i]);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
+    MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i]));
     return;
   case MGRID_IS_TABLE: mgrid_push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_LIST: break;

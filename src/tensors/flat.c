@@ -12,7 +12,7 @@
 
 /* ---------------------------------------------------------------- questions */
 
-bool mgrid_flat_cuts(const mgrid_flat *f, size_t dim) {
+static bool cuts(const mgrid_flat *f, size_t dim) {
   for (size_t i = 0; i < f->ndims; i++)
     if (f->dim[i] == dim) return true;
   return false;
@@ -173,7 +173,7 @@ static mgrid_status set_dims(mgrid_flat *f, size_t n, const char *const *dims, m
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, dims[i], err);
     if (d < 0) return err ? err->status : MGRID_UNKNOWN_NAME;
-    if (mgrid_flat_cuts(f, (size_t)d)) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts the flat twice", dims[i]);
+    if (cuts(f, (size_t)d)) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts the flat twice", dims[i]);
     for (size_t k = 0; k < f->n; k++) {
       const mgrid_tensor *t = f->member[k];
       if (!is_free(t, (size_t)d))
@@ -268,7 +268,7 @@ static mgrid_tensor *member_of(mgrid_flat *f, size_t i) {
   t->at = i;
   t->nfree = 0;
   for (size_t k = 0; k < m->nfree; k++)
-    if (!mgrid_flat_cuts(f, m->free_dim[k])) t->free_dim[t->nfree++] = m->free_dim[k];
+    if (!cuts(f, m->free_dim[k])) t->free_dim[t->nfree++] = m->free_dim[k];
   t->copies /= f->slices;
   atomic_fetch_add(&f->refs, 1);
   return t;

@@ -147,7 +147,6 @@ struct mgrid_flat {
 
 void mgrid_flat_free(mgrid_flat *f); /* of one owner */
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
-bool mgrid_flat_cuts(const mgrid_flat *f, size_t dim);
 /* Where the tensor begins in the array of a rank, and the elements of a slice. O(1), and where parts are uneven O(members
 ** x dims). */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);

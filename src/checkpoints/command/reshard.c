@@ -252,7 +252,9 @@ static mgrid_status write_folder(work *w, mgrid_error *err) {
   return beside_close(&folder, err);
 }
 
-static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_error *err) {
+static mgrid_status reshard(const cli *c, const mgrid_plan *plan, const mgrid_plan *to, mgrid_error *err) {
+  const options *o = (const options *)c;
+  (void)to;
   work w = { .o = o, .plan = plan, .window = (o->window ? o->window : 64) << 20, .tells = isatty(2) };
   char bytes[32], where[512];
   mgrid_shown(where, sizeof where, o->output, strlen(o->output));
@@ -264,29 +266,19 @@ static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_erro
   }
   shards_close(w.from);
   free(w.is);
+  if (err->status) mgrid_error_reword(err, "%s", err->message); /* names of files and tensors may be anything */
   return err->status;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options        o = { 0 };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt = NULL;
+  options o = { 0 };
   if (!cli_parse(&o.cli, self, argc, argv)) return o.cli.code;
   if (!o.cli.nwords)
     return cli_usage(&o.cli, "reshard wants a checkpoint: an index, its folder, or a .safetensors file");
   if (!o.cli.recipe) return cli_usage(&o.cli, "reshard wants --to RECIPE, whose tensors say the new layout");
   if (!o.cli.world) return cli_usage(&o.cli, "reshard wants --world N, the number of ranks");
   if (!o.output) return cli_usage(&o.cli, "reshard wants -o FOLDER, where the files go");
-  mgrid_plan  *plan = cli_evaluate(&o.cli, &rt, &err);
-  mgrid_status s = plan ? reshard(&o, plan, &err) : err.status;
-  if (s) {
-    mgrid_error_reword(&err, "%s",
-                       err.message); /* escape control characters: names of files and tensors are the user's */
-    cli_say(&o.cli, &err);
-  }
-  mgrid_plan_free(plan);
-  mgrid_runtime_free(rt);
-  return cli_finish(&o.cli, s);
+  return cli_with_plans(&o.cli, NULL, reshard);
 }
 
 const cli_command command_reshard = {

@@ -103,27 +103,6 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
       f.other, text, f.ours);
 }
 
-#ifdef OPEN_MPI
-extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
-
-bool mgrid_mpi_survives(void) {
-  int               level, index, count = 0, on = 0;
-  MPI_T_cvar_handle handle;
-  if (!MPIX_Comm_get_failed) return false; /* before 5.0, where the query below takes a fifth of a second */
-  MPI_Query_thread(&level);                /* Open MPI 4 makes the level asked for here that of MPI itself */
-  if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
-  if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
-      && MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
-    if (count != 1 || MPI_T_cvar_read(handle, &on) != MPI_SUCCESS) on = 0;
-    MPI_T_cvar_handle_free(&handle);
-  }
-  MPI_T_finalize();
-  return on;
-}
-#else
-bool mgrid_mpi_survives(void) { return false; }
-#endif
-
 /* MPICH reports how it was configured. Without PMIx, under a launcher that offers only PMIx, MPI_Init ends the process
 ** (5.0) or starts a world of one rank (4.0). */
 static bool lacks_pmix(void) {

@@ -134,14 +134,9 @@ mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t siz
 bool          mgrid_roll_look(mpi_roll *r);
 mgrid_missing mgrid_roll_end(mpi_roll *r);
 
-/* Return the number of the nth call over a group: the hash (FNV-1a) of its name in the high bits, n in the low ones. Calls
-** over all ranks have small numbers. */
+/* Numbers of calls: over all ranks small ones, over a group a hash of its name in the high bits, and in these low ones which
+** call it is. */
 enum { MGRID_MPI_CALL_BITS = 24 };
-static inline uint64_t mgrid_mpi_number(const char *name, uint64_t nth) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
-  for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-  return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
-}
 
 /* A non-blocking call: of MPI, or along the tree of a backend. */
 typedef struct mpi_request {
@@ -155,8 +150,9 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
                                     double seconds, const char *name, mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* lost.c. _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; returns whether there are
+/* lost.c. _survives: does Open MPI run with ULFM (mpirun --with-ft ulfm)? Without it, revoke hangs on some ranks. _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; returns whether there are
 ** any. _failed_in: the error of a failed call, which names them if there are any. */
+bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
@@ -181,8 +177,6 @@ enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_V
 mgrid_status mgrid_mpi_one_library(mgrid_error *err);
 /* parent: the host's communicator; MPI_COMM_NULL: before MPI_Init, check what is certain already. */
 mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
-/* Return whether Open MPI runs with ULFM (mpirun --with-ft ulfm). Without it, revoke hangs on some ranks. */
-bool mgrid_mpi_survives(void);
 
 /* Flip the highest bit, before and after a minimum of signed words, to get that of unsigned ones: MPICH 4.0.2 (Debian 12)
 ** compares unsigned long as if it were signed. */
@@ -194,10 +188,6 @@ static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-/* Duplicate a communicator. Collective over it. Its error cannot name missing ranks. */
-mgrid_status                   mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err);
-int64_t                        mgrid_mpi_heard(mgrid_backend *b);
-void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
 /* _moving: start of a move. Until the next call over all ranks, which is its verdict, ranks report progress to rank 0.

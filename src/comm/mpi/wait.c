@@ -57,9 +57,16 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
   return s;
 }
 
+/* The number of the nth call over a group, whose name is hashed (FNV-1a). */
+static uint64_t number_of(const char *name, uint64_t nth) {
+  uint64_t h = UINT64_C(0xcbf29ce484222325);
+  for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+  return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
+}
+
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err) {
-  uint64_t number = mgrid_mpi_number(spec->name, ++c->calls);
+  uint64_t number = number_of(spec->name, ++c->calls);
   mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds);
   waiting  w = { call, &roll };
   if (mgrid_wait(have_all_come, &w, roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
@@ -191,7 +198,8 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
   return s;
 }
 
-mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
+/* Collective over the communicator. The error cannot name missing ranks. */
+static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
   mpi_request   call = { 0 };
   mgrid_missing unknown = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
@@ -211,7 +219,7 @@ static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_r
   MPI_Comm     local = MPI_COMM_NULL;
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (!s) m->seconds = seconds;
-  if (!s && m->talk == MPI_COMM_NULL) s = mgrid_mpi_duplicate(m, m->comm, &m->talk, err);
+  if (!s && m->talk == MPI_COMM_NULL) s = duplicate(m, m->comm, &m->talk, err);
   if (s) return s;
   int rc = MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
   if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_split_type", "the channel of the library");
@@ -266,12 +274,12 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   return outcome;
 }
 
-void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
+static void tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
   if (to != b->rank) mgrid_mpi_post(m, to, MGRID_TAG_FAILED, &m->phase, sizeof m->phase);
 }
 
-int64_t mgrid_mpi_heard(mgrid_backend *b) {
+static int64_t heard(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          there = 0;
   uint64_t     phase = 0;
@@ -285,6 +293,6 @@ const mgrid_carrier_ops mgrid_mpi_carrier = { .start = carrier_start,
                                               .deadline = carrier_deadline,
                                               .send = carrier_send,
                                               .recv = carrier_recv,
-                                              .tell = mgrid_mpi_tell,
-                                              .heard = mgrid_mpi_heard,
+                                              .tell = tell,
+                                              .heard = heard,
                                               .phase = carrier_phase };

@@ -40,13 +40,13 @@ mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_he
   return s;
 }
 
-int mgrid_nccl_nids(const nccl_backend *n, const mgrid_comm_spec *spec) {
+static int count_ids(const nccl_backend *n, const mgrid_comm_spec *spec) {
   int64_t each = n->options.ranks_per_id;
   return n->lib.CommInitRankScalable && spec->size > each ? (int)((spec->size + each - 1) / each) : 1;
 }
 
 size_t mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec) {
-  return sizeof(parcel) + (size_t)mgrid_nccl_nids(n, spec) * sizeof(ncclUniqueId);
+  return sizeof(parcel) + (size_t)count_ids(n, spec) * sizeof(ncclUniqueId);
 }
 
 static uint64_t digest_of(const mgrid_comm_spec *spec) {
@@ -100,7 +100,7 @@ static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t
 
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err) {
-  *nids = mgrid_nccl_nids(n, spec);
+  *nids = count_ids(n, spec);
   size_t        bytes = mgrid_nccl_message(n, spec);
   parcel       *p = malloc(bytes);
   mgrid_error   why = MGRID_ERROR_INIT;

@@ -126,7 +126,6 @@ typedef struct nccl_header {
 nccl_header   mgrid_nccl_header(const nccl_backend *n, uint32_t round);
 mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
                                  double seconds, mgrid_error *err);
-int           mgrid_nccl_nids(const nccl_backend *n, const mgrid_comm_spec *spec);
 size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec); /* bytes of the longest one */
 /* Send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-size_t mgrid_lua_push_order(lua_State *L, int i, const char **names) {
+/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}: push them and return how many. */
+static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 8);
   if (lua_istable(L, i)) {
@@ -91,7 +92,7 @@ size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) 
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order such as \"tp-dp\"");
   mgrid_lua_check_table(L, sizes, "{ tp = 2, dp = fill }");
-  size_t n = mgrid_lua_push_order(L, order, names);
+  size_t n = push_order(L, order, names);
   for (size_t i = 0; i < n; i++) {
     if (lua_getfield(L, sizes, names[i]) == LUA_TNIL)
       dims[i] = (mgrid_dim){ names[i], 1 };
@@ -156,9 +157,9 @@ static int along(lua_State *L, mgrid_order order) {
     static const char *const options[] = { "index" };
     lua_settop(L, 2);
     mgrid_lua_check_keys(L, 2, "option", options, 1, true);
-    n = mgrid_lua_push_order(L, 2, inside);
+    n = push_order(L, 2, inside);
     chosen = lua_getfield(L, 2, "index") != LUA_TNIL;
-    if (chosen) nindex = mgrid_lua_push_order(L, lua_gettop(L), index);
+    if (chosen) nindex = push_order(L, lua_gettop(L), index);
   } else {
     for (int i = 2; i <= lua_gettop(L); i++) {
       if (n == MGRID_DIMS_MAX)
@@ -223,7 +224,7 @@ static int grid_cartesian(lua_State *L) {
   if (lua_getfield(L, 2, "periods") != LUA_TNIL && !lua_istable(L, 3))
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "periods are a table such as { x = true }, not %s",
                               mgrid_lua_kind(L, 3));
-  size_t n = mgrid_lua_push_order(L, 2, dims);
+  size_t n = push_order(L, 2, dims);
   for (size_t d = 0; d < g->n && lua_rawlen(L, 2) == 0; d++) dims[n++] = g->axis[d].name;
   if (n == 0) return mgrid_lua_raise(L, "a grid without dims has no Cartesian groups");
   mgrid_error       e = MGRID_ERROR_INIT;

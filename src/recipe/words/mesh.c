@@ -42,11 +42,7 @@ static int mesh_size(lua_State *L) {
 
 static int mesh_shape(lua_State *L) {
   const mgrid_grid *g = check_mesh(L, 1).grid;
-  lua_createtable(L, (int)g->n, 0);
-  for (size_t i = 0; i < g->n; i++) {
-    lua_pushinteger(L, g->axis[i].size);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, g->n, lua_pushinteger(L, g->axis[i].size));
   return 1;
 }
 

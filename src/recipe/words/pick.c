@@ -49,11 +49,7 @@ static int call_pick(lua_State *L) { /* function, call */
 static int call_map(lua_State *L) { /* function, call */
   lua_call *c = lua_touserdata(L, 2);
   lua_pushvalue(L, 1);
-  lua_createtable(L, (int)c->n, 0);
-  for (int64_t i = 0; i < c->n; i++) {
-    lua_pushinteger(L, c->ranks[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
+  MGRID_LUA_LIST(L, c->n, lua_pushinteger(L, c->ranks[i]));
   lua_pushinteger(L, c->group);
   lua_call(L, 2, 1);
   if (!lua_istable(L, -1))

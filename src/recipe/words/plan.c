@@ -248,21 +248,13 @@ static int plan_digest(lua_State *L) {
 
 static int plan_families(lua_State *L) {
   const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
-  lua_createtable(L, (int)c->nentries, 0);
-  for (size_t i = 0; i < c->nentries; i++) {
-    lua_pushstring(L, c->entry[i].name);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, c->nentries, lua_pushstring(L, c->entry[i].name));
   return 1;
 }
 
 static int plan_grids(lua_State *L) {
   const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
-  lua_createtable(L, (int)c->ngrids, 0);
-  for (size_t i = 0; i < c->ngrids; i++) {
-    lua_pushstring(L, c->grid[i].name);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, c->ngrids, lua_pushstring(L, c->grid[i].name));
   return 1;
 }
 

@@ -180,11 +180,7 @@ static int topology_next(lua_State *L) { /* topology -> name, Family */
 
 static int topology_pairs(lua_State *L) {
   const mgrid_content *c = &mgrid_lua_check_topology(L, 1)->content;
-  lua_createtable(L, (int)c->nentries, 0);
-  for (size_t i = 0; i < c->nentries; i++) {
-    lua_pushstring(L, c->entry[i].name);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, c->nentries, lua_pushstring(L, c->entry[i].name));
   lua_pushinteger(L, 0);
   lua_pushcclosure(L, topology_next, 2);
   lua_pushvalue(L, 1);

@@ -184,7 +184,8 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, const mgrid
   return s;
 }
 
-static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
+static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
+  const options     *o = (const options *)c;
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
   how.convert = o->convert, how.machine = o->machine;
   int32_t     *map = NULL;
@@ -203,27 +204,19 @@ static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_p
     mgrid_pairs_free(&pairs);
   }
   free(map);
+  cli_progress_end();
+  if (!s) cli_note_hollow(c, from, "before: ");
+  if (!s) cli_note_hollow(c, to, "after: ");
   return s;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options        a = { .rank = -1 }, b = { .rank = -1 };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt[2] = { NULL, NULL };
+  options a = { .rank = -1 }, b = { .rank = -1 };
   if (!cli_parse_sides(&a.cli, &b.cli, false, self, argc, argv)) return a.cli.code;
   if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
-  cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", a.cli.world > b.cli.world ? a.cli.world : b.cli.world);
-  mgrid_plan  *from = cli_evaluate(&a.cli, &rt[0], &err), *to = from ? cli_evaluate(&b.cli, &rt[1], &err) : NULL;
-  mgrid_status s = from && to ? show(&a, from, to, &err) : err.status;
-  cli_progress_end();
-  if (!s) cli_note_hollow(&a.cli, from, "before: ");
-  if (!s) cli_note_hollow(&a.cli, to, "after: ");
-  if (s) cli_say(&a.cli, &err);
-  mgrid_plan_free(from);
-  mgrid_plan_free(to);
-  mgrid_runtime_free(rt[0]);
-  mgrid_runtime_free(rt[1]);
-  return cli_finish(&a.cli, s);
+  int64_t world = a.cli.world > b.cli.world ? a.cli.world : b.cli.world;
+  cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", world);
+  return cli_with_plans(&a.cli, &b.cli, show);
 }
 
 const cli_command command_move = {

@@ -111,11 +111,7 @@ static int move_rounds(lua_State *L) {
 
 static int move_tensors(lua_State *L) {
   const mgrid_move *m = check_move(L, 1);
-  lua_createtable(L, (int)m->pairs.n, 0);
-  for (size_t i = 0; i < m->pairs.n; i++) {
-    lua_pushstring(L, m->pairs.name[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, m->pairs.n, lua_pushstring(L, m->pairs.name[i]));
   return 1;
 }
 

@@ -55,11 +55,7 @@ int mgrid_lua_relabel(lua_State *L) {
   }
   if (mgrid_relabel(n, was, now, weights, pieces, now, &kept, &e))
     mgrid_lua_raise_as(L, e.status, "relabel: %s", e.message);
-  lua_createtable(L, (int)n, 0);
-  for (size_t i = 0; i < n; i++) {
-    lua_pushinteger(L, now[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, n, lua_pushinteger(L, now[i]));
   lua_pushinteger(L, kept);
   return 2;
 }

@@ -385,11 +385,7 @@ int mgrid_lua_plan_tensor(lua_State *L) {
   set_integer(L, "bytes", part.bytes);
   set_integer(L, "copy", part.copy);
   set_integer(L, "copies", t->copies);
-  lua_createtable(L, (int)t->naxes, 0);
-  for (size_t i = 0; i < t->naxes; i++) {
-    lua_pushinteger(L, part.shape[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, t->naxes, lua_pushinteger(L, part.shape[i]));
   lua_setfield(L, -2, "shape");
   if (t->flat) {
     set_integer(L, "first", part.first);
