@@ -121,23 +121,32 @@ static int64_t last_save(const char *folder, mgrid_error *err) {
   return save;
 }
 
-mgrid_status checkpoint_write(model *m, const char *folder, int rank, int64_t step, mgrid_error *err) {
-  const group *all = &m->l.job;
-  char         path[PATH], file[64];
-  double       save = rank == 0 ? (double)last_save(folder, err) + 1 : 0;
-  if (!everybody(all, err)) return err->status;
-  group_sum_double(all, &save, 1); /* rank 0's */
+/* everybody(), once all have come: a disk may keep a rank for ever, and calls of MPI have no deadline, as those of moongrid
+** have. That the plan is the same on all is known. */
+static bool have_all(mgrid_backend *mpi, const model *m, mgrid_error *err) {
+  mgrid_error late = MGRID_ERROR_INIT;
+  if (!mgrid_agree(mpi, m->tensors, NULL, &late)) return everybody(&m->l.job, err);
+  *err = late;
+  return false;
+}
+
+mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err) {
+  const int rank = (int)mgrid_backend_rank(mpi);
+  char      path[PATH], file[64];
+  double    save = rank == 0 ? (double)last_save(folder, err) + 1 : 0;
+  if (!have_all(mpi, m, err)) return err->status;
+  group_sum_double(&m->l.job, &save, 1); /* rank 0's */
   file_name(file, (int64_t)save, rank);
   if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
     refuse(err, "the name of the folder is too long");
   else
     write_file(m, path, rank, err);
-  if (!everybody(all, err)) {
+  if (!have_all(mpi, m, err)) {
     unlink(path);
     return err->status;
   }
   if (rank == 0) write_index(m, folder, (int64_t)save, step, err);
-  if (everybody(all, err) && rank == 0) remove_others(folder, (int64_t)save);
+  if (have_all(mpi, m, err) && rank == 0) remove_others(folder, (int64_t)save);
   return err->status;
 }
 
@@ -173,8 +182,10 @@ static void read_param(shards *from, const model *m, const param *p, int rank, m
   shards_part_free(&part);
 }
 
-mgrid_status checkpoint_read(model *m, const char *folder, int rank, int64_t *step, double *bytes, mgrid_error *err) {
-  shards *from = shards_open(folder, err);
+mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step, double *bytes,
+                             mgrid_error *err) {
+  const int rank = (int)mgrid_backend_rank(mpi);
+  shards   *from = shards_open(folder, err);
   if (from && from->n != mgrid_plan_ntensors(m->tensors) * ARRAYS)
     refuse(err, "%.900s has %zu tensors, and the model has %zu", folder, from->n,
            mgrid_plan_ntensors(m->tensors) * ARRAYS);
@@ -183,7 +194,7 @@ mgrid_status checkpoint_read(model *m, const char *folder, int rank, int64_t *st
   *bytes = from ? (double)from->read : 0;
   if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
   shards_close(from);
-  if (!everybody(&m->l.job, err)) return err->status;
+  if (!have_all(mpi, m, err)) return err->status;
   group_sum_double(&m->l.job, bytes, 1);
   for (int i = 0; i < m->nparams; i++)
     for (int k = 0; k < ARRAYS; k++) spread(m, &m->params[i], k);

@@ -48,8 +48,10 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j->world);
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  mgrid_mpi_options  mpi = MGRID_MPI_OPTIONS_INIT;
   o.name = "train";
-  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, err);
+  mpi.timeout = j->deadline;
+  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
   p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* as that of a reload, which is not the state's */
   return p->state ? part_open(j, p, err) : err->status;

@@ -27,6 +27,7 @@ static const char help[] =
     "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a safetensors file from\n"
     "                     each rank that has something to write, and an index; any layout reads it\n"
     "  --resume DIR       begin with what is there\n"
+    "  --deadline N       seconds that a rank may be waited for in moongrid's calls and at checkpoints (120)\n"
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
     "                     may be given several times\n"
     "  --watch            reload the recipe when its file has changed\n"
@@ -47,7 +48,7 @@ typedef struct change_at {
 
 typedef struct options {
   config      c;
-  int64_t     steps, stop;
+  int64_t     steps, stop, deadline;
   const char *curve, *text, *checkpoint, *resume, *progress, *plot, *write_text;
   bool        gradient_check, help, watch;
   change_at   switches[SWITCHES];
@@ -93,6 +94,7 @@ static const char *parse(int argc, char **argv, options *o) {
   } known[] = {
     { "--steps", NULL, &o->steps, NULL },
     { "--stop", NULL, &o->stop, NULL },
+    { "--deadline", NULL, &o->deadline, NULL },
     { "--curve", &o->curve, NULL, NULL },
     { "--text", &o->text, NULL, NULL },
     { "--checkpoint", &o->checkpoint, NULL, NULL },
@@ -191,7 +193,7 @@ static void fail(int rank, const char *what, const char *why) {
 static mgrid_status resume(job *j, const options *o, int64_t *step, const report *r, mgrid_error *err) {
   model *m = j->part.model;
   double bytes = 0;
-  if (checkpoint_read(m, o->resume, j->rank, step, &bytes, err)) return err->status;
+  if (checkpoint_read(m, j->mpi, o->resume, step, &bytes, err)) return err->status;
   if (j->rank == 0 && !r->quiet)
     printf("resumed after step %" PRId64 ": %.0f bytes read by %d ranks, of a model with %.0f\n", *step, bytes,
            j->world, (double)(m->whole * ARRAYS * sizeof(real)));
@@ -262,7 +264,7 @@ static mgrid_status train(job *j, const options *o, report *r, mgrid_error *err)
     double loss = pipeline_loss(m, sum);
     if (j->rank == 0) show(r, m, o, step, loss);
     if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop)
-        && checkpoint_write(m, o->checkpoint, j->rank, step + 1, err))
+        && checkpoint_write(m, j->mpi, o->checkpoint, step + 1, err))
       return err->status;
   }
   return MGRID_OK;
@@ -286,6 +288,10 @@ static int run(job *j, const options *o) {
       fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
   int code = exit_code(train(j, o, &r, &e));
+  if (e.status == MGRID_TIMED_OUT) { /* rank 0 may be the one that is not there; and MPI_Finalize would wait for it */
+    fprintf(stderr, "trainer: rank %d: %s\n", j->rank, e.message);
+    _exit(code);
+  }
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
@@ -293,7 +299,7 @@ static int run(job *j, const options *o) {
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
-  job          j = { .c = o->c, .text = text, .length = length };
+  job          j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline };
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   int          code = s ? exit_code(s) : run(&j, o);

@@ -265,10 +265,11 @@ void optimizer_reduce(model *m); /* sums gradients over the groups of policy_gra
 void optimizer_update(model *m, int64_t step, double rate);
 
 /* A folder of safetensors files, one a rank that has something to write, and their index; any layout reads it. Both are
-** collective over `job`, and errors are those of all ranks. After a failed write, or none to its end, the last checkpoint
+** collective over `mpi`, and errors are those of all ranks; one that waits for a rank in vain names it at the deadline. After a failed write, or none to its end, the last checkpoint
 ** is as it was. `bytes`: read from tensors by all ranks. */
-mgrid_status checkpoint_write(model *m, const char *folder, int rank, int64_t step, mgrid_error *err);
-mgrid_status checkpoint_read(model *m, const char *folder, int rank, int64_t *step, double *bytes, mgrid_error *err);
+mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err);
+mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step, double *bytes,
+                             mgrid_error *err);
 
 /* -------------------------------------------------------------- tensors.c */
 
@@ -304,6 +305,7 @@ typedef struct job {
   const char    *text;
   size_t         length;
   int            rank, world;
+  double         deadline; /* seconds that calls over all ranks may take; 0: as moongrid has it */
   mgrid_backend *mpi;
   job_part       part;
 } job;

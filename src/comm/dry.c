@@ -54,12 +54,9 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mgrid_backend *b = calloc(1, sizeof *b);
   if (!b) return mgrid_null_oom(err);
-  *b = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                        .kind = mgrid_backend_named("dry"),
-                        .ops = &ops,
-                        .rank = rank,
-                        .world = world,
-                        .users = 1 };
+  *b = (mgrid_backend){
+    .layout = MGRID_LAYOUT, .kind = mgrid_backend_named("dry"), .ops = &ops, .rank = rank, .world = world, .users = 1
+  };
   b->place = (mgrid_place){ .machines = 1,
                             .local_size = world,
                             .local_rank = rank }; /* as if the whole job ran on this machine */

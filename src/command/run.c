@@ -50,7 +50,9 @@ static size_t backends(const char *names[CLI_VALUES_MAX]) {
 }
 
 /* What --carrier may be. */
-static size_t carriers(const char *names[CLI_VALUES_MAX]) { return mgrid_backend_names(names, MGRID_BACKENDS_CARRIERS); }
+static size_t carriers(const char *names[CLI_VALUES_MAX]) {
+  return mgrid_backend_names(names, MGRID_BACKENDS_CARRIERS);
+}
 _Static_assert((int)MGRID_BACKENDS_MAX + 2 <= (int)CLI_VALUES_MAX, "CLI_VALUES_MAX has room for all");
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {

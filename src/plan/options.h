@@ -30,10 +30,10 @@ typedef struct mgrid_option {
   size_t            offset; /* of its field in mgrid_options */
   size_t (*words)(
       const char *words[]); /* of a WORD: writes the allowed ones, at most MGRID_WORDS_MAX, and returns how many */
-  const mgrid_number_rule *rules;    /* of NUMBERS */
-  bool                     apart;    /* families that differ in it do not share a communicator */
-  const char              *unset;    /* text: the value that holds when it is not given */
-  const char              *doc;      /* one line that begins in lower case */
+  const mgrid_number_rule *rules; /* of NUMBERS */
+  bool                     apart; /* families that differ in it do not share a communicator */
+  const char              *unset; /* text: the value that holds when it is not given */
+  const char              *doc;   /* one line that begins in lower case */
 } mgrid_option;
 
 enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 }; /* at most: rows, words of one row */

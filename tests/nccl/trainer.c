@@ -246,9 +246,10 @@ static void blocking(mgrid_backend *mpi) {
 /* The state keeps its backend, and that its carrier: the host may give them up in any order. */
 static void owners(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e), *b = mgrid_backend_over(carrier, "nccl", NULL, &e);
-  mgrid_plan    *p = two(false, true, &e);
-  int64_t        proved = 0;
+  mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e),
+                *b = mgrid_backend_over(carrier, "nccl", NULL, &e);
+  mgrid_plan *p = two(false, true, &e);
+  int64_t     proved = 0;
   mgrid_backend_free(carrier);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e), *other = mgrid_materialize(p, b, "other", &e);
   mgrid_backend_free(b);

@@ -311,22 +311,14 @@ static int plan_pairs(lua_State *L) {
   return 3;
 }
 
-static const luaL_Reg plan_fields[] = {
-  { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
-  { "grids", plan_grids }, { "recipe", plan_recipe }, { NULL, NULL }
+static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
+                                        { "families", plan_families }, { "grids", plan_grids },
+                                        { "recipe", plan_recipe },     { NULL, NULL } };
+static const luaL_Reg plan_methods[] = {
+  { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule }, { "family", plan_family },
+  { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse }, { "check", plan_check },
+  { "shares", plan_shares }, { "dry", plan_dry },       { "why", plan_why },           { NULL, NULL }
 };
-static const luaL_Reg        plan_methods[] = { { "json", plan_json },
-                                                { "text", plan_text },
-                                                { "schedule", plan_schedule },
-                                                { "family", plan_family },
-                                                { "grid", plan_grid },
-                                                { "counts", plan_counts },
-                                                { "rehearse", plan_rehearse },
-                                                { "check", plan_check },
-                                                { "shares", plan_shares },
-                                                { "dry", plan_dry },
-                                                { "why", plan_why },
-                                                { NULL, NULL } };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
                                              { "__eq", plan_eq },
                                              { "__tostring", plan_tostring },
