@@ -120,7 +120,7 @@ WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
 SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND),$(SLICES))))
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(SLICES:%=%/lua)))
-OBJ     := $(SRC:src/%.c=$(B)/%.o)
+OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
@@ -141,7 +141,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick renumber reshape split)
+COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
 $(B)/families/strided.o $(B)/families/picked.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
@@ -167,18 +167,20 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
 # The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
-# of src/NAME/lua/slice.c. Written anew when SLICES is another.
+# of src/NAME/lua/slice.c, mgrid_item_reader_NAME of src/NAME/item_reader.c. Written anew when SLICES is another.
 SLICE_LIST := $(B)/gen/slices
 $(shell echo '$(SLICES)' | cmp -s - $(SLICE_LIST) || echo '$(SLICES)' > $(SLICE_LIST))
-# $(call table,HEADER,ROW): the rows of those slices that have such a file
-rows  = $(foreach s,$(SLICES),$(if $(wildcard src/$(s)/$(1)/slice.c),$(s)))
-table = { echo '\#include "$(2)/slice.h"'; $(foreach s,$(call rows,$(1)),echo 'extern const $(3) $(3)_$(s);';) \
+# $(call table,FILE,HEADER,ROW): the rows of those slices that have such a file
+rows  = $(foreach s,$(SLICES),$(if $(wildcard src/$(s)/$(1)),$(s)))
+table = { echo '\#include "$(2)"'; $(foreach s,$(call rows,$(1)),echo 'extern const $(3) $(3)_$(s);';) \
           echo 'const $(3) *const $(3)s[] = { $(foreach s,$(call rows,$(1)),&$(3)_$(s),) 0 };'; }
 $(B)/gen/slices_lua.c: Makefile $(SLICE_LIST)
-	$(call table,lua,recipe,mgrid_lua_slice) > $@
+	$(call table,lua/slice.c,recipe/slice.h,mgrid_lua_slice) > $@
+$(B)/gen/slices_items.c: Makefile $(SLICE_LIST)
+	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
 
 $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)

@@ -482,6 +482,18 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                              mgrid_error *err);
 
+/* Save a plan as JSON that mgrid_plan_read reads: its recipe's name, world, rules and digest. Milliseconds at any world:
+** no ranks are listed but those of families that are lists. mgrid_plan_print_json has the same in "rules" (rank < 0). */
+MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
+/* A plan out of the text of mgrid_plan_save, of mgrid_plan_print_json of all ranks (2^24 bytes of JSON at most), or of
+** mgrid_plan_print (2^26 bytes; not of plans where a flat has a member that is no tensor of the plan). `name` is what
+** messages call it (NULL: "plan"). The plan is the caller's, as one of mgrid_plan_new, and has the digest of the one that
+** was saved, or it is refused, MGRID_BAD_VALUE or what the families refuse, with the line, "saved.txt:4: ...", or field,
+** "saved.json: rules[3]: ...", and what was expected there. So the text may come from anybody; reading takes a budget of
+** work, beyond which it is MGRID_LIMIT. What no digest has is lost: a recipe's policies, and the recipe's name in text. O(bytes
+** + families^2 x modes). Local. */
+MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
+
 /* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator
 ** with the step in each one's schedule, and the first that both make; without a common group the shortest chain of
 ** groups from a to b. JSON has "ranks", "groups", "first" and "chain", null where there is none. MGRID_OUT_OF_RANGE: not

@@ -138,8 +138,11 @@ void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* its name in messages */
-/* Append standard input up to its end. Only for the command: a library must not read it. */
-mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err);
+/* The same of files up to `most` bytes, and of standard input up to its end. Only for the command: a library must not read
+** that. _begins: the first bytes of a regular file, as many as there is room for; how many. */
+mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err);
+mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err);
+size_t       mgrid_file_begins(const char *path, char *buf, size_t room);
 
 /* Return whether a dim, grid or family may have this name. */
 bool mgrid_is_name(const char *s);

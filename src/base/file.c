@@ -16,7 +16,7 @@ static mgrid_status cannot(const char *what, const char *path, const char *why, 
 }
 
 /* Read from fd to its end; `path` is its name in messages. */
-static mgrid_status read_all(int fd, const char *path, mgrid_text *t, mgrid_error *err) {
+static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
   char    piece[4096];
   ssize_t n;
   while ((n = read(fd, piece, sizeof piece)) != 0) {
@@ -24,8 +24,8 @@ static mgrid_status read_all(int fd, const char *path, mgrid_text *t, mgrid_erro
     if (n < 0) return cannot("read", path, strerror(errno), err);
     mgrid_text_put(t, piece, (size_t)n);
     if (t->failed) return mgrid_oom(err);
-    if (t->len > MGRID_TEXT_MAX)
-      return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %d bytes", path, MGRID_TEXT_MAX);
+    if (t->len > most)
+      return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path, most);
   }
   return MGRID_OK;
 }
@@ -38,24 +38,39 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
+static mgrid_status read_file(const char *path, const char *name, size_t most, mgrid_text *t, mgrid_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe's other end */
   if (fd < 0) {
-    char why[256], most[MGRID_ALLOWED];
+    char why[256], allowed[MGRID_ALLOWED];
     int  number = errno;
-    snprintf(why, sizeof why, "%.100s%s", strerror(number), mgrid_allowed_by(number, most));
+    snprintf(why, sizeof why, "%.100s%s", strerror(number), mgrid_allowed_by(number, allowed));
     return cannot("open", name, why, err);
   }
   mgrid_status s = check_regular(fd, name, err);
-  if (!s) s = read_all(fd, name, t, err);
+  if (!s) s = read_all(fd, name, most, t, err);
   close(fd);
   return s;
 }
 
-mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
-  return mgrid_read_file_as(path, path, t, err);
+mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, name, MGRID_TEXT_MAX, t, err);
 }
 
-mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err) {
-  return read_all(STDIN_FILENO, "standard input", t, err);
+mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, path, MGRID_TEXT_MAX, t, err);
+}
+
+mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, path, most, t, err);
+}
+
+mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err) {
+  return read_all(STDIN_FILENO, "standard input", most, t, err);
+}
+
+size_t mgrid_file_begins(const char *path, char *buf, size_t room) {
+  int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  ssize_t n = fd >= 0 && !check_regular(fd, path, NULL) ? read(fd, buf, room) : -1;
+  if (fd >= 0) close(fd);
+  return n > 0 ? (size_t)n : 0;
 }

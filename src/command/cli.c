@@ -85,12 +85,42 @@ bool cli_from_stdin(const cli *c) {
   return c->recipe && (strcmp(c->recipe, "-") == 0 || strcmp(c->recipe, "/dev/stdin") == 0);
 }
 
-static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+static mgrid_status read_stdin(const cli *c, mgrid_error *err) {
   if (c->ranks > 1)
     return mgrid_fail(err, MGRID_USAGE,
                       "a launcher gives standard input to one rank alone; write the recipe to a file");
-  mgrid_status s = typed.data ? MGRID_OK : mgrid_read_stdin(&typed, err);
-  return s ? s : mgrid_runtime_load_text(rt, typed.data, typed.len, CLI_STDIN, err);
+  return typed.data ? MGRID_OK : mgrid_read_stdin(MGRID_SAVED_MAX, &typed, err);
+}
+
+static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+  mgrid_status s = read_stdin(c, err);
+  return s ? s : mgrid_runtime_load_text(rt, mgrid_text_chars(&typed), typed.len, CLI_STDIN, err);
+}
+
+bool cli_is_saved(const cli *c) {
+  char head[64];
+  if (!c->recipe) return false;
+  if (cli_from_stdin(c)) return !read_stdin(c, NULL) && mgrid_plan_is_saved(mgrid_text_chars(&typed), typed.len);
+  return mgrid_plan_is_saved(head, mgrid_file_begins(c->recipe, head, sizeof head));
+}
+
+static mgrid_plan *read_saved(const cli *c, int64_t world, mgrid_error *err) {
+  mgrid_text  file = { 0 };
+  mgrid_plan *p = NULL;
+  bool        typed_in = cli_from_stdin(c);
+  if (c->nargs || c->params)
+    return mgrid_null(err, MGRID_USAGE, "%s is a saved plan; it takes no parameters and options of families", c->recipe);
+  if (!typed_in && mgrid_read_file_up_to(c->recipe, MGRID_SAVED_MAX, &file, err)) return NULL;
+  const mgrid_text *t = typed_in ? &typed : &file;
+  p = mgrid_plan_read(mgrid_text_chars(t), t->len, typed_in ? CLI_STDIN : c->recipe, err);
+  mgrid_text_free(&file);
+  if (p && world && world != mgrid_plan_world(p)) {
+    mgrid_fail(err, MGRID_USAGE, "%s is a saved plan of %" PRId64 " ranks, not of %" PRId64, c->recipe,
+               mgrid_plan_world(p), world);
+    mgrid_plan_free(p);
+    p = NULL;
+  }
+  return p;
 }
 
 /* Of a recipe that is no file: name the one of its folder whose name is nearest. */
@@ -113,6 +143,8 @@ static void add_nearest_file(const char *path, mgrid_error *err) {
 }
 
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
+  if (cli_is_saved(c))
+    return mgrid_null(err, MGRID_BAD_VALUE, "%s is a saved plan, and %s takes a recipe", c->recipe, c->command->name);
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
@@ -127,6 +159,8 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
 }
 
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
+  *rt = NULL;
+  if (cli_is_saved(c)) return read_saved(c, c->world, err);
   *rt = cli_load(c, err);
   return *rt ? cli_plan(c, *rt, c->world, err) : NULL;
 }

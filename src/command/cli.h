@@ -108,7 +108,7 @@ void cli_agreed(const cli *c, mgrid_text *t);
 /* Print the help of c->command; false: stdout fails. help.c */
 bool cli_help(cli *c);
 
-/* MGRID_USAGE, and said, where there is no recipe, or no world (0). */
+/* MGRID_USAGE, and said, where there is no recipe, or no world (0), which a saved plan has. */
 mgrid_status cli_wants(const cli *c, int64_t world);
 /* MGRID_USAGE, and said, for a rank beyond the world. */
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world);
@@ -148,11 +148,14 @@ mgrid_status cli_finish(const cli *c, mgrid_status s);
 
 /* Is the recipe what is on standard input? */
 bool cli_from_stdin(const cli *c);
+/* Is it a plan that was saved, in a file or on standard input? Then it has its world, and takes no parameters. */
+bool cli_is_saved(const cli *c);
 /* A runtime with the recipe loaded, which the caller frees; NULL after filling *err. */
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
-/* Both of these, for the world of --world; the caller frees *rt as well, also on failure. */
+/* Both of these, for the world of --world, or the plan that was saved (*rt is NULL then, and the world 0 that of the plan);
+** the caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
 /* Budgets of `moongrid plan`; 0: none. */

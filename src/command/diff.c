@@ -64,11 +64,13 @@ const cli_command command_diff = {
   .takes = "A --world N [...] vs B [...]",
   .does = "what changes from one plan to another",
   .usage = "moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
-           "       [--json] [--exit-code]",
+           "       [--json] [--exit-code]\n"
+           "       moongrid diff SAVED SAVED [--rank R] ...",
   .about = "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe is the\n"
            "first one where it is not given, and a world given on one side is that of both; parameters are\n"
            "not carried over. In one world also the communicators that a rank (0, or R) keeps, creates and\n"
-           "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ.",
+           "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ. Each\n"
+           "side may be a plan that 'moongrid plan' saved.",
   .sample = "moongrid diff megatron --world 16 tp=2 vs tp=4",
   .recipe = true,
   .options = { CLI_WORLD("ranks in the world"),

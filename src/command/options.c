@@ -328,29 +328,42 @@ mgrid_status cli_wants(const cli *c, int64_t world) {
   const char *parameter = "";
   for (size_t i = 0; i < c->nargs; i++)
     if (strncmp(c->args[i], "world=", 6) == 0) parameter = "; world=N would be a parameter of the recipe";
-  return world ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
+  return world || cli_is_saved(c) ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
 }
 
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
-  if (rank < world) return MGRID_OK;
+  if (rank < world || !world) return MGRID_OK; /* 0: a saved plan, which is yet to be read */
   return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
+/* Where the second of two saved plans is that stand one after the other; argc: nowhere. */
+static int second_saved(int argc, char **argv) {
+  int n = 0, at = 1;
+  for (; at < argc; at++) {
+    const cli word = { .recipe = argv[at] };
+    if (*argv[at] != '-' && (at == 1 || *argv[at - 1] != '-') && cli_is_saved(&word) && ++n == 2) break;
+  }
+  return at;
+}
+
 bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {
-  int vs = 1;
+  int vs = 1, second; /* the word before the second side, which is read by then */
   while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
+  second = vs < argc ? vs : second_saved(argc, argv) - 1;
+  if (second < argc - 1 && vs == argc) vs = second + 1;
   begin(a, command, b);
   begin(b, command, a);
   mgrid_status s = parse(a, vs, argv);
   if (!s && !a->help && vs == argc)
     s = cli_usage(a, "%s wants two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
                   command->name);
-  if (!s && !a->help && vs < argc) argv[vs] = argv[0], s = parse(b, argc - vs, argv + vs);
+  if (!s && !a->help && vs < argc) argv[second] = argv[0], s = parse(b, argc - second, argv + second);
   if (!end(a, s)) return false;
   choose_color(b);
   if (!b->recipe) b->recipe = a->recipe;
   if (!b->world && !launched) b->world = a->world;
   if (!a->world && !launched) a->world = b->world;
   a->code = cli_wants(a, launched || a->world);
+  if (!a->code) a->code = cli_wants(b, launched || b->world);
   return !a->code;
 }

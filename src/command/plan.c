@@ -16,7 +16,7 @@ typedef struct options {
   mgrid_site  site;
   const char *tensor; /* NULL: not given */
   const char *groups; /* of these families, F,G; "": of all; NULL: not asked for */
-  bool        json, schedule, text, all;
+  bool        json, rules, schedule, text, all;
 } options;
 
 /* The runs of an axis, "0..15 32..47"; of many the first ones. */
@@ -58,6 +58,7 @@ static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_err
 
 static mgrid_status show_form(const options *c, const mgrid_plan *p, mgrid_error *err) {
   if (c->json) return cli_print_json(&c->cli, p, c->rank, &c->site, err);
+  if (c->rules) return mgrid_plan_save(p, cli_sink, stdout, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
@@ -82,11 +83,13 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { .rank = -1, .site = MGRID_SITE_INIT };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
-  if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
-    return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --schedule, --text or --tensor");
-  if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
-  if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
-  if (c.tensor && c.json + c.schedule + c.text)
+  const int formats = c.json + c.rules + c.schedule + c.text;
+  if (c.groups && (formats || c.tensor || c.rank >= 0))
+    return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --rules, --schedule, --text or --tensor");
+  if (formats > 1) return cli_usage(&c.cli, "--json, --rules, --schedule and --text exclude each other");
+  if (c.text + c.rules && c.rank >= 0)
+    return cli_usage(&c.cli, "--%s is the whole plan's; it takes no --rank", c.text ? "text" : "rules");
+  if (c.tensor && formats)
     return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
@@ -98,10 +101,12 @@ const cli_command command_plan = {
   .takes = "RECIPE --world N [NAME=VALUE ...]",
   .does = "what groups a recipe makes",
   .usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
-           "       [--json | --schedule | --text]\n"
-           "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]",
+           "       [--json | --rules | --schedule | --text]\n"
+           "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]\n"
+           "       moongrid plan SAVED ...",
   .about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
-           "of N ranks and show its groups. Nothing is created and no launcher is needed.",
+           "of N ranks and show its groups. Nothing is created and no launcher is needed. Or read a plan\n"
+           "that was saved by --json, --rules or --text (a file, or -), which has its world and parameters.",
   .notes = "\"GPU memory\" is what NCCL itself takes of the GPU of one rank, at most: first when communicators are\n"
            "made, more when each is first used in a ring (most collectives), then more where NCCL chooses trees, where\n"
            "all members of a group send to all others (all-to-all), and where the switch adds up (NVLink SHARP).",
@@ -116,6 +121,8 @@ const cli_command command_plan = {
       { "all", cli_flag, offsetof(options, all), .help = "parameters that are at their defaults, too" },
       { "json", cli_flag, offsetof(options, json),
         .help = "one JSON object with all groups (with --rank: that rank's)" },
+      { "rules", cli_flag, offsetof(options, rules),
+        .help = "one JSON object with its rules alone, which is small at any world: to save a plan" },
       { "schedule", cli_flag, offsetof(options, schedule), .help = "the order in which communicators are created" },
       { "text", cli_flag, offsetof(options, text), .help = "the canonical text that the digest is taken of" },
       { "tensor", cli_text, offsetof(options, tensor), "T",

@@ -16,11 +16,13 @@
 **
 ** A file calls only files before it in this list (lint refuses a circle): modes, points; family, which asks a form through
 ** its row alone; classes, equal, pick; the forms and what makes them: cut, picked, strided, table, lists, parts, union,
-** renumber, zip, pairs; what works on families of any form: join, split, layout, dims, order, grid, along, reshape, where.
+** renumber, zip, pairs; what works on families of any form: join, split, layout, dims, order, grid, along, reshape, where,
+** read.
 */
 #ifndef MGRID_FAMILY_H
 #define MGRID_FAMILY_H
 
+#include "base/scan.h"
 #include "families/modes.h"
 
 #include <stdatomic.h>
@@ -301,5 +303,10 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
 mgrid_family *mgrid_layout_modes(mgrid_window w, int64_t offset, size_t ninside, const mgrid_mode *inside,
                                  size_t nindex, const mgrid_mode *index, bool lists, mgrid_error *err);
 mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, mgrid_error *err);
+
+/* -------------------------------------------------------------------- read.c */
+
+/* The family that mgrid_family_text wrote, in the same form; NULL after a fault, or where the payer pays no more. */
+mgrid_family *mgrid_family_read(mgrid_scan *s, int64_t world);
 
 #endif

@@ -49,6 +49,11 @@ int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *er
 /* Append the text of mgrid_grid_describe. */
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
 
+/* -------------------------------------------------------------------- read.c */
+
+/* The grid that mgrid_grid_text wrote; NULL after a fault, or where the payer pays no more. */
+mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world);
+
 /* ------------------------------------------------------------------- order.c */
 
 /* An order from a list, which it owns from now on, also on failure; NULL is out of memory. */

@@ -39,16 +39,15 @@ static json_t *path_value(const char *path) {
   return json_string(path);
 }
 
-static void put_head(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
-  const mgrid_content *c = &p->content;
+static void put_head(mgrid_json *w, const mgrid_plan *p) {
   mgrid_json_key(w, "\n  ", "recipe");
-  mgrid_json_value(w, *c->recipe ? path_value(c->recipe) : json_null());
+  mgrid_json_value(w, *p->content.recipe ? path_value(p->content.recipe) : json_null());
   mgrid_json_key(w, "\n  ", "world");
-  mgrid_json_value(w, json_integer(c->world));
-  if (rank >= 0) {
-    mgrid_json_key(w, "\n  ", "rank");
-    mgrid_json_value(w, json_integer(rank));
-  }
+  mgrid_json_value(w, json_integer(p->content.world));
+}
+
+static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
+  const mgrid_content *c = &p->content;
   mgrid_json_key(w, "\n  ", "params");
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < c->nparams; i++) mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
@@ -108,6 +107,34 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
     }
     mgrid_json_close(w, "\n  }");
   }
+}
+
+/* The lines of the canonical text, out of which mgrid_plan_read makes the plan again: rules, not lists of ranks. */
+static void put_lines(mgrid_json *w, mgrid_text *t) {
+  const char *end = mgrid_text_chars(t) + t->len;
+  for (const char *at = mgrid_text_chars(t), *stop; at < end && !w->failed; at = stop + 1) {
+    stop = memchr(at, '\n', (size_t)(end - at));
+    mgrid_json_item(w, "\n    ");
+    mgrid_json_value(w, json_stringn(at, (size_t)(stop - at)));
+  }
+  t->len = 0;
+}
+
+static void put_rules(mgrid_json *w, const mgrid_plan *p) {
+  const mgrid_content *c = &p->content;
+  mgrid_text           t = { 0 };
+  mgrid_json_key(w, "\n  ", "rules");
+  mgrid_json_open(w, "[");
+  w->text.failed |= mgrid_plan_head_text(p, &t, NULL) != MGRID_OK;
+  if (!t.failed) put_lines(w, &t);
+  for (size_t i = 0; i < c->nentries && !w->failed && !w->text.failed; i++) {
+    w->text.failed |= mgrid_plan_entry_text(p, i, &t, NULL) != MGRID_OK;
+    if (!t.failed) put_lines(w, &t);
+  }
+  mgrid_json_close(w, "\n  ]");
+  mgrid_text_free(&t);
+  for (size_t i = 0; i < c->nitems; i++)
+    if (c->item[i].nth == 0 && c->item[i].kind->beside) c->item[i].kind->beside(c, w);
 }
 
 static void put_digest(mgrid_json *w, const mgrid_plan *p) {
@@ -287,6 +314,25 @@ mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink
   return p ? mgrid_plan_json_at(p, rank, &site, sink, ud, err) : MGRID_USAGE;
 }
 
+static mgrid_status end(mgrid_json *w, mgrid_error *err) {
+  mgrid_json_close(w, "\n}\n");
+  mgrid_json_flush(w);
+  bool no_memory = w->text.failed;
+  mgrid_text_free(&w->text);
+  if (no_memory) return mgrid_oom(err);
+  return w->failed ? mgrid_unwritten(err) : MGRID_OK;
+}
+
+mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
+  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
+  if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
+  mgrid_json_open(&w, "{");
+  put_head(&w, p);
+  put_rules(&w, p);
+  put_digest(&w, p);
+  return end(&w, err);
+}
+
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
                                 mgrid_error *err) {
   if (mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
@@ -297,7 +343,12 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
   if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
   mgrid_json_open(&w, "{");
-  put_head(&w, p, rank);
+  put_head(&w, p);
+  if (rank >= 0) {
+    mgrid_json_key(&w, "\n  ", "rank");
+    mgrid_json_value(&w, json_integer(rank));
+  }
+  put_layout(&w, p, rank);
   if (rank < 0) {
     put_all(&w, p, &r);
     put_sharing(&w, p, site);
@@ -306,12 +357,8 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
   }
   put_resources(&w, &r, site);
   put_items(&w, p, rank);
+  if (rank < 0) put_rules(&w, p);
   put_digest(&w, p);
-  mgrid_json_close(&w, "\n}\n");
-  mgrid_json_flush(&w);
-  bool no_memory = w.text.failed;
-  mgrid_text_free(&w.text);
   mgrid_view_free(&v);
-  if (no_memory) return mgrid_oom(err);
-  return w.failed ? mgrid_unwritten(err) : MGRID_OK;
+  return end(&w, err);
 }

@@ -161,7 +161,7 @@ void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
 ** where there are none. `backend` makes the families that ask for no other. */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
-/* -------------------------------------------------- print.c, json.c, why.c */
+/* -------------------------------------------- print.c, json.c, read.c, why.c */
 
 /* Text that the digest is made of: the head (world, parameters, grids, items), then a line per
 ** family. */
@@ -173,6 +173,9 @@ bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgr
 /* mgrid_plan_print_json, with what NCCL takes at a site. */
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
                                 mgrid_error *err);
+/* Does a text begin as one of mgrid_plan_read, and not as a recipe does? It has at most so many bytes. */
+enum { MGRID_SAVED_MAX = 1 << 26 };
+bool mgrid_plan_is_saved(const char *text, size_t length);
 /* The answer of mgrid_plan_why as JSON, a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 

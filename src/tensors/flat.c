@@ -80,11 +80,18 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   return most;
 }
 
-void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) {
-  const mgrid_flat *f = t->flat;
-  mgrid_text_add(text, " flat %zu of %zu by ", t->at + 1, f->n);
-  for (size_t i = 0; i < f->ndims; i++) mgrid_text_add(text, "%s%s", i ? "," : "", t->grid->axis[f->dim[i]].name);
+static void put_text(const mgrid_flat *f, size_t nth, mgrid_text *text) {
+  const mgrid_grid *g = f->member[0]->grid;
+  mgrid_text_add(text, " flat %zu of %zu by ", nth + 1, f->n);
+  for (size_t i = 0; i < f->ndims; i++) mgrid_text_add(text, "%s%s", i ? "," : "", g->axis[f->dim[i]].name);
   mgrid_text_add(text, " pad %" PRId64 " as %016" PRIx64, f->pad, f->rule);
+}
+
+void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) { put_text(t->flat, t->at, text); }
+
+void mgrid_flat_nth_text(const mgrid_flat *f, size_t i, mgrid_text *text) {
+  mgrid_tensor_text(f->member[i], text);
+  put_text(f, i, text);
 }
 
 /* ------------------------------------------------------------------- blocks */

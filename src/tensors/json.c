@@ -5,6 +5,8 @@
 #include "plan/json.h"
 #include "tensors/of_plan.h"
 
+#include <stdlib.h>
+
 /* The runs of a rank's part on each axis: [[start, length], ...]. */
 static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_seat at;
@@ -95,4 +97,52 @@ void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, mgrid_json *w) {
     put_whole(w, t);
   else
     put_part(w, t, rank);
+}
+
+/* ------------------------------------------------------------------- flats */
+
+static const mgrid_tensor *tensor_of(const mgrid_content *c, size_t i) {
+  return c->item[i].kind == &mgrid_tensor_kind ? c->item[i].x : NULL;
+}
+
+static const mgrid_flat *flat_of(const mgrid_content *c, size_t i) {
+  const mgrid_tensor *t = tensor_of(c, i);
+  return t ? t->flat : NULL;
+}
+
+/* Has an earlier tensor of the plan the flat of this one? */
+static bool flat_before(const mgrid_content *c, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (flat_of(c, k) && flat_of(c, k)->rule == flat_of(c, i)->rule) return true;
+  return false;
+}
+
+/* Write the members of one flat that no tensor is; *n counts all that are written. */
+static void put_flat(const mgrid_content *c, const mgrid_flat *f, size_t *n, mgrid_json *w) {
+  mgrid_text t = { 0 };
+  bool      *named = calloc(f->n, sizeof *named);
+  w->text.failed |= !named;
+  for (size_t i = 0; i < c->nitems && named; i++)
+    if (flat_of(c, i) && flat_of(c, i)->rule == f->rule) named[tensor_of(c, i)->at] = true;
+  for (size_t k = 0; k < f->n && named; k++) {
+    if (named[k]) continue;
+    if ((*n)++ == 0) {
+      mgrid_json_key(w, "\n  ", "flats");
+      mgrid_json_open(w, "[");
+    }
+    t.len = 0;
+    mgrid_flat_nth_text(f, k, &t);
+    mgrid_json_item(w, "\n    ");
+    w->text.failed |= t.failed;
+    mgrid_json_value(w, t.failed ? NULL : json_stringn(t.data, t.len));
+  }
+  free(named);
+  mgrid_text_free(&t);
+}
+
+void mgrid_tensors_json_flats(const mgrid_content *c, mgrid_json *w) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->nitems && !w->failed; i++)
+    if (flat_of(c, i) && !flat_before(c, i)) put_flat(c, flat_of(c, i), &n, w);
+  if (n) mgrid_json_close(w, "\n  ]");
 }

@@ -32,6 +32,7 @@ const mgrid_item_kind mgrid_tensor_kind = {
   .text = text,
   .json = json,
   .notes = notes,
+  .beside = mgrid_tensors_json_flats,
 };
 
 mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {

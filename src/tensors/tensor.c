@@ -163,13 +163,27 @@ static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   return MGRID_OK;
 }
 
+/* A list of the coordinates of dim d. */
+static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some, mgrid_error *err) {
+  int64_t size = t->grid->axis[d].size;
+  if (some->n == 0) return MGRID_OK;
+  for (size_t i = 0; i < some->n; i++)
+    if (some->at[i] >= size || (i > 0 && some->at[i] <= some->at[i - 1]))
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "coordinates of dim '%s' are 0 to %" PRId64 ", ascending",
+                        t->grid->axis[d].name, size - 1);
+  if ((int64_t)some->n == size) return MGRID_OK;
+  if (!(t->some[d] = malloc(some->n * sizeof *t->some[d]))) return mgrid_oom(err);
+  memcpy(t->some[d], some->at, some->n * sizeof *t->some[d]);
+  t->count[d] = (int64_t)some->n;
+  return MGRID_OK;
+}
+
 /* ------------------------------------------------------------------- making */
 
-mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
-                               const mgrid_family *on, mgrid_error *err) {
+/* On the members of a family, or on `some` coordinates of each dim; both NULL: on all ranks of the grid. */
+static mgrid_tensor *make(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
+                          const mgrid_family *on, const mgrid_some *some, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
-  if (!over || mgrid_lacks(type, "the type of the tensor", err) || mgrid_lacks_list(naxes, axes, "axes", err))
-    return NULL;
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, naxes);
   mgrid_tensor *t = calloc(1, sizeof *t);
@@ -180,6 +194,7 @@ mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t 
   for (size_t d = 0; d < over->n; d++) t->count[d] = over->axis[d].size;
   mgrid_status s = set_type(t, type, err);
   if (!s && on) s = set_holders(t, err);
+  for (size_t d = 0; d < over->n && some && !s; d++) s = take_some(t, d, &some[d], err);
   t->bytes = t->width;
   for (size_t i = 0; i < naxes && !s; i++) {
     mgrid_tensor_axis given;
@@ -195,6 +210,18 @@ mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t 
   if (!s) return t;
   mgrid_tensor_free(t);
   return NULL;
+}
+
+mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
+                               const mgrid_family *on, mgrid_error *err) {
+  if (!over || mgrid_lacks(type, "the type of the tensor", err) || mgrid_lacks_list(naxes, axes, "axes", err))
+    return NULL;
+  return make(over, type, naxes, axes, on, NULL, err);
+}
+
+mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
+                                   const mgrid_tensor_axis *axes, const mgrid_some *some, mgrid_error *err) {
+  return make(over, type, naxes, axes, NULL, some, err);
 }
 
 mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t) {

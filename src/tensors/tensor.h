@@ -109,6 +109,14 @@ typedef struct mgrid_seat {
   int64_t slice; /* 0 without a flat */
 } mgrid_seat;
 
+/* mgrid_tensor_new for ranks at some coordinates: of each dim of the grid `n` in at[], ascending; 0: at all. */
+typedef struct mgrid_some {
+  size_t   n;
+  int64_t *at;
+} mgrid_some;
+mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, size_t naxes,
+                                   const mgrid_tensor_axis *axes, const mgrid_some *some, mgrid_error *err);
+
 bool    mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at); /* false: it holds nothing */
 int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at);
 /* Bytes of memory that it holds, without its grid and family. */
@@ -146,7 +154,9 @@ struct mgrid_flat {
 };
 
 void mgrid_flat_free(mgrid_flat *f); /* of one owner */
+/* Append " flat 2 of 3 by dp pad 64 as HASH" of a flat tensor. _nth: the whole text of any of its members. */
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
+void mgrid_flat_nth_text(const mgrid_flat *f, size_t i, mgrid_text *text);
 /* Where the tensor begins in the array of a rank, and the elements of a slice. O(1), and where parts are uneven O(members
 ** x dims). */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);

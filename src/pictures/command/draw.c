@@ -139,8 +139,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     return cli_usage(&c.cli, "--output is a file that ends with .svg, .html or .txt, not '%s'", c.output);
   if (html && (c.family || c.rank >= 0)) return cli_usage(&c.cli, "a page takes no --family and no --rank: it has all");
   if (!html && c.worlds.n > 1) return cli_usage(&c.cli, "several worlds go into a page: -o FILE.html");
-  mgrid_runtime *rt = cli_load(&c.cli, &err);
-  mgrid_plan    *p = rt && !html ? cli_plan(&c.cli, rt, world, &err) : NULL;
+  c.cli.world = world;
+  mgrid_runtime *rt = html ? cli_load(&c.cli, &err) : NULL;
+  mgrid_plan    *p = html ? NULL : cli_evaluate(&c.cli, &rt, &err);
   mgrid_status   s = rt && html ? draw_page(&c, rt, &err) : p ? draw(&c, p, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
