@@ -208,8 +208,8 @@ $(MAP): Makefile
 
 $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
-CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier moongrid_elastic moongrid_family \
-                                  moongrid_resources moongrid_recipe) $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
+CORE_HEADERS := src/moongrid.h $(patsubst %,src/moongrid%.h,_families _plan _backend _carrier _state _recipe) \
+                $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
 $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 

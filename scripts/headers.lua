@@ -4,7 +4,7 @@
 -- (site.lua).
 
 local headers = { names = {} }
-for _, part in ipairs { "", "_recipe", "_tensor", "_backend", "_carrier", "_elastic", "_family", "_resources", "_mpi",
+for _, part in ipairs { "", "_families", "_plan", "_backend", "_carrier", "_state", "_recipe", "_tensor", "_mpi",
   "_nccl", "_lua" } do
   headers.names[#headers.names + 1] = "moongrid" .. part
 end

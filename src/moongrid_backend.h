@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_backend.h - the part of moongrid.h on opening a backend, which includes it: by name, and with what deadline
-** and threads.
+** moongrid_backend.h - backends, which create communicators: by name over MPI, NCCL or PMIx, with what deadline and threads; or
+** none, to ask questions alone. Over a communicator of the host: mgrid_mpi_backend of moongrid_mpi.h; over functions of
+** the host: moongrid_carrier.h.
 */
-#ifndef MOONGRID_BACKEND_H
+#ifndef MOONGRID_H
+#include "moongrid.h" /* which includes this header in its place */
+#elif !defined MOONGRID_BACKEND_H
 #define MOONGRID_BACKEND_H
-
-#include "moongrid.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 
 /* What threads of the host may do with MPI, as MPI_THREAD_FUNNELED and so on. */
 typedef enum mgrid_threads {
@@ -53,6 +56,53 @@ enum { MGRID_MPI_TIMEOUT = 120 };
 ** over which nccl stands, and pmix heeds `timeout`. Collective.
 ** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_mpi_options *options, mgrid_error *err);
+
+/* One process plays `rank` of `world`: every question works, no communicator exists. */
+MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
+
+/* "nccl": NCCL communicators on the GPUs of the ranks. It needs a carrier, a backend that sends NCCL's unique
+** ids between ranks: mpi, which also makes the groups whose family asks for mpi; pmix; or the host's. */
+typedef struct mgrid_nccl_options {
+  size_t     size;         /* sizeof(mgrid_nccl_options) */
+  int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
+  bool       share_gpu;    /* let several ranks use one GPU: for tests; slow, and only between those that do */
+  double     timeout;      /* seconds that a creation, or a call over all ranks, may take; not above 0: 120 */
+  int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
+  void      *parent;       /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
+                        communicators are split from it (ncclCommSplit; with its splitShare they share
+                        its resources). Then every creation is a call over all ranks, one after the
+                        other, `lazy` is not looked at, and states share nothing. It outlives the
+                        backend. */
+  const int *devices;      /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
+  int        ndevices;     /* 0: GPU i for index i, around again where ranks share */
+  int        ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
+                           rank (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; below 1: 128 */
+  bool       blocking;     /* true: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. false:
+                           calls may return ncclInProgress, and a creation that fails is cancelled, where one that
+                           blocks leaves a thread in NCCL behind; a family may say otherwise */
+} mgrid_nccl_options;
+enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
+#define MGRID_NCCL_OPTIONS_INIT \
+  { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
+/* "nccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with
+** carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads libmoongrid_nccl, NCCL
+** and the CUDA runtime, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */
+MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
+                                            mgrid_error *err);
+/* Another owner; never fails. */
+MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
+/* Give up one owner. States are owners too; when the last owner is gone the backend ends, and with it
+** all communicators that were not freed. Collective with MPI: duplicates are freed, and MPI is finalized where the
+** backend initialized it. */
+MGRID_API void mgrid_backend_free(mgrid_backend *b);
+/* The host's own allocator and log; `hooks` (NULL: none) is copied. Before the first state of the backend,
+** else MGRID_NOT_NOW. Local. */
+MGRID_API mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API const char  *mgrid_backend_name(const mgrid_backend *b);
+MGRID_API int64_t      mgrid_backend_rank(const mgrid_backend *b);
+MGRID_API int64_t      mgrid_backend_world(const mgrid_backend *b);
+/* Communicators that all states of the backend hold on this rank, shared ones once. */
+MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 
 #ifdef __cplusplus
 }

@@ -3,10 +3,10 @@
 ** moongrid_carrier.h - the part of moongrid.h for hosts without MPI, which includes it. examples/carrier.c is a whole
 ** host of that kind.
 */
-#ifndef MOONGRID_CARRIER_H
+#ifndef MOONGRID_H
+#include "moongrid.h" /* which includes this header in its place */
+#elif !defined MOONGRID_CARRIER_H
 #define MOONGRID_CARRIER_H
-
-#include "moongrid.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,10 +9,10 @@
 **     mgrid_policy_call(p, 1, &q, &e);
 **     mgrid_policy_integer(p, NULL, &n_micro, &e);
 */
-#ifndef MOONGRID_RECIPE_H
+#ifndef MOONGRID_H
+#include "moongrid.h" /* which includes this header in its place */
+#elif !defined MOONGRID_RECIPE_H
 #define MOONGRID_RECIPE_H
-
-#include "moongrid.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,10 +10,10 @@
 **   copies    ranks that hold the same part
 **   move      who sends which elements to whom, so that the tensors of one plan become those of another
 */
-#ifndef MOONGRID_TENSOR_H
+#ifndef MOONGRID_H
+#include "moongrid.h" /* which includes this header in its place */
+#elif !defined MOONGRID_TENSOR_H
 #define MOONGRID_TENSOR_H
-
-#include "moongrid.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -24,8 +24,7 @@ static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *
     if (n < 0) return cannot("read", path, strerror(errno), err);
     mgrid_text_put(t, piece, (size_t)n);
     if (t->failed) return mgrid_oom(err);
-    if (t->len > most)
-      return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path, most);
+    if (t->len > most) return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path, most);
   }
   return MGRID_OK;
 }

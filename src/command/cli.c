@@ -94,6 +94,8 @@ static mgrid_status read_stdin(const cli *c, mgrid_error *err) {
 
 static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
   mgrid_status s = read_stdin(c, err);
+  if (!s && typed.len > MGRID_TEXT_MAX)
+    s = mgrid_fail(err, MGRID_REFUSED, "cannot read standard input: it has more than %d bytes", MGRID_TEXT_MAX);
   return s ? s : mgrid_runtime_load_text(rt, mgrid_text_chars(&typed), typed.len, CLI_STDIN, err);
 }
 
@@ -109,7 +111,8 @@ static mgrid_plan *read_saved(const cli *c, int64_t world, mgrid_error *err) {
   mgrid_plan *p = NULL;
   bool        typed_in = cli_from_stdin(c);
   if (c->nargs || c->params)
-    return mgrid_null(err, MGRID_USAGE, "%s is a saved plan; it takes no parameters and options of families", c->recipe);
+    return mgrid_null(err, MGRID_USAGE, "%s is a saved plan; it takes no parameters and options of families",
+                      c->recipe);
   if (!typed_in && mgrid_read_file_up_to(c->recipe, MGRID_SAVED_MAX, &file, err)) return NULL;
   const mgrid_text *t = typed_in ? &typed : &file;
   p = mgrid_plan_read(mgrid_text_chars(t), t->len, typed_in ? CLI_STDIN : c->recipe, err);

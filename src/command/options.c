@@ -328,7 +328,9 @@ mgrid_status cli_wants(const cli *c, int64_t world) {
   const char *parameter = "";
   for (size_t i = 0; i < c->nargs; i++)
     if (strncmp(c->args[i], "world=", 6) == 0) parameter = "; world=N would be a parameter of the recipe";
-  return world || cli_is_saved(c) ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
+  return world || cli_is_saved(c)
+             ? MGRID_OK
+             : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
 }
 
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {

@@ -89,8 +89,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (formats > 1) return cli_usage(&c.cli, "--json, --rules, --schedule and --text exclude each other");
   if (c.text + c.rules && c.rank >= 0)
     return cli_usage(&c.cli, "--%s is the whole plan's; it takes no --rank", c.text ? "text" : "rules");
-  if (c.tensor && formats)
-    return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
+  if (c.tensor && formats) return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
   return cli_with_plans(&c.cli, NULL, show);

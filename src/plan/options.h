@@ -69,7 +69,7 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* The same in another lane, and with high priority if it is urgent. */
-mgrid_status  mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
+mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
 /* The record of which `text` was written, without its lane; NULL after a fault. */
 mgrid_choice *mgrid_choice_read(mgrid_scan *s);
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never fails; NULL gives NULL */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_MOST = 1 << 24 };                     /* bytes: JSON takes up to 24 times its length of memory */
-static const int64_t BUDGET = INT64_C(1) << 25;    /* work, mgrid_payer: a second or two */
+enum { JSON_MOST = 1 << 24 };                   /* bytes: JSON takes up to 24 times its length of memory */
+static const int64_t BUDGET = INT64_C(1) << 25; /* work, mgrid_payer: a second or two */
 
 typedef struct line { /* without its end; no 0 is behind it */
   const char *at;
@@ -44,8 +44,10 @@ static bool pay(void *ud, int64_t work) { return (*(int64_t *)ud -= work) > 0; }
 /* Put the place into an error: rule i, or with `field` element i of that field of the JSON. */
 static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_error *why) {
   if (v->payer.spent)
-    *why = (mgrid_error)MGRID_ERROR_INIT, mgrid_fail(why, MGRID_LIMIT, "it takes more than the budget of reading a plan");
-  if (v->all || field) return mgrid_error_reword(why, "%.200s: %s[%zu]: %s", v->name, field ? field : "rules", i, why->message);
+    *why = (mgrid_error)MGRID_ERROR_INIT,
+    mgrid_fail(why, MGRID_LIMIT, "it takes more than the budget of reading a plan");
+  if (v->all || field)
+    return mgrid_error_reword(why, "%.200s: %s[%zu]: %s", v->name, field ? field : "rules", i, why->message);
   snprintf(why->file, sizeof why->file, "%s", v->name);
   mgrid_show(why->file, sizeof why->file);
   why->line = (int)i + 1;
@@ -147,7 +149,9 @@ static const struct {
   void (*read)(saved *v, mgrid_scan *s);
   bool later; /* after the families */
 } lines[] = {
-  { "family ", read_family, false }, { "param ", read_param, false },          { "grid ", read_grid, false },
+  { "family ", read_family, false },
+  { "param ", read_param, false },
+  { "grid ", read_grid, false },
   { "concurrent ", read_concurrent, true },
 };
 enum { LINES = sizeof lines / sizeof lines[0] };
@@ -226,7 +230,11 @@ static int compare(void *ud, const char *text, size_t len) {
     const line *l = c->i < c->v->nrules ? &c->v->rule[c->i] : NULL;
     if (!l || l->len != n || memcmp(l->at, text, n) != 0) {
       mgrid_fail(c->why, MGRID_BAD_VALUE, "'%.*s' expected%s%.*s%s, as a plan is saved", n < 200 ? (int)n : 200, text,
-                 l ? ", not '" : "", !l ? 0 : l->len < 200 ? (int)l->len : 200, l ? l->at : "", l ? "'" : "");
+                 l ? ", not '" : "",
+                 !l             ? 0
+                 : l->len < 200 ? (int)l->len
+                                : 200,
+                 l ? l->at : "", l ? "'" : "");
       at_place(c->v, NULL, c->i, c->why);
       return 1;
     }

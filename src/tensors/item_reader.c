@@ -106,11 +106,11 @@ static mgrid_tensor *read_tensor(mgrid_scan *s, int64_t world) {
 /* ------------------------------------------------------------------- all texts */
 
 typedef struct flat { /* what the texts say of one */
-  uint64_t       rule;
-  size_t         n, found, ndims;
-  int64_t        pad;
-  char         (*dim)[MGRID_NAME_MAX + 1]; /* [ndims] */
-  mgrid_tensor **member, **made;           /* [n] */
+  uint64_t rule;
+  size_t   n, found, ndims;
+  int64_t  pad;
+  char (*dim)[MGRID_NAME_MAX + 1]; /* [ndims] */
+  mgrid_tensor **member, **made;   /* [n] */
 } flat;
 
 typedef struct named {

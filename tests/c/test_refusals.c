@@ -6,7 +6,7 @@
 #include "program.h"
 
 #include "comm/state.h"
-#include "moongrid_elastic.h"
+#include "moongrid_state.h"
 #include "moongrid_recipe.h"
 #include "tensors/move.h"
 

@@ -235,14 +235,16 @@ static void test_refusals(void **unused) {
   refuse("moongrid 2\n", bad, "x:1: character 1: 'moongrid 1' expected, not 'moongrid 2'");
   refuse("moongrid 1\nworld 0\n", MGRID_OUT_OF_RANGE, "x:2: a world has 1 to 2147483647 ranks, not 0");
   refuse("moongrid 1\nworld 8 9\n", bad, "x:2: character 8: the end of the line expected, not ' 9'");
-  refuse(HEAD "\n", bad, "x:3: it ends where param, grid, concurrent, family or a thing of a slice, as tensor, is expected");
+  refuse(HEAD "\n", bad,
+         "x:3: it ends where param, grid, concurrent, family or a thing of a slice, as tensor, is expected");
   refuse(HEAD "family tp\n", bad, "x:3: it ends where ': ' is expected");
   refuse(HEAD "family tp: (2:1 x (4:2)\n", bad, "x:3: character 16: ')' expected, not ' x (4:2)'");
   refuse(HEAD "family tp: tp\n", bad, "x:3: character 12: a rule of a family expected, not 'tp'");
   refuse(HEAD "family tp: (2:1) x (8:2)\n", MGRID_OUT_OF_RANGE,
          "x:3: modes (2:1) x (8:2): rank 15 is out of range; ranks are 0 to 7");
   refuse(HEAD "family tp: (3:2) x (2:3)\n", bad,
-         "x:3: character 12: modes of which each stride is more than the smaller ones reach expected, not '(3:2) x (2:3)'");
+         "x:3: character 12: modes of which each stride is more than the smaller ones reach expected, not '(3:2) x "
+         "(2:3)'");
   refuse(HEAD "family tp: (2:1)(2:2) x (2:4)\n", bad,
          "x:3: 'family tp: (4:1) x (2:4)' expected, not 'family tp: (2:1)(2:2) x (2:4)', as a plan is saved");
   refuse(HEAD "family tp: (2:1) x (4:2) lazy first\n", bad,
@@ -252,10 +254,11 @@ static void test_refusals(void **unused) {
          "x:3: unknown backend 'nothing'; known: mpi, nccl, none");
   refuse(HEAD "family tp: {0,8}\n", bad, "x:3: character 15: a rank of this world expected, not '8}'");
   refuse(HEAD "family tp: {0,0}\n", MGRID_DUPLICATE, "x:3: rank 0 occurs twice in group 0 of the table");
-  refuse(HEAD "family tp: split(3) of [(4:1) x (2:4)]\n", bad,
-         "x:3: character 18: a divisor of the size of the groups expected, not '3) of [(4:1) x (2:4)'");
-  refuse(HEAD "family tp: union[(4:1) x (1) | (4:2) x (1)]\n", MGRID_REFUSED,
-         "x:3: union: rank 0 is in families 1 and 2; world:table(lists, \"cover\") holds such groups, listed one by one");
+  refuse(HEAD "family tp: split(3) of [(4:1) x (2:4)]\n", MGRID_REFUSED,
+         "x:3: split(3) of groups of 4: 3 does not divide 4; sizes that do: 1, 2, 4");
+  refuse(
+      HEAD "family tp: union[(4:1) x (1) | (4:2) x (1)]\n", MGRID_REFUSED,
+      "x:3: union: rank 0 is in families 1 and 2; world:table(lists, \"cover\") holds such groups, listed one by one");
   refuse(HEAD "family tp: (2:1) x (4:2)\nfamily tp: (2:1) x (4:2)\n", MGRID_DUPLICATE,
          "x:4: the topology already has a family 'tp'");
   refuse(HEAD "family tp: (2:1) x (4:2)\nparam a = b\n", bad,
@@ -271,8 +274,10 @@ static void test_refusals(void **unused) {
          "x:3: coordinates of dim 'tp' are 0 to 7, ascending");
   refuse(HEAD "tensor w: bf16 a 4 over tp 8 over ranks 0..7 flat 1 of 9 by tp pad 1 as 0123456789abcdef\n", bad,
          "x:3: it ends where a flat whose members are all here is expected");
-  refuse(HEAD "tensor w: bf16 a 4 over tp 8 over ranks 0..7 flat 1 of 2 by tp pad 1 as 0123456789abcdef\n", MGRID_REFUSED,
-         "x: member 2 of 2 of the flat 0123456789abcdef is not here, as no tensor of the plan is it; the JSON of such a plan "
+  refuse(HEAD "tensor w: bf16 a 4 over tp 8 over ranks 0..7 flat 1 of 2 by tp pad 1 as 0123456789abcdef\n",
+         MGRID_REFUSED,
+         "x: member 2 of 2 of the flat 0123456789abcdef is not here, as no tensor of the plan is it; the JSON of such "
+         "a plan "
          "has it in 'flats'");
   refuse("{", bad, "x:1: string or '}' expected near end of file");
   refuse("{}", bad, "x: a list 'rules' expected, which the JSON of a plan has");
@@ -280,7 +285,8 @@ static void test_refusals(void **unused) {
   refuse("{\"rules\": []}", bad, "x: a text 'digest' expected, which the JSON of a plan has");
   refuse("{\"rules\": [1], \"digest\": \"\"}", bad, "x: rules[0]: a text expected");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\", \"family\"], \"digest\": \"\"}", bad,
-         "x: rules[2]: character 1: param, grid, concurrent, family or a thing of a slice, as tensor, expected, not 'family'");
+         "x: rules[2]: character 1: param, grid, concurrent, family or a thing of a slice, as tensor, expected, not "
+         "'family'");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\"], \"digest\": \"0\"}", bad,
          "x: digest: 99218dad8ce2fb0b36d3cbd99965ad70 expected, which is that of the rules, not '0'");
   mgrid_error e = MGRID_ERROR_INIT;
@@ -363,9 +369,9 @@ static void test_bent(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_drawn),    cmocka_unit_test(test_families), cmocka_unit_test(test_tensors),
-    cmocka_unit_test(test_recipes),  cmocka_unit_test(test_million),  cmocka_unit_test(test_refusals),
-    cmocka_unit_test(test_limits),   cmocka_unit_test(test_bent),
+    cmocka_unit_test(test_drawn),   cmocka_unit_test(test_families), cmocka_unit_test(test_tensors),
+    cmocka_unit_test(test_recipes), cmocka_unit_test(test_million),  cmocka_unit_test(test_refusals),
+    cmocka_unit_test(test_limits),  cmocka_unit_test(test_bent),
   };
   return run_program("saved", tests, argc, argv);
 }

@@ -45,7 +45,7 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, family, groups, all, json, schedule, text, "
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, family, groups, all, json, rules, schedule, text, "
         .. "tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --wrld 8", 2,
@@ -128,7 +128,7 @@ describe("moongrid plan", function()
       "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
     refuses("plan picotron --world 8 --tensor x --json", 2, "moongrid: --tensor is shown as lines; --json has all tensors")
     refuses("plan picotron --world 8 --groups --rank 1", 2,
-      "moongrid: --family and --groups take no --rank, --json, --schedule, --text or --tensor")
+      "moongrid: --family and --groups take no --rank, --json, --rules, --schedule, --text or --tensor")
   end)
 
   it("has numbers that agree with their nouns", function()
@@ -201,7 +201,7 @@ describe("moongrid plan", function()
     refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size")
     refuses("plan " .. moe .. " --world 8 --rank 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("plan " .. moe .. " --world 8 --json --text", 2,
-      "moongrid: --json, --schedule and --text exclude each other")
+      "moongrid: --json, --rules, --schedule and --text exclude each other")
     refuses("plan " .. moe .. " --world 8 tp", 2,
       "moongrid: argument 'tp' is not of the form NAME=VALUE, and the recipe is 'examples/moe.lua'")
     refuses("plan " .. moe .. " --world 8 tp=2 tp=4", 2, "moongrid: parameter 'tp' is given twice")

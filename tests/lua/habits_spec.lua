@@ -14,7 +14,7 @@ describe("habits of command lines:", function()
   for arguments, message in pairs {
     ["plan megatron --world 8 --json=1"] = "option '--json' takes no value",
     ["plan megatron --world 8 --jsn=1"] = "unknown option '--jsn' of plan; nearest is 'json' (world, rank, family, groups, all, json, "
-      .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
+      .. "rules, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron -n 8"] = "unknown option '-n' of plan; --world N is the number of ranks",
     ["plan megatron -w 8"] = "unknown option '-w' of plan; --world N is the number of ranks",
     ["plan megatron -x 8"] = "unknown option '-x' of plan",
@@ -35,7 +35,7 @@ describe("habits of command lines:", function()
     ["plan picotron --world 8 tp =2"] = "argument 'tp' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
     ["plan picotron --world 8 tp:2"] = "argument 'tp:2' is not of the form NAME=VALUE, and the recipe is 'picotron'",
     ["plan picotron --world-size 8"] = "unknown option '--world-size' of plan; nearest is 'world' (world, rank, family, groups, all, json, "
-      .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
+      .. "rules, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
     ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
     ["check picotron --world 64-8"] = "--world 64-8 ends before it begins",

@@ -107,7 +107,7 @@ end
 
 describe("the table of options", function()
   it("has the fields of mgrid_options, in their order", function()
-    local body = read "src/moongrid.h":match "typedef struct mgrid_options (%b{})":gsub("/%*.-%*/", "")
+    local body = read "src/moongrid_plan.h":match "typedef struct mgrid_options (%b{})":gsub("/%*.-%*/", "")
     local declared, rows = {}, {}
     for name in body:gmatch "([%w_]+);" do declared[#declared + 1] = name end
     for _, o in ipairs(options) do rows[#rows + 1] = o.name end

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid_plan.h - topologies, which name families and their options, and plans: what all ranks agree on, its text and JSON,
+** its proof, and what its NCCL communicators take.
+*/
+#ifndef MOONGRID_H
+#include "moongrid.h" /* which includes this header in its place */
+#elif !defined MOONGRID_PLAN_H
+#define MOONGRID_PLAN_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- topology */
+
+/* Options of a family. Families share a communicator only when these are equal
+** (`first`, `lazy` and `single` aside, which change when or whether it is made, not what it is) and no list of
+** mgrid_topology_concurrent keeps them apart. Set to MGRID_OPTIONS_INIT, then change what is wanted. */
+typedef struct mgrid_options {
+  size_t      size;          /* sizeof(mgrid_options) */
+  bool        unique;        /* never share a communicator with another family */
+  bool        first;         /* create before the families that do not say so */
+  bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
+  bool        high_priority; /* stream priority of the NCCL backend */
+  double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
+  const char *backend;       /* "" for the state's own, else "mpi" or "nccl", or "none": its groups only answer
+                                questions, no communicator is ever made for them or shared with them */
+  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
+  const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a
+                           grid of 4 x 2, and its communicator of MPI has that Cartesian topology
+                           (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
+                           mgrid_group_shift works all the same */
+  const char *windows;       /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  const char *device;        /* "barriers=4": a device communicator: moongrid_state.h */
+  const char *parent;        /* the family, earlier in the schedule, out of whose communicators of NCCL these are
+                                split (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
+                                resources). Each group is part of one group of the parent, and no two share ranks */
+  bool        single;        /* with MPI a group of one rank gets a communicator of its own, too: mgrid_mpi_comm */
+} mgrid_options;
+#define MGRID_OPTIONS_INIT \
+  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "", false }
+
+typedef struct mgrid_topology mgrid_topology;
+typedef struct mgrid_plan     mgrid_plan;
+
+/* world in [1, 2^31 - 1]. A call that cannot add what it was asked to add breaks the topology: the first such error
+** stays in it, and mgrid_plan_new gives that error. So a family that could not be made is never just left out. */
+MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
+MGRID_API void            mgrid_topology_free(mgrid_topology *t);
+/* Add a family; the order of the calls is the order of creation. Names of families and
+** grids are one name space; a name given twice is refused. options may be NULL. */
+MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                          const mgrid_options *options, mgrid_error *err);
+/* Name a grid, so that coordinates can be asked of the plan and the state. */
+MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
+                                               mgrid_error *err);
+/* The n families (2 or more, each once) that are used at the same time, the most urgent first. Where they make
+** communicators they never share one, neither in a state nor between states of the backend, even if groups and
+** options are equal: NCCL runs the calls on one communicator one after the other, whatever their streams.
+** mgrid_group_launch_order heeds the order of the names. The first family with communicators gets `high_priority`,
+** unless families of the list have that option already. A family in no list goes on sharing with a listed one of
+** equal groups. May be called again for other families; an order that contradicts an earlier list is
+** MGRID_REFUSED. Part of the plan and its digest. O(families x names). */
+MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
+                                                 mgrid_error *err);
+/* Record a parameter of the recipe: printed, and part of the digest. */
+MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
+/* The recipe's name: printed, not part of the digest (paths differ between machines). */
+MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
+
+/* -------------------------------------------------------------------- plan */
+
+/* Make the topology canonical. O(families^2 x modes) for symbolic families, whatever
+** the world. Local: no communication. */
+MGRID_API mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err);
+MGRID_API mgrid_plan *mgrid_plan_ref(const mgrid_plan *p);
+MGRID_API void        mgrid_plan_free(mgrid_plan *p);
+
+MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
+MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
+MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
+MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i);
+MGRID_API int64_t             mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
+MGRID_API size_t              mgrid_plan_ngrids(const mgrid_plan *p);
+MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
+MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
+/* The earlier family whose communicators all groups of family i use, or -1. */
+MGRID_API int64_t mgrid_plan_shares(const mgrid_plan *p, size_t i);
+/* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text; of plan NULL zeros. */
+MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
+
+/* Receives text piece by piece; returns 0, or anything else to stop. */
+typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
+/* The canonical text, the creation schedule, and JSON. rank < 0: everything; else that
+** rank's view. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT when the sink stops. */
+MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                                 mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                             mgrid_error *err);
+
+/* Save a plan as JSON that mgrid_plan_read reads: its recipe's name, world, rules and digest. Milliseconds at any world:
+** no ranks are listed but those of families that are lists. mgrid_plan_print_json has the same in "rules" (rank < 0). */
+MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
+/* A plan out of the text of mgrid_plan_save, of mgrid_plan_print_json of all ranks (2^24 bytes of JSON at most), or of
+** mgrid_plan_print (2^26 bytes; not of plans where a flat has a member that is no tensor of the plan). `name` is what
+** messages call it (NULL: "plan"). The plan is the caller's, as one of mgrid_plan_new, and has the digest of the one that
+** was saved, or it is refused, MGRID_BAD_VALUE or what the families refuse, with the line, "saved.txt:4: ...", or field,
+** "saved.json: rules[3]: ...", and what was expected there. So the text may come from anybody; reading takes a budget of
+** work, beyond which it is MGRID_LIMIT. What no digest has is lost: a recipe's policies, and the recipe's name in text. O(bytes
+** + families^2 x modes). Local. */
+MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
+
+/* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator
+** with the step in each one's schedule, and the first that both make; without a common group the shortest chain of
+** groups from a to b. JSON has "ranks", "groups", "first" and "chain", null where there is none. MGRID_OUT_OF_RANGE: not
+** in the world; MGRID_BAD_VALUE: one rank twice; MGRID_LIMIT: no chain of two groups, in a world above 2^24 ranks. Local.
+** O(families + members between the two); a chain of more than two groups takes 12 bytes a rank. */
+MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
+                                      mgrid_error *err);
+
+/* Counts over the whole plan. groups and communicators leave groups of one rank out. */
+typedef struct mgrid_plan_counts {
+  size_t  size; /* sizeof(mgrid_plan_counts) */
+  int64_t families, groups, singles, communicators;
+} mgrid_plan_counts;
+#define MGRID_PLAN_COUNTS_INIT \
+  { sizeof(mgrid_plan_counts), 0, 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err);
+/* Counts for one rank: groups it is in, of them groups of one rank, communicators. */
+MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
+                                             mgrid_error *err);
+
+/* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
+** parameter, grid and family that is new (+), gone (-) or changed (~), and if both have one world, how
+** many communicators a rank keeps when a trainer reloads (also in *change, which may be NULL; rank < 0:
+** rank 0). Those of unique families and twins are made anew; lazy ones are not counted. */
+typedef struct mgrid_change {
+  size_t  size;                   /* sizeof(mgrid_change) */
+  int64_t kept, created, dropped; /* communicators of the rank */
+} mgrid_change;
+#define MGRID_CHANGE_INIT \
+  { sizeof(mgrid_change), 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                                       mgrid_sink sink, void *ud, mgrid_error *err);
+
+/* Play every rank of the plan in this process: each walks its own schedule and waits in
+** each creation until all members are there. MGRID_UNPROVED when they would wait for ever
+** or do not see the same group; the message names rank, family and group. O(members) in time and memory;
+** MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
+typedef struct mgrid_rehearsal {
+  size_t  size;          /* sizeof(mgrid_rehearsal) */
+  int64_t communicators; /* of the job */
+  int64_t memberships;   /* of all ranks in these */
+  int64_t most_per_rank; /* communicators of the rank that has most */
+} mgrid_rehearsal;
+#define MGRID_REHEARSAL_INIT \
+  { sizeof(mgrid_rehearsal), 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
+
+/* Check the laws of the plan. Every family: mgrid_family_locate finds each listed member at its group and
+** position, a partition has each rank once, and the number of members is mgrid_family_total. The
+** schedule: every rank creates its groups in one order of all groups, has in each the position that its
+** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
+** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it.
+** Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of each family, and some 256
+** ranks. O(members x modes) of what is looked at, in constant memory. Local. out may be NULL. */
+typedef struct mgrid_plan_checked {
+  size_t  size;          /* sizeof(mgrid_plan_checked) */
+  bool    sampled;       /* only some members and ranks were checked */
+  int64_t members;       /* checked, over all families */
+  int64_t communicators; /* created by the checked ranks */
+  int64_t memberships;   /* of the checked ranks in communicators */
+  int64_t most_per_rank; /* communicators of the rank that has most */
+} mgrid_plan_checked;
+#define MGRID_PLAN_CHECKED_INIT \
+  { sizeof(mgrid_plan_checked), false, 0, 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err);
+
+/* --------------------------------------------------------------- resources */
+
+/* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
+** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds.
+** The number of channels is max_ctas of the family; if that is not given, 32, the most on a node of
+** H100. rank < 0: the most of all ranks, field by field; of more than 256 families, long lists or very many kinds of
+** ranks an upper bound. O(families^2 x modes). Families made by mpi do not count. */
+typedef struct mgrid_gpu_memory {
+  size_t  size;          /* sizeof(mgrid_gpu_memory) */
+  int64_t communicators; /* of NCCL */
+  int64_t created;       /* bytes that they take when they are made */
+  int64_t first_use;     /* bytes that the first all-reduce on each adds */
+} mgrid_gpu_memory;
+#define MGRID_GPU_MEMORY_INIT \
+  { sizeof(mgrid_gpu_memory), 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
+                                             mgrid_error *err);
+
+/* Where a plan is to run, for the prediction below. */
+typedef struct mgrid_site {
+  size_t  size;               /* sizeof(mgrid_site) */
+  int64_t machine_ranks;      /* ranks of a machine, 1 to 4096: machine i has i * machine_ranks and the next ones */
+  bool    nvls;               /* the GPUs of a machine have NVLink SHARP, as 8 H100 or H200 with NVSwitch do */
+  int64_t min_ctas, max_ctas; /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override
+                                 those of families; 1 to 64, 0: not set */
+} mgrid_site;
+#define MGRID_SITE_INIT \
+  { sizeof(mgrid_site), 8, true, 0, 0 }
+enum { MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 }; /* of an H100 or H200; of a machine with 8 of them */
+/* What the NCCL communicators of a rank take, when they are made and when they are used, lazy ones too. Formulas and
+** their places in NCCL's source: src/comm/README.md. */
+typedef struct mgrid_resources {
+  size_t  size;          /* sizeof(mgrid_resources) */
+  bool    sampled;       /* only some machines of a large world were looked at */
+  int64_t communicators; /* of NCCL */
+  int64_t created;       /* bytes of GPU memory that they take when they are made */
+  int64_t nvls_created;  /* bytes besides, of those with several ranks on a machine that has NVLink SHARP */
+  int64_t ring;          /* bytes that the first use of an algorithm adds, on all of them: rings, */
+  int64_t tree;          /* trees, where rings were used before, */
+  int64_t nvls;          /* NVLink SHARP, */
+  int64_t p2p;           /* and messages between all members */
+  int64_t blocks;        /* thread blocks, one for an SM, of kernels that run at once: of the families of a
+                            list of mgrid_topology_concurrent, or of one communicator */
+  int64_t nvls_slots;    /* multicast objects, on all GPUs of the rank's machine, after first use */
+  int64_t files;         /* file descriptors of the process, after rings are used, over NCCL's own sockets */
+} mgrid_resources;
+#define MGRID_RESOURCES_INIT \
+  { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* site NULL: MGRID_SITE_INIT. rank < 0: of any rank, field by field; the most of all ranks. In a world above 4096 ranks
+** communicators, created and ring are then those of mgrid_plan_gpu_memory, the others the most of the ranks on the first
+** machine, one in the middle and the last. O(ranks looked at). Local. */
+MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
+                                            mgrid_resources *out, mgrid_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

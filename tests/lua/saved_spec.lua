@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Saved plans: what `moongrid plan` writes is read back where a recipe may stand, with the digest that was saved.
+
+local support = dofile("tests/lua/support.lua")
+local run, read, file_of = support.run, support.read, support.file
+
+local function refuses(line, code, message) support.refuses(line, code, "moongrid: " .. message) end
+
+local megatron = "megatron --world 64 tp=2 pp=4 ep=2"
+
+describe("a saved plan", function()
+  for _, how in ipairs { "rules", "json", "text" } do
+    it("is shown, drawn and compared as its recipe, from --" .. how, function()
+      local path = file_of(run(("build/moongrid plan %s --%s"):format(megatron, how)))
+      for _, shown in ipairs { "plan @ --text", "plan @ --schedule", "plan @ --groups", "draw @ --family tp,pp", "why @ 0 9" } do
+        local before, after = shown:match "(.-)@(.*)"
+        local words, recipe = before .. path .. after, before .. megatron .. after
+        local was, is = run("build/moongrid " .. recipe), run("build/moongrid " .. words)
+        assert.truthy(#was > 100)
+        assert.are.equal((was:gsub(" tp=2 pp=4 ep=2", "")), (is:gsub(path, "megatron")))
+      end
+      assert.truthy(run(("build/moongrid diff %s vs %s"):format(path, megatron)):find("^no difference\n"))
+      assert.are.equal(run(("build/moongrid plan %s --json"):format(megatron)),
+        (run(("build/moongrid plan - --json < %s"):format(path)):gsub('"recipe": null', '"recipe": "megatron"')))
+      os.remove(path)
+    end)
+  end
+
+  it("is compared with another one", function()
+    local a, b = file_of(run("build/moongrid plan megatron --world 64 tp=2 --rules")),
+      file_of(run("build/moongrid plan megatron --world 64 tp=4 --rules"))
+    local want = run "build/moongrid diff megatron --world 64 tp=2 vs tp=4 --rank 3"
+    assert.are.equal(want, run(("build/moongrid diff %s %s --rank 3"):format(a, b)))
+    assert.are.equal(want, run(("build/moongrid diff --rank 3 %s vs %s"):format(a, b)))
+    local _, _, code = run(("build/moongrid diff %s %s --exit-code"):format(a, b))
+    assert.are.equal(1, code)
+    os.remove(a)
+    os.remove(b)
+  end)
+
+  it("has its world and parameters", function()
+    local path = file_of(run("build/moongrid plan picotron --world 8 tp=2 --rules"))
+    refuses(("plan %s --world 16"):format(path), 2, path .. " is a saved plan of 8 ranks, not of 16")
+    refuses(("plan %s tp=2"):format(path), 2, path .. " is a saved plan; it takes no parameters and options of families")
+    refuses(("explain %s"):format(path), 1, path .. " is a saved plan, and explain takes a recipe")
+    refuses(("plan %s --rank 8"):format(path), 1, "rank 8 is out of range; ranks are 0 to 7")
+    refuses(("plan %s --rules --rank 0"):format(path), 2, "--rules is the whole plan's; it takes no --rank")
+    os.remove(path)
+  end)
+
+  it("is refused with the place and what was expected where it was changed", function()
+    local text = run "build/moongrid plan picotron --world 8 tp=2 --text"
+    local path = file_of(text:gsub("family tp: %(2:1%)", "family tp: (3:1)"))
+    local line = select(2, text:match("^(.-)family tp:"):gsub("\n", "")) + 1
+    refuses("plan " .. path, 1, ("%s:%d: modes (3:1) x (4:2): rank 8 is out of range; ranks are 0 to 7"):format(path, line))
+    os.remove(path)
+    local json = run "build/moongrid plan picotron --world 8 tp=2 --rules"
+    path = file_of(json:gsub("param tp_size = 2", "param tp_size = 4"))
+    local out, err, code = run("build/moongrid plan " .. path)
+    assert.are.same({ "", 1 }, { out, code })
+    assert.truthy(err:match("^moongrid: " .. path .. ": digest: %x+ expected, which is that of the rules, not '%x+'\n$"), err)
+    os.remove(path)
+    path = file_of(run "build/moongrid plan picotron --world 8 tp=2 --json --rank 0")
+    refuses("plan " .. path, 1, path .. ": this is the view of one rank; without --rank the whole plan is saved")
+    os.remove(path)
+  end)
+
+  it("is small at any world", function()
+    local text = run "build/moongrid plan megatron --world 2147483520 tp=8 pp=16 --rules"
+    assert.truthy(#text > 1000 and #text < 16384)
+    local path = file_of(text)
+    assert.are.equal(text, run(("build/moongrid plan %s --rules"):format(path)))
+    os.remove(path)
+    assert.truthy(read "src/command/README.md":find("--rules > saved.json", 1, true))
+  end)
+end)
