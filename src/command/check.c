@@ -27,15 +27,53 @@ static mgrid_status read_law(const cli *c, const char *name, const char *value, 
   return MGRID_OK;
 }
 
-/* Do the laws of the command line hold? */
-static mgrid_status check_laws(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_status s = MGRID_OK;
-  for (size_t i = 0; i < c->nlaws && !s; i++) s = mgrid_plan_law(p, c->law[i], err);
+/* A law that does not hold, and not one that cannot be read or names what is not there. */
+static bool is_broken(mgrid_status s) { return s == MGRID_REFUSED || s == MGRID_UNPROVED; }
+
+/* A law and the worlds in which it was checked. */
+typedef struct verdict {
+  const char *law;
+  size_t      nheld;
+  mgrid_text  held, broken; /* "8, 16" */
+} verdict;
+
+/* Write down whether a law holds in a world; `laws`, of that world, is for JSON. */
+static void note(verdict *v, int64_t world, mgrid_status s, json_t *laws) {
+  mgrid_text *t = s ? &v->broken : &v->held;
+  if (s && !is_broken(s)) return;
+  v->nheld += !s;
+  mgrid_text_add(t, "%s%" PRId64, t->len ? ", " : "", world);
+  json_object_set_new(laws, v->law, json_boolean(!s));
+}
+
+/* Check the laws of every plan, verdict 0, and those of the command line; the first error counts. */
+static mgrid_status check_plan(const options *c, int64_t world, const mgrid_plan *p, mgrid_plan_checked *v, verdict *of,
+                               json_t *laws, mgrid_error *err) {
+  mgrid_status s = mgrid_plan_check(p, v, err);
+  note(&of[0], world, s, laws);
+  for (size_t i = 0; i < c->nlaws; i++) {
+    mgrid_error  e = MGRID_ERROR_INIT;
+    mgrid_status is = mgrid_plan_law(p, c->law[i], &e);
+    note(&of[i + 1], world, is, laws);
+    if (is && !s) s = is, mgrid_error_replace(err, &e);
+  }
   return s;
 }
 
-/* A law that does not hold, and not one that cannot be read or names what is not there. */
-static bool is_broken(mgrid_status s) { return s == MGRID_REFUSED || s == MGRID_UNPROVED; }
+/* A line for each law: whether it held, and where not in all worlds. */
+static void print_verdicts(const options *c, const verdict *of) {
+  int width = 0;
+  for (size_t i = 0; i <= c->nlaws; i++)
+    if ((int)strlen(of[i].law) > width) width = (int)strlen(of[i].law);
+  for (size_t i = 0; i <= c->nlaws; i++) {
+    const verdict *v = &of[i];
+    printf("%-*s ", width, v->law);
+    if (v->nheld == c->worlds.n) printf(" held");
+    if (v->nheld && v->nheld < c->worlds.n) printf(" held at %s%s", mgrid_text_chars(&v->held), v->broken.len ? ";" : "");
+    if (v->broken.len) printf(" BROKEN at %s", mgrid_text_chars(&v->broken));
+    printf("%s\n", !v->nheld && !v->broken.len ? " not checked" : "");
+  }
+}
 
 static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v) {
   char digest[33];
@@ -62,15 +100,17 @@ static void json_notes(json_t *line, const mgrid_plan *p) {
   mgrid_text_free(&notes);
 }
 
-static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v, mgrid_status s,
+static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v, json_t *laws, mgrid_status s,
                          const mgrid_error *err) {
   char digest[33];
-  if (s) return json_pack("{sIsbsiss}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message", err->message);
+  if (s)
+    return json_pack("{sIsbsisssO}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message", err->message,
+                     "laws", laws);
   mgrid_plan_digest(p, digest);
-  json_t *line = json_pack("{sIsbsIsIsbsoss}", "world", (json_int_t)world, "ok", 1, "families",
+  json_t *line = json_pack("{sIsbsIsIsbsosssO}", "world", (json_int_t)world, "ok", 1, "families",
                            (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
                            v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
-                           "digest", digest);
+                           "digest", digest, "laws", laws);
   json_notes(line, p);
   return line;
 }
@@ -85,28 +125,34 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   if (!rt) return cli_finish(&c.cli, cli_say(&c.cli, &err));
   json_t *lines = json_array();
+  verdict of[LAWS_MAX + 1] = { { .law = "positions, partitions, schedule" } };
+  for (size_t i = 0; i < c.nlaws; i++) of[i + 1].law = c.law[i];
   for (size_t i = 0; i < c.worlds.n; i++) {
     mgrid_plan_checked v = MGRID_PLAN_CHECKED_INIT;
     mgrid_error_clear(&err); /* of the world before */
     cli_progress(&c.cli, "checking %" PRId64 " ranks, world %zu of %zu", c.worlds.at[i], i + 1, c.worlds.n);
     mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
-    mgrid_status s = p ? mgrid_plan_check(p, &v, &err) : err.status;
-    if (!s) s = check_laws(&c, p, &err);
+    json_t      *laws = json_object();
+    mgrid_status s = p ? check_plan(&c, c.worlds.at[i], p, &v, of, laws, &err) : err.status;
     cli_progress_end();
     if (!s) cli_note_plan(&c.cli, p);
     if (c.json)
-      json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));
+      json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, laws, s, &err));
     else if (!s)
       print_line(c.worlds.at[i], p, &v);
     else
       printf("%10" PRId64 "  %-8s %s\n", c.worlds.at[i], p && is_broken(s) ? "BROKEN" : "refused", err.message);
     if (s && !worst) worst = s;
+    json_decref(laws);
     mgrid_plan_free(p);
   }
   if (c.json) {
     json_dumpf(lines, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
     printf("\n");
+  } else {
+    print_verdicts(&c, of);
   }
+  for (size_t i = 0; i <= c.nlaws; i++) mgrid_text_free(&of[i].held), mgrid_text_free(&of[i].broken);
   json_decref(lines);
   mgrid_runtime_free(rt);
   return cli_finish(&c.cli, worst);
@@ -119,7 +165,8 @@ const cli_command command_check = {
   .usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
   .about = "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
            "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-           "through. Worlds above 1048576 ranks are sampled, and said to be.",
+           "through. Worlds above 1048576 ranks are sampled, and said to be. Then the laws, with the\n"
+           "sizes at which they hold.",
   .sample = "moongrid check megatron --world 16-64 tp=2 pp=2 --law \"within(tp, mp)\"",
   .recipe = true,
   .options = { { "world", cli_worlds, offsetof(options, worlds), "N,...",

@@ -4,8 +4,10 @@
 ** communicators that a running job would keep, create and destroy.
 */
 #include "command/cli.h"
+#include "plan/plan.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <string.h>
 
 typedef struct options {
@@ -14,42 +16,87 @@ typedef struct options {
   bool    json, exit_code;
 } options;
 
-/* Does a line of a difference tell a change? Others sum up. */
-static bool is_change(const char *line) { return *line && strchr("+-~", *line) && line[1] == ' '; }
+/* A grid of a plan, for JSON. */
+static json_t *grid_json(const mgrid_content *c, const char *name) {
+  const mgrid_grid *g = c->grid[mgrid_content_grid(c, name)].grid;
+  json_t           *all = json_pack("{sI}", "size", (json_int_t)g->size), *dims = json_array();
+  for (size_t d = 0; d < g->n; d++)
+    json_array_append_new(dims, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
+  if (!g->order) json_object_set_new(all, "offset", json_integer(g->window.offset));
+  json_object_set_new(all, "dims", dims);
+  return all;
+}
 
-/* {"differ", "changes": [{"kind": "+", "text"}], "kept", "created", "dropped"}; the counts only in one world. */
-static mgrid_status print_json(const char *text, bool differ, bool counted, const mgrid_change *change,
-                               mgrid_error *err) {
-  json_t *changes = json_array(), *all = json_pack("{sb}", "differ", differ);
-  for (const char *line = text; *line;) {
-    size_t len = strcspn(line, "\n");
-    if (is_change(line))
-      json_array_append_new(changes, json_pack("{ss#ss#}", "kind", line, 1, "text", line + 2, (int)len - 2));
-    line += len + (line[len] == '\n');
-  }
-  if (json_object_set_new(all, "changes", changes) != 0) json_decref(all), all = NULL;
-  if (counted)
-    json_object_update_new(all, json_pack("{sIsIsI}", "kept", (json_int_t)change->kept, "created",
-                                          (json_int_t)change->created, "dropped", (json_int_t)change->dropped));
-  mgrid_status s = all ? MGRID_OK : mgrid_oom(err);
-  if (all) json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-  if (all) printf("\n");
+/* A family without its groups: there may be as many as ranks. */
+static json_t *family_json(const mgrid_content *c, const char *name) {
+  const mgrid_entry  *e = &c->entry[mgrid_content_find(c, name)];
+  const mgrid_family *f = e->family;
+  char                rule[512];
+  mgrid_family_describe(f, rule, sizeof rule);
+  return json_pack("{sIsossss}", "count", (json_int_t)f->count, "size", f->size < 0 ? json_null() : json_integer(f->size),
+                   "rule", f->form->listed ? "list" : rule, "options",
+                   e->choice->text + (*e->choice->text == ' '));
+}
+
+static json_t *value_json(const mgrid_plan *p, const char *what, const char *name, const char *text) {
+  if (strcmp(what, "world") == 0) return json_integer(mgrid_plan_world(p));
+  if (strcmp(what, "grid") == 0) return grid_json(&p->content, name);
+  if (strcmp(what, "family") == 0) return family_json(&p->content, name);
+  return json_string(text);
+}
+
+/* What --json collects. */
+typedef struct collected {
+  const mgrid_plan *was, *is;
+  json_t           *changes;
+} collected;
+
+/* An mgrid_tell: {"kind", "what", "name", "from", "to"}. */
+static void collect(void *ud, const mgrid_difference *d) {
+  collected *c = ud;
+  json_t    *change = json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
+  if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name)); /* else it is a sentence */
+  if (d->from && *d->from) json_object_set_new(change, "from", value_json(c->was, d->what, d->name, d->from));
+  if (d->to && *d->to) json_object_set_new(change, "to", value_json(c->is, d->what, d->name, d->to));
+  json_array_append_new(c->changes, change);
+}
+
+/* Print {"differ", "changes", "kept", "created", "dropped"}; the counts only in one world. */
+static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ, mgrid_error *err) {
+  collected    c = { was, is, json_array() };
+  mgrid_change change = MGRID_CHANGE_INIT;
+  mgrid_status s = mgrid_plan_differences(was, is, rank, &change, collect, &c, err);
+  *differ = json_array_size(c.changes) > 0;
+  json_t *all = json_pack("{sbso}", "differ", *differ, "changes", c.changes);
+  if (mgrid_plan_world(was) == mgrid_plan_world(is))
+    json_object_update_new(all, json_pack("{sIsIsI}", "kept", (json_int_t)change.kept, "created",
+                                          (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
+  if (!s && !all) s = mgrid_oom(err);
+  if (!s) json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+  if (!s) printf("\n");
   json_decref(all);
+  return s;
+}
+
+/* Print the lines; *differ: does one tell a change? */
+static mgrid_status print_text(const cli *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
+                               mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_status s = mgrid_plan_diff(was, is, rank, NULL, mgrid_text_sink, &t, err);
+  if (!s && t.failed) s = mgrid_oom(err);
+  for (const char *line = mgrid_text_chars(&t); !s && line; line = strchr(line, '\n'), line += line != NULL)
+    *differ |= *line && strchr("+-~", *line) && line[1] == ' '; /* other lines sum up */
+  cli whole = *c;
+  if (!whole.lines) whole.fold = INT_MAX;
+  if (!s) cli_fold(&whole, mgrid_text_chars(&t), t.len);
+  mgrid_text_free(&t);
   return s;
 }
 
 static mgrid_status show(const cli *c, const mgrid_plan *was, const mgrid_plan *is, mgrid_error *err) {
   const options *o = (const options *)c;
   bool           differ = false;
-  mgrid_text     t = { 0 };
-  mgrid_change   change = MGRID_CHANGE_INIT;
-  mgrid_status   s = mgrid_plan_diff(was, is, o->rank, &change, mgrid_text_sink, &t, err);
-  if (!s && t.failed) s = mgrid_oom(err);
-  const char *text = mgrid_text_chars(&t);
-  for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) differ |= is_change(line);
-  if (!s && o->json) s = print_json(text, differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
-  if (!s && !o->json) fputs(text, stdout);
-  mgrid_text_free(&t);
+  mgrid_status   s = o->json ? print_json(was, is, o->rank, &differ, err) : print_text(c, was, is, o->rank, &differ, err);
   return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* whose exit code is 1 */
 }
 

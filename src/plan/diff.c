@@ -9,13 +9,21 @@
 #include <string.h>
 
 typedef struct report {
-  mgrid_text text;
-  int        changes; /* lines so far */
+  mgrid_text  text;
+  int         changes; /* lines so far */
+  mgrid_tell *tell;    /* NULL: text alone */
+  void       *ud;
 } report;
 
-static void line(report *r, const char *sign, const char *what, const char *name, const char *rest) {
-  mgrid_text_add(&r->text, "%s %-8s %s%s%s\n", sign, what, name, *rest ? ": " : "", rest);
+/* Add a line. `from` or `to` is NULL where only one plan has the thing, both are where there is no more to say. */
+static void line(report *r, const char *what, const char *name, const char *from, const char *to) {
+  mgrid_difference d = { !from == !to ? '~' : from ? '-' : '+', what, name, from, to };
+  mgrid_text_add(&r->text, "%c %-8s %s", d.sign, what, name);
+  if (from && *from) mgrid_text_add(&r->text, ": %s", from);
+  if (to && *to) mgrid_text_add(&r->text, "%s%s", from ? " -> " : ": ", to);
+  mgrid_text_str(&r->text, "\n");
   r->changes++;
+  if (r->tell) r->tell(r->ud, &d);
 }
 
 static const char *param_of(const mgrid_content *c, const char *name) {
@@ -25,20 +33,21 @@ static const char *param_of(const mgrid_content *c, const char *name) {
 }
 
 static void diff_params(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char rest[256], digits[2][40];
+  enum { SHOWN = 100 };
+  char from[SHOWN + 1], to[SHOWN + 1], digits[2][40];
   for (size_t i = 0; i < a->nparams; i++) {
     const char *now = param_of(b, a->param[i].name), *was = a->param[i].value;
     if (!now) {
-      line(r, "-", "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]));
+      line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]), NULL);
     } else if (strcmp(now, was) != 0) {
-      snprintf(rest, sizeof rest, "%.100s -> %.100s", mgrid_shortest(was, digits[0], sizeof digits[0]),
-               mgrid_shortest(now, digits[1], sizeof digits[1]));
-      line(r, "~", "param", a->param[i].name, rest);
+      snprintf(from, sizeof from, "%s", mgrid_shortest(was, digits[0], sizeof digits[0]));
+      snprintf(to, sizeof to, "%s", mgrid_shortest(now, digits[1], sizeof digits[1]));
+      line(r, "param", a->param[i].name, from, to);
     }
   }
   for (size_t i = 0; i < b->nparams; i++)
     if (!param_of(a, b->param[i].name))
-      line(r, "+", "param", b->param[i].name, mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
+      line(r, "param", b->param[i].name, NULL, mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
 }
 
 static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
@@ -49,28 +58,27 @@ static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
 }
 
 static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char was[1024], is[1024], rest[2080];
+  char was[1024], is[1024];
   for (size_t i = 0; i < a->ngrids; i++) {
     int at = mgrid_content_grid(b, a->grid[i].name);
     grid_text(r, a->grid[i].grid, was, sizeof was);
     if (at < 0) {
-      line(r, "-", "grid", a->grid[i].name, was);
+      line(r, "grid", a->grid[i].name, was, NULL);
       continue;
     }
     grid_text(r, b->grid[at].grid, is, sizeof is);
     if (mgrid_grid_equal(a->grid[i].grid, b->grid[at].grid)) continue;
-    snprintf(rest, sizeof rest, "%s -> %s", was, is);
-    line(r, "~", "grid", a->grid[i].name, rest);
+    line(r, "grid", a->grid[i].name, was, is);
   }
   for (size_t i = 0; i < b->ngrids; i++) {
     if (mgrid_content_grid(a, b->grid[i].name) >= 0) continue;
     grid_text(r, b->grid[i].grid, is, sizeof is);
-    line(r, "+", "grid", b->grid[i].name, is);
+    line(r, "grid", b->grid[i].name, NULL, is);
   }
 }
 
 /* Lists have no names: one that only one plan has is gone or new. */
-static void diff_concurrent(report *r, const char *sign, const mgrid_content *a, const mgrid_content *b) {
+static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const mgrid_content *b) {
   for (size_t i = 0; i < a->nconcurrent; i++) {
     mgrid_text was = { 0 };
     bool       found = false;
@@ -83,7 +91,7 @@ static void diff_concurrent(report *r, const char *sign, const mgrid_content *a,
       mgrid_text_free(&is);
     }
     r->text.failed |= was.failed;
-    if (!found && !was.failed) line(r, sign, "concurrent", was.data, "");
+    if (!found && !was.failed) line(r, "concurrent", was.data, gone ? "" : NULL, gone ? NULL : "");
     mgrid_text_free(&was);
   }
 }
@@ -103,19 +111,18 @@ static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
 }
 
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char   was[512], is[512], rest[1100];
+  char   was[512], is[512];
   size_t kept = 0;
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
     int                at = mgrid_content_find(b, e->name);
     entry_text(r, e, was, sizeof was);
     if (at < 0) {
-      line(r, "-", "family", e->name, was);
+      line(r, "family", e->name, was, NULL);
     } else if (!mgrid_family_equal(e->family, b->entry[at].family)
                || strcmp(e->choice->text, b->entry[at].choice->text) != 0) {
       entry_text(r, &b->entry[at], is, sizeof is);
-      snprintf(rest, sizeof rest, "%s -> %s", was, is);
-      line(r, "~", "family", e->name, rest);
+      line(r, "family", e->name, was, is);
     } else {
       kept++;
     }
@@ -123,7 +130,7 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   for (size_t i = 0; i < b->nentries; i++) {
     if (mgrid_content_find(a, b->entry[i].name) >= 0) continue;
     entry_text(r, &b->entry[i], is, sizeof is);
-    line(r, "+", "family", b->entry[i].name, is);
+    line(r, "family", b->entry[i].name, NULL, is);
   }
   return kept;
 }
@@ -147,23 +154,22 @@ static bool item_equal(const mgrid_item *a, const mgrid_item *b) {
 }
 
 static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char was[512], is[512], rest[1100];
+  char was[512], is[512];
   for (size_t i = 0; i < a->nitems; i++) {
     const mgrid_item *x = &a->item[i], *y = mgrid_content_item(b, x->kind, x->name);
     item_text(r, x, was, sizeof was);
     if (!y) {
-      line(r, "-", x->kind->name, x->name, was);
+      line(r, x->kind->name, x->name, was, NULL);
     } else if (!item_equal(x, y)) {
       item_text(r, y, is, sizeof is);
-      snprintf(rest, sizeof rest, "%s -> %s", was, is);
-      line(r, "~", x->kind->name, x->name, rest);
+      line(r, x->kind->name, x->name, was, is);
     }
   }
   for (size_t i = 0; i < b->nitems; i++) {
     const mgrid_item *y = &b->item[i];
     if (mgrid_content_item(a, y->kind, y->name)) continue;
     item_text(r, y, is, sizeof is);
-    line(r, "+", y->kind->name, y->name, is);
+    line(r, y->kind->name, y->name, NULL, is);
   }
 }
 
@@ -203,27 +209,27 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   return s;
 }
 
-mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                             mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (!a || !b) return MGRID_USAGE;
-  report       r = { { 0 }, 0 };
+static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_tell *tell,
+                            mgrid_sink sink, void *ud, mgrid_error *err) {
+  report       r = { { 0 }, 0, tell, ud };
   mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;
   bool         one_world = a->content.world == b->content.world;
   if (s) return s;
   if (!one_world) {
-    char worlds[64];
-    snprintf(worlds, sizeof worlds, "%" PRId64 " -> %" PRId64 " ranks", a->content.world, b->content.world);
-    line(&r, "~", "world", "size", worlds);
+    char from[32], to[32];
+    snprintf(from, sizeof from, "%" PRId64, a->content.world);
+    snprintf(to, sizeof to, "%" PRId64 " ranks", b->content.world);
+    line(&r, "world", "size", from, to);
   }
   diff_params(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
   diff_items(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
-  diff_concurrent(&r, "-", &a->content, &b->content);
-  diff_concurrent(&r, "+", &b->content, &a->content);
+  diff_concurrent(&r, true, &a->content, &b->content);
+  diff_concurrent(&r, false, &b->content, &a->content);
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
-    line(&r, "~", "policies", "may differ: the text of the recipe has changed", "");
+    line(&r, "policies", "may differ: the text of the recipe has changed", NULL, NULL);
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
   mgrid_text_add(&r.text, "%zu of %zu famil%s as before\n", kept, b->content.nentries,
                  b->content.nentries == 1 ? "y" : "ies");
@@ -238,4 +244,14 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   mgrid_text_free(&r.text);
   if (!s) mgrid_struct_write(change, &c, sizeof c);
   return s;
+}
+
+mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                             mgrid_sink sink, void *ud, mgrid_error *err) {
+  return a && b ? compare(a, b, rank, change, NULL, sink, ud, err) : MGRID_USAGE;
+}
+
+mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                                    mgrid_tell *tell, void *ud, mgrid_error *err) {
+  return compare(a, b, rank, change, tell, NULL, ud, err);
 }

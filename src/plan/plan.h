@@ -161,6 +161,22 @@ void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
 ** where there are none. `backend` makes the families that ask for no other. */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
+/* -------------------------------------------------------------------- diff.c */
+
+/* One difference of two plans. */
+typedef struct mgrid_difference {
+  char        sign;       /* + new, - gone, ~ changed */
+  const char *what, *name; /* "family", "tp" */
+  const char *from, *to;  /* as text; NULL: not in that plan, or there is no more to say */
+} mgrid_difference;
+
+/* Called for each difference; its texts last until it returns. */
+typedef void mgrid_tell(void *ud, const mgrid_difference *d);
+
+/* mgrid_plan_diff, which calls `tell` instead of writing text. */
+mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                                    mgrid_tell *tell, void *ud, mgrid_error *err);
+
 /* -------------------------------------------- print.c, json.c, read.c, why.c */
 
 /* Text that the digest is made of: the head (world, parameters, grids, items), then a line per

@@ -517,7 +517,7 @@ describe("moongrid check", function()
     local out, _, code = run "build/moongrid check picotron --world 6,8,10 tp=4"
     assert.equal(1, code)
     assert.truthy(out:find("^ +6  refused [^\n]* tp 4 does not divide the 6 ranks[^\n]*\n +8  ok [^\n]*\n"
-      .. " +10  refused [^\n]* tp 4 does not divide the 10 ranks"), out)
+      .. " +10  refused [^\n]* tp 4 does not divide the 10 ranks[^\n]*\npositions, partitions, schedule  held at 8\n$"), out)
   end)
 
   it("checks several worlds and keeps going after a refusal", function()
@@ -536,13 +536,24 @@ describe("moongrid check", function()
     assert.is_true(lines[1].ok)
     assert.is_false(lines[2].ok)
     assert.equal("picotron:37: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
+    assert.same({ { ["positions, partitions, schedule"] = true }, {} }, { lines[1].laws, lines[2].laws })
+    lines = json.decode((run "build/moongrid check picotron --world 4 tp=2 --law 'within(dp, tp)' --law 'covers(tp)' --json"))
+    assert.same({ ["positions, partitions, schedule"] = true, ["within(dp, tp)"] = false, ["covers(tp)"] = true }, lines[1].laws)
+    assert.is_false(lines[1].ok)
   end)
 
   it("checks laws between families", function()
     local nvl = "build/moongrid check examples/nvl72.lua --world 144 "
     local out, _, code = run(nvl .. "--law 'within(ep, domain)' --law 'disjoint(leaders,leaders)'")
     assert.equal(1, code)
-    assert.equal("       144  BROKEN   law disjoint(leaders,leaders) does not hold: rank 0 is in group 0 of leaders and in group 0 of leaders\n", out)
+    assert.equal("       144  BROKEN   law disjoint(leaders,leaders) does not hold: rank 0 is in group 0 of leaders and in group 0 of leaders\n"
+      .. "positions, partitions, schedule  held\nwithin(ep, domain)               held\n"
+      .. "disjoint(leaders,leaders)        BROKEN at 144\n", out)
+    out = run("build/moongrid check picotron --world 4-16,18 tp=2 --law 'within(tp, tp)' --law 'same(cp, dp)' --law 'within(x, tp)'")
+    assert.truthy(out:find("\npositions, partitions, schedule  held\nwithin(tp, tp)                   held\n"
+      .. "same(cp, dp)                     BROKEN at 4, 8, 16, 18\nwithin(x, tp)                    not checked\n", 1, true), out)
+    out = run("build/moongrid check picotron --world 2-16 tp=2 --law 'same(cp, dp)'")
+    assert.truthy(out:find("\nsame(cp, dp)                     held at 2; BROKEN at 4, 8, 16\n", 1, true), out)
     for law, message in pairs {
       ["within(dp, domain)"] = "law within(dp, domain) does not hold: group 0 of dp has ranks 0 and 72, and no group of domain has both",
       ["within(tp, leaders)"] = "law within(tp, leaders) does not hold: group 0 of tp has ranks 0 and 1, and no group of leaders has both",
@@ -557,7 +568,11 @@ describe("moongrid check", function()
     } do
       out, _, code = run(nvl .. "--law '" .. law .. "'")
       assert.equal(message and 1 or 0, code, law)
-      if message then assert.equal(("       144  %-8s %s\n"):format(message:find "does not hold" and "BROKEN" or "refused", message), out) end
+      if message then
+        local broken = message:find "does not hold"
+        assert.equal(("       144  %-8s %s\n%-31s  held\n%-31s  %s\n"):format(broken and "BROKEN" or "refused", message,
+          "positions, partitions, schedule", law, broken and "BROKEN at 144" or "not checked"), out)
+      end
     end
   end)
 

@@ -175,11 +175,32 @@ describe("diff", function()
     assert.are.same({ 0, "" }, got)
     local diff = decode(out)
     assert.is_true(diff.differ)
-    assert.are.same({ kind = "~", text = "param    tp_size: 2 -> 4" }, diff.changes[1])
+    local of = {}
+    for _, change in ipairs(diff.changes) do of[change.what .. " " .. change.name] = change end
+    assert.are.same({ kind = "~", what = "param", name = "tp_size", from = "2", to = "4" }, of["param tp_size"])
+    assert.are.same({ { offset = 0, size = 8, dims = { { "tp", 2 }, { "cp", 1 }, { "pp", 1 }, { "dp", 4 } } },
+      { offset = 0, size = 8, dims = { { "tp", 4 }, { "cp", 1 }, { "pp", 1 }, { "dp", 2 } } } },
+      { of["grid grid"].from, of["grid grid"].to })
+    assert.are.same({ kind = "~", what = "family", name = "tp", from = { count = 4, size = 2, rule = "(2:1) x (4:2)", options = "" },
+      to = { count = 2, size = 4, rule = "(4:1) x (2:4)", options = "" } }, of["family tp"])
     assert.are.same({ "number", "number", "number" }, { type(diff.kept), type(diff.created), type(diff.dropped) })
     diff = decode(select(2, said "diff picotron --world 8 vs --json"))
     assert.are.same({ false, 0 }, { diff.differ, #diff.changes })
-    assert.is_nil(decode(select(2, said "diff picotron --world 8 vs --world 16 --json")).kept)
+    diff = decode(select(2, said "diff picotron --world 8 vs nanotron --world 16 --json"))
+    assert.is_nil(diff.kept)
+    assert.are.same({ kind = "~", what = "world", name = "size", from = 8, to = 16 }, diff.changes[1])
+    local signs = {}
+    for _, change in ipairs(diff.changes) do
+      signs[change.kind] = true
+      assert.are.same({ change.kind ~= "+", change.kind ~= "-" }, { change.from ~= nil, change.to ~= nil })
+    end
+    assert.are.same({ ["+"] = true, ["-"] = true, ["~"] = true }, signs)
+  end)
+
+  it("--json is as long at any world", function()
+    local small = select(2, said "diff megatron --world 64 tp=2 vs tp=4 --json")
+    local large = select(2, said "diff megatron --world 1048576 tp=2 vs tp=4 --json")
+    assert.is_true(#large < 1.3 * #small)
   end)
 
   it("--exit-code tells a script whether there are any", function()

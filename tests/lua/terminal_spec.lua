@@ -34,7 +34,8 @@ describe("recipes and explain on a terminal", function()
   end
 
   it("and so do the help of a command and the steps of a rank", function()
-    for _, line in ipairs { "plan --help", "move --help", "doctor --help", "plan megatron --world 64 tp=2 pp=2 --rank 37" } do
+    for _, line in ipairs { "plan --help", "move --help", "doctor --help", "diff megatron --world 64 tp=2 vs tp=4",
+      "diff megatron --world 64 tp=2 vs nanotron", "plan megatron --world 64 tp=2 pp=2 --rank 37" } do
       local lines = on_terminal(80, "build/moongrid " .. line)
       for _, text in ipairs(lines) do assert.is_true(#text <= 80, text) end
       assert.are.same(words_of(table.concat((on_terminal(400, "build/moongrid " .. line)), "\n"):gsub("{.-}", "")),
@@ -185,7 +186,7 @@ describe("what takes more than a second", function()
   it("is silent in a pipe, and what is quick on a terminal", function()
     local out, err = run(long)
     assert.are.same({ "", false }, { err, out:find("\27", 1, true) ~= nil })
-    assert.are.equal(1, #(on_terminal(80, "build/moongrid check picotron --world 8")))
+    assert.are.equal(2, #(on_terminal(80, "build/moongrid check picotron --world 8")))
     for _, text in ipairs((on_terminal(80, "build/moongrid check picotron --world 8,16"))) do assert.falsy(text:find "\27") end
   end)
 end)
