@@ -238,6 +238,7 @@ function Family:twin() end
 ---@return moongrid.Family
 function Family:with(options) end
 
+---A list of the caller's own, which `print` shows: `{0, 8, 16}`.
 ---@param group integer 0 to count - 1
 ---@return integer[] ranks
 function Family:ranks(group) end

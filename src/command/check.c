@@ -69,7 +69,8 @@ static void print_verdicts(const options *c, const verdict *of) {
     const verdict *v = &of[i];
     printf("%-*s ", width, v->law);
     if (v->nheld == c->worlds.n) printf(" held");
-    if (v->nheld && v->nheld < c->worlds.n) printf(" held at %s%s", mgrid_text_chars(&v->held), v->broken.len ? ";" : "");
+    if (v->nheld && v->nheld < c->worlds.n)
+      printf(" held at %s%s", mgrid_text_chars(&v->held), v->broken.len ? ";" : "");
     if (v->broken.len) printf(" BROKEN at %s", mgrid_text_chars(&v->broken));
     printf("%s\n", !v->nheld && !v->broken.len ? " not checked" : "");
   }

@@ -33,9 +33,9 @@ static json_t *family_json(const mgrid_content *c, const char *name) {
   const mgrid_family *f = e->family;
   char                rule[512];
   mgrid_family_describe(f, rule, sizeof rule);
-  return json_pack("{sIsossss}", "count", (json_int_t)f->count, "size", f->size < 0 ? json_null() : json_integer(f->size),
-                   "rule", f->form->listed ? "list" : rule, "options",
-                   e->choice->text + (*e->choice->text == ' '));
+  return json_pack("{sIsossss}", "count", (json_int_t)f->count, "size",
+                   f->size < 0 ? json_null() : json_integer(f->size), "rule", f->form->listed ? "list" : rule,
+                   "options", e->choice->text + (*e->choice->text == ' '));
 }
 
 static json_t *value_json(const mgrid_plan *p, const char *what, const char *name, const char *text) {
@@ -62,7 +62,8 @@ static void collect(void *ud, const mgrid_difference *d) {
 }
 
 /* Print {"differ", "changes", "kept", "created", "dropped"}; the counts only in one world. */
-static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ, mgrid_error *err) {
+static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
+                               mgrid_error *err) {
   collected    c = { was, is, json_array() };
   mgrid_change change = MGRID_CHANGE_INIT;
   mgrid_status s = mgrid_plan_differences(was, is, rank, &change, collect, &c, err);
@@ -96,7 +97,7 @@ static mgrid_status print_text(const cli *c, const mgrid_plan *was, const mgrid_
 static mgrid_status show(const cli *c, const mgrid_plan *was, const mgrid_plan *is, mgrid_error *err) {
   const options *o = (const options *)c;
   bool           differ = false;
-  mgrid_status   s = o->json ? print_json(was, is, o->rank, &differ, err) : print_text(c, was, is, o->rank, &differ, err);
+  mgrid_status s = o->json ? print_json(was, is, o->rank, &differ, err) : print_text(c, was, is, o->rank, &differ, err);
   return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* whose exit code is 1 */
 }
 

@@ -209,8 +209,8 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   return s;
 }
 
-static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_tell *tell,
-                            mgrid_sink sink, void *ud, mgrid_error *err) {
+static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                            mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err) {
   report       r = { { 0 }, 0, tell, ud };
   mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;

@@ -165,9 +165,9 @@ void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, m
 
 /* One difference of two plans. */
 typedef struct mgrid_difference {
-  char        sign;       /* + new, - gone, ~ changed */
+  char        sign;        /* + new, - gone, ~ changed */
   const char *what, *name; /* "family", "tp" */
-  const char *from, *to;  /* as text; NULL: not in that plan, or there is no more to say */
+  const char *from, *to;   /* as text; NULL: not in that plan, or there is no more to say */
 } mgrid_difference;
 
 /* Called for each difference; its texts last until it returns. */

@@ -209,6 +209,9 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
+/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, where a list is an address otherwise; recipes
+** print lists anyway. family.c */
+void mgrid_lua_printed_list(lua_State *L);
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 /* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those that the family

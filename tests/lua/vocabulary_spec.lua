@@ -193,6 +193,11 @@ describe("Family", function()
     { listed .. "(tp), " .. listed .. "(g 'pp')", "0,1 2,3 4,5 6,7", "0,4 1,5 2,6 3,7" },
     { "(function() local o = {} for i, r in tp:groups() do o[i + 1] = r[1] end return o end)()", { 0, 2, 4, 6 } },
     { "tp:ranks(0), tp:ranks(3)", { 0, 1 }, { 6, 7 } },
+    { "text(all:ranks(0)), text(tp:ranks(1)), type(tp:ranks(1)), text(s.tp.ranks)", "{0, 1, 2, 3, 4, 5, 6, 7}",
+      "{2, 3}", "table", "{4, 5}" },
+    { "(function() local l = tp:ranks(0) l[1], l[3] = 'x', {} return (text(l):gsub('0x%x+', '')) end)()", "{x, 1, table: }" },
+    { "#text(mg.grid(mg.world(4096), 'a', { a = 4096 })('a'):ranks(0)), text(mg.grid(mg.world(65), 'a', { a = 65 })('a'):ranks(0))"
+      .. ":sub(-14)", 129, ", 31, ..., 64}" },
     { "tp:locate(5)", 2, 1 },
     { "tp:locate(5, 1), four:pick(0):locate(5)", nil, n = 2 },
     { "four:pairs():locate(5, 0)", 3, 1 },

@@ -132,6 +132,44 @@ static int family_with(lua_State *L) {
   return 1;
 }
 
+/* The text of a list; of a long one the first elements and the last. */
+static int list_tostring(lua_State *L) {
+  enum { WHOLE = 64, FIRST = 32 };
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer n = (lua_Integer)lua_rawlen(L, 1), shown = n > WHOLE ? FIRST : n;
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, "{");
+  for (lua_Integer i = 1; i <= n; i++) {
+    if (i > shown && i < n) {
+      luaL_addstring(&b, ", ...");
+      i = n;
+    }
+    if (i > 1) luaL_addstring(&b, ", ");
+    lua_rawgeti(L, 1, i);
+    luaL_tolstring(L, -1, NULL);
+    lua_remove(L, -2);
+    luaL_addvalue(&b);
+  }
+  luaL_addstring(&b, "}");
+  luaL_pushresult(&b);
+  return 1;
+}
+
+void mgrid_lua_printed_list(lua_State *L) {
+  static const char key; /* of the metatable in the registry; it has no __name, so the list stays a table in messages */
+  if (mgrid_budget_of(L)) return;
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, list_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+  }
+  lua_setmetatable(L, -2);
+}
+
 static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
   int64_t n = mgrid_family_size(f, group);
   mgrid_lua_charge(L, n > INT64_MAX / (4 * f->nodes) ? INT64_MAX : 4 * n * f->nodes);
@@ -141,6 +179,7 @@ static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
     lua_pushinteger(L, mgrid_family_rank(f, group, p));
     lua_rawseti(L, -2, p + 1);
   }
+  mgrid_lua_printed_list(L);
 }
 
 /* family:ranks(group) -> list */

@@ -142,6 +142,7 @@ static int group_ranks(lua_State *L) { /* a list of the caller's own each time *
     lua_pushinteger(L, mgrid_group_at(g, p));
     lua_rawseti(L, -2, p + 1);
   }
+  mgrid_lua_printed_list(L);
   return 1;
 }
 
