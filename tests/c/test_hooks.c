@@ -287,7 +287,7 @@ static void test_log(void **state) {
   assert_non_null(strstr(of_rt.lines, want));
   *h.lines = '\0';
   mgrid_state_free(s);
-  assert_non_null(strstr(h.lines, "D train/tp[0]: its last user has gone\n"));
+  assert_non_null(strstr(h.lines, "D train/tp[0]: freed by its last user\n"));
   *h.lines = '\0';
   assert_null(mgrid_materialize(NULL, b, "nothing", &e));
   assert_string_equal(h.lines, "W state 'nothing' is not made: no plan was given\n");
