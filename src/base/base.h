@@ -76,6 +76,8 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 /* The allocator where the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
+/* Room for one more than n elements in an array, which has doubled at each power of two; NULL: no memory. */
+void *mgrid_grow(void *array, size_t n, size_t each);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
 ** rest of the process (comm/recipe.c). */
 void mgrid_release(void *block);

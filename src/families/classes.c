@@ -9,19 +9,13 @@
 
 enum { COMPARED_MAX = 4096 }; /* positions that are compared one by one */
 
-/* Room for one more of n elements of a list of classes or sets; NULL where there are too many, or no memory. */
-static void *grow(void *array, size_t n, size_t each) {
-  if (n == MGRID_CLASSES_MAX) return NULL;
-  return n & (n - 1) ? array : realloc(array, (n ? 2 * n : 1) * each);
-}
-
 mgrid_class *mgrid_classes_add(mgrid_classes *list) {
-  mgrid_class *more = grow(list->at, list->n, sizeof *more);
+  mgrid_class *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
   return more ? &(list->at = more)[list->n++] : NULL;
 }
 
 mgrid_points *mgrid_sets_add(mgrid_sets *list) {
-  mgrid_points *more = grow(list->at, list->n, sizeof *more);
+  mgrid_points *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
   return more ? &(list->at = more)[list->n++] : NULL;
 }
 

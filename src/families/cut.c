@@ -98,6 +98,19 @@ mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_er
   return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
+mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
+  mgrid_family *table = x->lists ? x->write_out(f, err) : mgrid_needs_lists("a split", f, err);
+  mgrid_status  s = table ? mgrid_split(x, table, err) : x->lists ? MGRID_NO_MEMORY : MGRID_REFUSED;
+  mgrid_family_free(table);
+  return s;
+}
+
+mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
+  if (f->count == 0) x->by_row = false;
+  if (f->form->split) return f->form->split(x, f, err);
+  return f->size < 0 ? mgrid_split_lists(x, f, err) : mgrid_split_cut(x, f, err);
+}
+
 mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row, mgrid_error *err) {
   if (!starts) return mgrid_null_oom(err);
   int64_t first = starts[1], equal = 1;
@@ -300,10 +313,6 @@ static mgrid_shapes cut_shapes(const mgrid_family *f) {
 
 /* ---------------------------------------------------------------- operations */
 
-static mgrid_status cut_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
-  return f->size < 0 ? mgrid_split_lists(x, f, err) : mgrid_split_cut(x, f, err);
-}
-
 /* Pieces that follow each other grow together: to larger pieces, or to whole groups of the base. */
 static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const cut *own = f->own;
@@ -364,7 +373,6 @@ const mgrid_form mgrid_cut_form = {
   .members = cut_members,
   .singles = cut_singles,
   .shapes = cut_shapes,
-  .split = cut_split,
   .bundle = cut_bundle,
   .pick_by = cut_pick_by,
 };

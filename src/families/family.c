@@ -94,6 +94,25 @@ mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err) {
   return MGRID_OK;
 }
 
+/* -------------------------------------------------------------------- keys */
+
+int mgrid_key_order(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+int64_t mgrid_key_at(const uint64_t *keys, int64_t n, int64_t number) {
+  int64_t lo = 0;
+  while (lo < n) {
+    int64_t mid = lo + (n - lo) / 2;
+    if (keys[mid] < (uint64_t)number << 32)
+      lo = mid + 1;
+    else
+      n = mid;
+  }
+  return lo;
+}
+
 /* --------------------------------------------------------------- questions */
 
 int64_t mgrid_family_world(const mgrid_family *f) { return f ? f->world : -1; }
@@ -193,18 +212,6 @@ void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_erro
                     "%s of a %s family works on explicit lists alone: call lists() first, which "
                     "costs by rank",
                     operation, f->form->name);
-}
-
-mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
-  if (f->count == 0) x->by_row = false;
-  return f->form->split ? f->form->split(x, f, err) : mgrid_split_lists(x, f, err);
-}
-
-mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
-  mgrid_family *table = x->lists ? x->write_out(f, err) : mgrid_needs_lists("a split", f, err);
-  mgrid_status  s = table ? mgrid_split(x, table, err) : x->lists ? MGRID_NO_MEMORY : MGRID_REFUSED;
-  mgrid_family_free(table);
-  return s;
 }
 
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {

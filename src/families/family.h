@@ -132,8 +132,8 @@ struct mgrid_form {
   int64_t (*round)(const mgrid_family *f, int64_t group);
   int64_t (*in_round)(const mgrid_family *f, int64_t round);
 
-  /* Operations on families whose groups share no rank. NULL: it takes lists, which are made (split, renumber) or
-  ** asked for (bundle, pick). */
+  /* Operations on families whose groups share no rank. NULL: groups of one size are cut by `split`, others and those of
+  ** `renumber` are listed, and `bundle` and `pick` ask for lists. */
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err); /* x->k is 1 or more */
   mgrid_family *(*bundle)(const mgrid_family *f, int64_t n, mgrid_error *err);        /* n divides the groups */
   /* Does such a bundle make lists? *work: positions that are listed besides. NULL: neither. */
@@ -183,12 +183,13 @@ int64_t mgrid_family_in_round(const mgrid_family *f, int64_t round); /* how many
 /* Refuse an operation that needs explicit lists, and say how to get them; always NULL. */
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err);
 /* The operations of the row. */
-mgrid_status  mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 bool          mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work);
-/* Write out groups of different sizes and split the lists. */
-mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
 
+/* Keys are a number << 32 with what belongs to it below. Compare two, for qsort; find the first of n ascending ones that
+** has the number or a larger one. */
+int     mgrid_key_order(const void *a, const void *b);
+int64_t mgrid_key_at(const uint64_t *keys, int64_t n, int64_t number);
 /* The last of n runs that begins at `at` or before; starts are ascending, the first is 0. */
 static inline int64_t mgrid_run_at(const int64_t *starts, int64_t n, int64_t at) {
   int64_t lo = 0, hi = n;
@@ -222,8 +223,12 @@ extern const mgrid_form mgrid_cut_form;
 ** failure; NULL: the error is out of memory) has the first positions of n pieces and then the size. Equal
 ** pieces are a split, so that they are STRIDED where a layout exists. */
 mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row, mgrid_error *err);
-/* The split of any family with groups of one size: its own questions answer for the pieces. */
+/* The operation of the row. */
+mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
+/* The split of any family with groups of one size, whose questions answer for the pieces; of others, which are written
+** out. */
 mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
+mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
 /* Name the sizes that a split would take; `blocking` is the mode of f's rule that is in the way, or NULL. */
 mgrid_status mgrid_split_refuse(const mgrid_family *f, int64_t k, const mgrid_mode *blocking, mgrid_error *err);
 

@@ -8,11 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Is each rank in the window, and there once? */
 static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
   if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it has 1 to %" PRId64, w.size);
@@ -25,7 +20,7 @@ static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, 
   uint64_t *key = malloc((size_t)n * sizeof *key); /* rank << 32 | position */
   if (!key) return mgrid_oom(err);
   for (int64_t i = 0; i < n; i++) key[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
-  qsort(key, (size_t)n, sizeof *key, ascending);
+  qsort(key, (size_t)n, sizeof *key, mgrid_key_order);
   mgrid_status s = MGRID_OK;
   for (int64_t i = 1; i < n && !s; i++)
     if (key[i] >> 32 == key[i - 1] >> 32)

@@ -301,4 +301,5 @@ const mgrid_form mgrid_pairs_form = {
   .rounds = pairs_rounds,
   .round = pairs_round,
   .in_round = pairs_in_round,
+  .split = mgrid_split_lists, /* without groups; others share ranks */
 };

@@ -9,28 +9,22 @@
 
 /* ----------------------------------------------------------------- positions */
 
-/* Compare pairs of numbers: by the first, then by the second. */
-static int ascending(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
-  return (x[1] > y[1]) - (x[1] < y[1]);
-}
-
-/* Drop positions that occurred before, keeping the order; how many are left, or -1. O(n log n): sorted as
-** (position, place), all but the first of equal ones are marked. */
+/* Drop positions that occurred before, keeping the order; how many are left, or -1. O(n log n): of equal ones all but
+** the first are marked. */
 static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
-  int64_t *pair = malloc((size_t)n * 2 * sizeof *pair), kept = 0;
-  if (!pair) {
+  uint64_t *key = malloc((size_t)n * sizeof *key); /* position << 32 | place */
+  int64_t   kept = 0;
+  if (!key) {
     mgrid_oom(err);
     return -1;
   }
-  for (int64_t i = 0; i < n; i++) pair[2 * i] = positions[i], pair[2 * i + 1] = i;
-  qsort(pair, (size_t)n, 2 * sizeof *pair, ascending);
+  for (int64_t i = 0; i < n; i++) key[i] = (uint64_t)positions[i] << 32 | (uint64_t)i;
+  qsort(key, (size_t)n, sizeof *key, mgrid_key_order);
   for (int64_t i = 1; i < n; i++)
-    if (pair[2 * i] == pair[2 * i - 2]) positions[pair[2 * i + 1]] = -1;
+    if (key[i] >> 32 == key[i - 1] >> 32) positions[key[i] & UINT32_MAX] = -1;
   for (int64_t i = 0; i < n; i++)
     if (positions[i] >= 0) positions[kept++] = positions[i];
-  free(pair);
+  free(key);
   return kept;
 }
 

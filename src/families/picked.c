@@ -10,22 +10,17 @@
 typedef struct picked {
   mgrid_family *base;
   int64_t      *positions; /* [size], in the order of the members */
-  int64_t      *sorted;    /* [2 * size]: pairs (position in the base, position here), ascending */
+  uint64_t     *sorted;    /* [size]: position in the base << 32 | position here, ascending */
 } picked;
-
-static int ascending(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  return (x[0] > y[0]) - (x[0] < y[0]);
-}
 
 mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_t *positions, mgrid_error *err) {
   mgrid_family *f =
-      mgrid_family_alloc(&mgrid_picked_form, base->world, sizeof(picked) + (size_t)n * 3 * sizeof(int64_t), err);
+      mgrid_family_alloc(&mgrid_picked_form, base->world, sizeof(picked) + (size_t)n * 2 * sizeof(int64_t), err);
   if (!f) return NULL;
   picked *own = f->own;
   own->base = mgrid_family_origin(base);
   own->positions = (int64_t *)(own + 1);
-  own->sorted = own->positions + n;
+  own->sorted = (uint64_t *)(own->positions + n);
   f->bytes += own->base->bytes;
   f->size = f->max_size = n;
   f->count = base->count;
@@ -34,11 +29,12 @@ mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_
   for (int64_t i = 0; i < n; i++) {
     int64_t low = base->rule->offset + mgrid_modes_offset(&base->rule->inside, positions[i]);
     int64_t high = low + mgrid_modes_span(&base->rule->index);
-    own->positions[i] = own->sorted[2 * i] = positions[i], own->sorted[2 * i + 1] = i;
+    own->positions[i] = positions[i];
+    own->sorted[i] = (uint64_t)positions[i] << 32 | (uint64_t)i;
     if (low < f->low) f->low = low;
     if (high > f->high) f->high = high;
   }
-  qsort(own->sorted, (size_t)n, 2 * sizeof *own->sorted, ascending);
+  qsort(own->sorted, (size_t)n, sizeof *own->sorted, mgrid_key_order);
   return f;
 }
 
@@ -51,17 +47,11 @@ static int64_t picked_rank(const mgrid_family *f, int64_t group, int64_t positio
 
 static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const picked *own = f->own;
-  int64_t       lo = 0, hi = f->size, p;
+  int64_t       p, at;
   if (!mgrid_family_locate(own->base, rank, nth, group, &p)) return false;
-  while (lo < hi) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (own->sorted[2 * mid] < p)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  if (lo == f->size || own->sorted[2 * lo] != p) return false;
-  *position = own->sorted[2 * lo + 1];
+  at = mgrid_key_at(own->sorted, f->size, p);
+  if (at == f->size || own->sorted[at] >> 32 != (uint64_t)p) return false;
+  *position = (int64_t)(own->sorted[at] & UINT32_MAX);
   return true;
 }
 
@@ -167,7 +157,6 @@ const mgrid_form mgrid_picked_form = {
   .free = picked_free,
   .classes = picked_classes,
   .shapes = picked_shapes,
-  .split = mgrid_split_cut, /* regular runs at regular distances would not be picked */
   .bundle = picked_bundle,
   .bundle_lists = picked_bundle_lists,
   .pick = picked_pick,

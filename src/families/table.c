@@ -24,11 +24,6 @@ static int64_t group_at(const mgrid_family *f, int64_t slot) {
 
 /* -------------------------------------------------------------------- making */
 
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Is every member in the window, and no group empty? */
 static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
@@ -95,8 +90,9 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
-/* Explicit covers are coloured greedily in group order: each group gets the lowest round that none of its members has yet. What a rank has of the first 64 rounds
-** is a bit mask; beyond them it is a counter, so that a rank in very many groups still gets an answer. */
+/* Covers are coloured greedily in group order: each group gets the lowest round that none of its members has yet. What a
+** rank has of the first 64 rounds is a bit mask; beyond them it is a counter, so that a rank in very many groups still
+** gets an answer. */
 static mgrid_status set_rounds(mgrid_family *f, mgrid_error *err) {
   table    *own = f->own;
   size_t    ranks = (size_t)(f->high - f->low + 1);
@@ -147,7 +143,7 @@ static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverag
   uint64_t *key = own->by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
   for (int64_t i = 0; i < f->total; i++) key[i] = (uint64_t)own->ranks[i] << 32 | (uint64_t)i;
-  qsort(key, (size_t)f->total, sizeof *key, ascending);
+  qsort(key, (size_t)f->total, sizeof *key, mgrid_key_order);
   f->low = f->total > 0 ? (int64_t)(key[0] >> 32) : 0;
   f->high = f->total > 0 ? (int64_t)(key[f->total - 1] >> 32) : -1;
   mgrid_status s = check_coverage(w, f, declared, hint, &f->overlapping, err);
@@ -234,18 +230,10 @@ static int64_t table_rank(const mgrid_family *f, int64_t group, int64_t position
 }
 
 static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
-  const table    *own = f->own;
-  const uint64_t *by_rank = own->by_rank;
-  int64_t         lo = 0, hi = f->total;
-  while (lo < hi) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (by_rank[mid] < (uint64_t)rank << 32)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  if (nth >= f->total - lo || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
-  int64_t slot = (int64_t)(by_rank[lo + nth] & UINT32_MAX);
+  const table *own = f->own;
+  int64_t      at = mgrid_key_at(own->by_rank, f->total, rank);
+  if (nth >= f->total - at || own->by_rank[at + nth] >> 32 != (uint64_t)rank) return false;
+  int64_t slot = (int64_t)(own->by_rank[at + nth] & UINT32_MAX);
   *group = group_at(f, slot);
   *position = slot - own->starts[*group];
   return true;

@@ -100,10 +100,6 @@ static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
 
 /* ---------------------------------------------------------------- operations */
 
-static mgrid_status zip_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err) {
-  return f->size < 0 ? mgrid_split_lists(x, f, err) : mgrid_split_cut(x, f, err);
-}
-
 /* Positions that follow each other in one part are a pick of it, and the picks are joined again. */
 static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
   mgrid_family **child = malloc((size_t)n * sizeof *child);
@@ -155,7 +151,6 @@ const mgrid_form mgrid_zip_form = {
   .free = mgrid_parts_free,
   .classes = zip_classes,
   .members = mgrid_parts_members,
-  .split = zip_split,
   .pick = zip_pick,
   .renumber = zip_renumber,
 };

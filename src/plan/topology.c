@@ -32,12 +32,6 @@ void mgrid_content_free(mgrid_content *c) {
   memset(c, 0, sizeof *c);
 }
 
-/* Room for one more of n elements; the arrays double at powers of two. */
-static void *grow(void *array, size_t n, size_t each) {
-  if (n != 0 && (n & (n - 1)) != 0) return array;
-  return realloc(array, (n ? 2 * n : 1) * each);
-}
-
 static const char *name_at(const mgrid_content *c, int32_t is) {
   if (is >= MGRID_ITEM_SLOT) return c->item[is - MGRID_ITEM_SLOT].name;
   return is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name;
@@ -129,7 +123,7 @@ static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice
 static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                               mgrid_error *err) {
   if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
+  mgrid_entry *entry = mgrid_grow(c->entry, c->nentries, sizeof *entry);
   if (!entry) return mgrid_oom(err);
   c->entry = entry;
   mgrid_entry *e = &entry[c->nentries];
@@ -143,7 +137,7 @@ static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_fa
 
 static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g, mgrid_error *err) {
   if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
+  mgrid_named_grid *grid = mgrid_grow(c->grid, c->ngrids, sizeof *grid);
   if (!grid) return mgrid_oom(err);
   c->grid = grid;
   memset(&grid[c->ngrids], 0, sizeof *grid);
@@ -156,7 +150,7 @@ static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_gri
 static mgrid_status add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
                              mgrid_error *err) {
   if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_item *item = grow(c->item, c->nitems, sizeof *item);
+  mgrid_item *item = mgrid_grow(c->item, c->nitems, sizeof *item);
   if (!item) return mgrid_oom(err);
   c->item = item;
   item[c->nitems] = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind), .x = kind->ref(x) };
@@ -167,7 +161,7 @@ static mgrid_status add_item(mgrid_content *c, const char *name, const mgrid_ite
 }
 
 static mgrid_status add_param(mgrid_content *c, const char *name, const char *value, mgrid_error *err) {
-  mgrid_param *param = grow(c->param, c->nparams, sizeof *param);
+  mgrid_param *param = mgrid_grow(c->param, c->nparams, sizeof *param);
   if (!param) return mgrid_oom(err);
   c->param = param;
   mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), false, false };

@@ -34,7 +34,6 @@ static bool messages_of(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_me
 
 mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_error *err) {
   mgrid_messages list = { 0 };
-  size_t         room = 0;
   mgrid_status   status = MGRID_OK;
   *s = (mgrid_schedule){ 0, NULL, 0 };
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
@@ -45,15 +44,12 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
         status = mgrid_fail(err, MGRID_LIMIT, "more than %d messages are too many to put into rounds", MGRID_EDGES_MAX);
         break;
       }
-      if (s->n == room) {
-        room = room ? 2 * room : 64;
-        mgrid_edge *more = realloc(s->edge, room * sizeof *more);
-        if (!more) {
-          status = mgrid_oom(err);
-          break;
-        }
-        s->edge = more;
+      mgrid_edge *more = mgrid_grow(s->edge, s->n, sizeof *more);
+      if (!more) {
+        status = mgrid_oom(err);
+        break;
       }
+      s->edge = more;
       s->edge[s->n++] = (mgrid_edge){ (int32_t)rank, (int32_t)list.at[i].to, -1 };
     }
   }
