@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** call.c - calls over all ranks, as messages along a tree: up to rank 0, which then knows who came, and down
-** again with the result, or with the ranks that are missing. Where the host has an all-gather of its own it takes
-** the place of the tree, which then only finds out who is missing.
+** call.c - calls over all ranks, as messages along a tree: up to rank 0, which then knows which ranks arrived, and down again
+** with the result or the missing ranks. If the host has its own all-gather, that is used instead, and the tree only finds
+** out who is missing.
 */
 #include "comm/carriers/carrier.h"
 
 #include <string.h>
 
-/* This rank in the tree: it is the first of the ranks lo to hi - 1; the others are cut into runs, and the first of
-** each is a child. */
+/* This rank in the tree. It is the first of its subtree, ranks lo to hi - 1. The others are cut into runs; the first rank of
+** each run is a child. */
 enum { BRANCHES = 16, FEW = 8 };
 
 typedef struct node {
@@ -29,16 +29,16 @@ static node find_node(int64_t rank, int64_t world) {
   return at;
 }
 
-/* Levels below the first of `size` ranks. */
+/* Return the levels below the first of `size` ranks. */
 static int height_of(int64_t size) {
   int height = 0;
   for (; size > 1; size = run_of(0, size)) height++;
   return height;
 }
 
-/* A message: data of up to 64 bytes is in it, more data is a message of its own after it. */
+/* The head of a message. It holds data of up to 64 bytes; more data follows as a message of its own. */
 typedef struct parcel {
-  mgrid_missing missing; /* up: below the sender; down: of all */
+  mgrid_missing missing; /* up: in the sender's subtree; down: in the world */
   uint64_t      few[FEW];
 } parcel;
 
@@ -59,10 +59,10 @@ static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, parcel *p, voi
   return s;
 }
 
-/* What a call does with the data. */
+/* What a call computes. */
 typedef enum motion {
-  MINIMUM, /* n words become the minimum */
-  GATHER,  /* the block of each rank, in its place of `data` */
+  MINIMUM, /* the minimum of each of n words */
+  GATHER,  /* the block of each rank, at its place in `data` */
   SPREAD   /* rank 0's data for all; nothing goes up */
 } motion;
 
@@ -76,11 +76,11 @@ typedef struct trip {
   double       begun, seconds;
 } trip;
 
-/* What a rank waits longer than those a level below it, so that one that waits in vain below is not itself called
-** missing. */
+/* Each level waits this much longer than the one below it, so that a rank that waits there for a missing one is not called
+** missing itself. */
 static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
 
-/* Take what comes from the children, and hand it on to the parent. */
+/* Receive from the children, combine, and send to the parent. */
 static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
@@ -109,15 +109,15 @@ static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
               err);
 }
 
-/* Take the answer from the parent and hand it on. A rank that waited for its parent in vain tells those below who is
-** missing. The parent may have begun later by a deadline, and waits for its own. */
+/* Receive the answer from the parent and pass it down. If the parent does not answer, report it as missing to those below.
+** The parent may have started a deadline later, and waits for its own parent. */
 static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t       bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
   if (t->at.parent >= 0) {
     double        until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
-    size_t        come = m->base.rank == t->root ? 0 : bytes; /* the root keeps what it has */
+    size_t        come = m->base.rank == t->root ? 0 : bytes; /* the root keeps its data */
     mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, come, until, err);
     if (outcome == MGRID_LATE)
       p->missing = (mgrid_missing){ .n = 1, .rank = { t->at.parent } };
@@ -131,7 +131,7 @@ static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
   return s;
 }
 
-/* One call along the tree; *missing has who did not come. */
+/* Run a call along the tree. *missing: the ranks that did not arrive. */
 static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds, int64_t root,
                            mgrid_missing *missing, mgrid_error *err) {
   trip          t = { .m = m,
@@ -173,9 +173,9 @@ static mgrid_status by_tree(mgrid_relay *m, motion kind, void *data, size_t byte
   return s;
 }
 
-/* By the host's all-gather. If its deadline passes, the ranks in it meet in the tree, and find out who is not there. */
+/* Use the host's all-gather. After its deadline the ranks in it use the tree to find out who is missing. */
 static mgrid_status by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
-  const double  roll = 2; /* seconds that ranks may have come one after the other */
+  const double  roll = 2; /* seconds that ranks may arrive apart */
   mgrid_missing missing = { 0 };
   mgrid_status  s = m->host.allgather(m->host.ud, mine, all, bytes, m->seconds);
   if (!s) return MGRID_OK;
@@ -197,7 +197,7 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
     memcpy(own, mine, bytes);
     s = by_tree(m, GATHER, all, bytes, 0, err);
   }
-  if (bytes) memcpy(own, mine, bytes); /* whatever came back */
+  if (bytes) memcpy(own, mine, bytes); /* even if the host returned another value */
   return s;
 }
 
@@ -205,7 +205,7 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = usable(m, err);
   if (s) return s;
-  if (n > FEW) return by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words has FEW of each rank */
+  if (n > FEW) return by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words holds FEW for each rank */
   if (!m->host.allgather) {
     uint64_t own[FEW];
     memcpy(own, words, n * sizeof *words);

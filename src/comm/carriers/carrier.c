@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It makes no
-** communicators: ranks agree over it, states answer questions, and backends that need a carrier stand on it.
+** carrier.c - a backend over the host's own functions (mgrid_carrier), for jobs without MPI. It makes no communicators: ranks
+** agree over it, states answer questions, and it carries other backends.
 */
 #include "comm/carriers/carrier.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A communicator of any kind is refused; what asks for none, or for the backend of the state, is fine. */
+/* Refuse families that ask for another backend's communicators. */
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     const mgrid_descriptor *wanted = spec[i].backend;
@@ -44,7 +44,7 @@ static void relay_deadline(mgrid_backend *b, double seconds) {
   m->seconds = seconds > 0 ? seconds : own_deadline(m);
 }
 
-/* The index of this rank on its machine, from the machines of all. */
+/* Find the index of this rank on its machine, from the machines of all ranks. */
 static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
   uint64_t     own = mgrid_machine_id(), *all = m->words;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** pmix.c - a carrier for jobs whose launcher speaks PMIx (mpirun, prterun, srun --mpi=pmix), without MPI. It fills an
-** mgrid_carrier: values that ranks put, commit and get, and an all-gather by PMIx_Fence.
+** pmix.c - a carrier for jobs without MPI whose launcher offers PMIx (mpirun, prterun, srun --mpi=pmix). It fills an
+** mgrid_carrier: put, commit and get for values, PMIx_Fence for an all-gather.
 */
 #include "comm/carriers/carrier.h"
 
@@ -17,12 +17,12 @@ typedef struct request request;
 
 typedef struct pmix_job {
   pmix_proc_t     me;
-  bool           *near; /* [world], is the rank on this machine? */
+  bool           *near; /* [world], whether the rank is on this machine */
   int64_t         world;
-  const uint64_t *opened;  /* of the backend: a part of the keys */
-  request        *asked;   /* values that were asked for, and are not taken */
+  const uint64_t *opened;  /* of the backend; part of the keys */
+  request        *asked;   /* requests that were not taken yet */
   uint64_t        gathers; /* all-gathers with data so far */
-  bool            hung;    /* a fence did not end: do not finalize, which may wait for it */
+  bool            hung;    /* a fence did not end: PMIx_Finalize may wait for it, so do not call it */
   char            why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
 
@@ -48,15 +48,15 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   return r == PMIX_SUCCESS ? MGRID_OK : failed(j, r, "PMIx_Commit");
 }
 
-/* One request. PMIx never answers some, as those for a rank of another machine that has ended, whatever timeout is
-** given; so each has memory of its own, and stays in the list until it is answered. */
+/* One request. PMIx never answers some, such as those for a rank of another machine that has ended, whatever the timeout. So
+** each has its own memory and stays in the list until it is answered. */
 struct request {
   request      *next;
   pmix_proc_t   from;
   char          key[PMIX_MAX_KEYLEN + 1];
   atomic_bool   done;
   pmix_status_t result;
-  bool          fits; /* the value has `bytes` bytes, and is in data */
+  bool          fits; /* the value has `bytes` bytes and is in data */
   size_t        bytes;
   char          data[];
 };
@@ -70,8 +70,8 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
   atomic_store(&r->done, true);
 }
 
-/* Of a rank on this machine PMIX_IMMEDIATE looks without waiting; of another rank it would look on this machine
-** alone, and without it the answer comes at once, since each rank has committed something before it is asked. */
+/* For a rank on this machine PMIX_IMMEDIATE makes PMIx answer without waiting. For another rank it would search only this
+** machine; without it the answer comes at once, because each rank has committed something before it is asked. */
 static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
@@ -91,14 +91,14 @@ static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t byte
   return s;
 }
 
-/* A value that is looked for, again and again if there is time. */
+/* A value to find; asked for repeatedly while there is time. */
 typedef struct search {
   pmix_job   *job;
   int64_t     from;
   const char *key;
   void       *data;
   size_t      bytes;
-  bool        once; /* one answer that it is not there is enough */
+  bool        once; /* ask only once */
 } search;
 
 static mgrid_outcome find(void *ud) { /* mgrid_look */
@@ -125,7 +125,7 @@ static mgrid_outcome find(void *ud) { /* mgrid_look */
 }
 
 static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
-  const double  least = 0.02; /* what an answer may take */
+  const double  least = 0.02; /* time for an answer */
   search        s = { ud, from, key, data, bytes, !(seconds > 0) };
   mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
   return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
@@ -146,7 +146,7 @@ static void fence_ended(pmix_status_t result, void *ud) { /* in PMIx's thread */
 
 static mgrid_outcome has_ended(void *ud) { return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET; }
 
-/* Wait for all ranks; collect: and bring what they have committed. */
+/* Wait for all ranks; collect: and exchange what they have committed. */
 static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   fence      *f = calloc(1, sizeof *f);
   pmix_info_t how;
@@ -162,12 +162,12 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : failed(j, r, "PMIx_Fence");
 }
 
-/* Two keys in turn, so that what PMIx keeps does not grow with the calls: when this rank puts a key again, all ranks
-** have come to the fence in between, and so have read its old value. Their values have one size, because PMIx 4.2 may
-** show the old value of a key whose new value has another size. */
+/* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a key, all ranks have passed
+** the fence in between, so they have read the old value. All values have one size, because PMIx 4.2 may return the old value
+** of a key whose new value has another size. */
 enum { BLOCK = 512 };
 
-/* One block of each rank: `bytes` bytes, at most BLOCK, to `all`, where those of two ranks are `stride` apart. */
+/* Gather `bytes` bytes (at most BLOCK) of each rank into `all`, at a distance of `stride`. */
 static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
   char   key[64], block[BLOCK] = "";
   double left = until - mgrid_now();
@@ -194,8 +194,8 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 
 /* ------------------------------------------------------------------------ life */
 
-/* Launchers let a process finalize PMIx once; if it comes again, its fences fail. The environment is the one place to
-** note that, since the library has no variables of its own. */
+/* Launchers let a process join PMIx once; after PMIx_Finalize its fences fail. The environment is the only place to note
+** that, because the library has no global variables. */
 static const char left[] = "MOONGRID_PMIX_LEFT";
 
 static void note_left(void) {
@@ -221,7 +221,7 @@ static void pmix_close(void *ud) {
   free(j);
 }
 
-/* Number of ranks, and which of them are on this machine. */
+/* Find the number of ranks, and which of them are on this machine. */
 static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   pmix_proc_t   all;
   pmix_value_t *v = NULL;
@@ -241,7 +241,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   j->near = calloc((size_t)j->world + 1, sizeof *j->near);
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
-  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then all are far */
+  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then none is on this machine */
   const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
   for (const char *at = peers; *at;) {
     char     *end;
@@ -255,7 +255,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
 
 static void *nothing(void *ud) { return ud; }
 
-/* PMIx_Init says the same whether there is no launcher or no thread for it. */
+/* PMIx_Init returns the same error without a launcher and without a thread for it. */
 static const char *why_not(char buf[MGRID_ALLOWED]) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, nothing, NULL) != 0) return mgrid_allowed(MGRID_SCARCE_THREADS, buf);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** talk.c - messages and notices between two ranks over the host's functions. Where the host has no messages
-** but a store, a message is a value under a key that names it, so one of an earlier call can never be taken for
-** one of this call.
+** talk.c - messages and notices between two ranks over the host's functions. If the host has a store instead of messages, a
+** message is a value under a key that names its call, so a message of an earlier call cannot be taken for one of this call.
 */
 #include "comm/carriers/carrier.h"
 
@@ -23,8 +22,7 @@ static void key_of(const mgrid_relay *m, char key[KEY], uint64_t number, int tag
            nth, from, to);
 }
 
-/* The host's tags: what of number and tag fits into 31 bits. A message that was never taken is met again only after
-** 32768 calls or phases. */
+/* The host's tag: the low bits of number and tag in 31 bits. It repeats after 32768 calls or phases. */
 static int wire_tag(uint64_t number, int tag) { return (int)((number & 0x7fff) << 16) | tag; }
 
 mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t to, const void *data,
@@ -42,18 +40,18 @@ mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t
   return s ? mgrid_relay_failed(m, s, m->host.send ? "send" : "put", err) : MGRID_OK;
 }
 
-/* Look for it, `seconds` at most. */
+/* Look for the value, at most `seconds`. */
 static mgrid_status look(mgrid_relay *m, const char *key, int64_t from, int tag, void *data, size_t bytes,
                          double seconds) {
   if (m->host.recv) return m->host.recv(m->host.ud, from, tag, data, bytes, seconds);
   mgrid_status s = m->host.get(m->host.ud, from, key, data, bytes, seconds);
-  if (!s && m->host.erase) (void)m->host.erase(m->host.ud, key); /* if it stays that does no harm */
+  if (!s && m->host.erase) (void)m->host.erase(m->host.ud, key); /* a value that stays does no harm */
   return s;
 }
 
 mgrid_outcome mgrid_relay_take(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t from, void *data,
                                size_t bytes, double until, int64_t *who, mgrid_error *err) {
-  const double longest = 0.25; /* between two looks for a notice */
+  const double longest = 0.25; /* between two checks for a notice */
   char         key[KEY];
   key_of(m, key, number, tag, nth, from, m->base.rank);
   for (double slice = 0.01;; slice = slice < longest / 2 ? 2 * slice : longest) {
@@ -88,7 +86,7 @@ static uint64_t *find_ordinal(const mgrid_relay *m, uint64_t which) {
   return NULL;
 }
 
-/* How many messages there were of this kind in this phase; NULL without memory. */
+/* Return the count of messages of this kind in this phase; NULL: out of memory. */
 static uint64_t *ordinal_of(mgrid_relay *m, uint64_t which) {
   uint64_t *there = find_ordinal(m, which);
   if (there) return there;
@@ -127,13 +125,13 @@ mgrid_outcome mgrid_relay_recv(mgrid_backend *b, int64_t from, int tag, void *da
 }
 
 /* --------------------------------------------------------------------- notices
-** In a store each rank has one place for notices, which it looks at. By messages, and in a store by rank, it asks some
-** ranks at each look, in turn. A rank looks seldom enough that a store, which all ranks ask, has little to do. */
+** In a store each rank has one place for notices, which it checks. By messages, and in a store that is kept by rank, it asks
+** some ranks at each check, in turn. Ranks check rarely enough that the store, which all of them ask, has little load. */
 
-enum { ASKED = 16 }; /* ranks per look */
+enum { ASKED = 16 }; /* ranks per check */
 
 typedef struct notice {
-  uint64_t from, count; /* who gave up; notices that it has given */
+  uint64_t from, count; /* the rank that gave up; notices that it has sent */
 } notice;
 
 static bool has_place(const mgrid_relay *m) { return m->host.put && !m->host.by_rank; }
@@ -144,7 +142,7 @@ static void place_of(const mgrid_relay *m, char key[KEY], int64_t rank) {
 
 void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
   mgrid_relay *m = (mgrid_relay *)b;
-  const double patience = 0.1; /* for each of them: who does not hear it meets a deadline */
+  const double patience = 0.1; /* for each notice: a rank that does not get it has its deadline */
   notice       mine = { (uint64_t)b->rank, ++m->tells };
   char         key[KEY];
   if (to == b->rank) return;
@@ -155,7 +153,7 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
     (void)mgrid_relay_send(b, to, MGRID_TAG_NOTICE, &mine, sizeof mine, patience, NULL);
 }
 
-/* Look at the place of this rank: a notice that it has not seen yet? */
+/* Check this rank's place for a new notice. */
 static int64_t at_place(mgrid_relay *m) {
   char   key[KEY];
   notice there;
@@ -163,10 +161,10 @@ static int64_t at_place(mgrid_relay *m) {
   if (m->host.get(m->host.ud, -1, key, &there, sizeof there, 0)) return -1;
   if (m->told[0] == there.from && m->told[1] == there.count) return -1;
   m->told[0] = there.from, m->told[1] = there.count;
-  return there.from < (uint64_t)m->base.world ? (int64_t)there.from : -1; /* what cannot be is no notice */
+  return there.from < (uint64_t)m->base.world ? (int64_t)there.from : -1; /* ignore an impossible rank */
 }
 
-/* Ask some of the other ranks, from where the last look ended. */
+/* Ask some of the other ranks, starting where the last check ended. */
 static int64_t ask(mgrid_relay *m) {
   for (int64_t n = 0; n < ASKED && n < m->base.world; n++) {
     int64_t   from = m->next;
@@ -186,7 +184,7 @@ static int64_t ask(mgrid_relay *m) {
 
 int64_t mgrid_relay_heard(mgrid_backend *b) {
   mgrid_relay *m = (mgrid_relay *)b;
-  const double rest = 0.02, each = 1e-5; /* seconds between two looks, and more of them for each rank */
+  const double rest = 0.02, each = 1e-5; /* seconds between two checks, and more for each rank */
   if (mgrid_now() < m->look) return -1;
   m->look = mgrid_now() + rest + each * (double)b->world;
   return has_place(m) ? at_place(m) : ask(m);
