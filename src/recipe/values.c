@@ -361,12 +361,8 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
   case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
   case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
-  case MGRID_IS_INTEGERS:
-    MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i]));
-    return;
-  case MGRID_IS_NUMBERS:
-    MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i]));
-    return;
+  case MGRID_IS_INTEGERS: MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i])); return;
+  case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
   case MGRID_IS_TABLE: mgrid_push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_LIST: break;
   }

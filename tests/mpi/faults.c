@@ -259,7 +259,11 @@ int main(int argc, char **argv) {
   if (strncmp(stage, "anywhere-", 9) == 0)
     anywhere(rt, b, p, mgrid_runtime_plan(rt, world, 1, other, &e), (unsigned)atoi(stage + 9));
   MPI_Barrier(MPI_COMM_WORLD);
-  arm(first_stage ? "meeting" : is(stage, "between") ? "set_name" : is(stage, "inside") ? "create_group" : "", 1);
+  arm(first_stage                                ? "meeting"
+      : is(stage, "between")                     ? "set_name"
+      : is(stage, "inside") || is(stage, "last") ? "create_group"
+                                                 : "",
+      is(stage, "last") ? 3 : 1);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e), *new_s = NULL;
   STEP(s);
   arm(is(stage, "prove") ? "Ibcast" : is(stage, "before_prove") ? "meeting" : "", is(stage, "prove") ? 2 : 1);
