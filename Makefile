@@ -65,6 +65,7 @@ SLICES := tensors checkpoints pictures ras
 OF_COMMAND := checkpoints pictures ras
 ifdef CORE
 B      := $(B)/core
+ABSENT := $(SLICES)
 SLICES :=
 endif
 
@@ -122,7 +123,7 @@ SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAN
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/slices_command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -179,18 +180,21 @@ $(B)/gen/slices_lua.c: Makefile $(SLICE_LIST)
 $(B)/gen/slices_items.c: Makefile $(SLICE_LIST)
 	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
 
+$(B)/gen/slices_command.c: Makefile $(SLICE_LIST)
+	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
+
 $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
-TEXTS   := page.html=$(B)/gen/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-PAGE    := $(addprefix src/pictures/,page.html page.js page_panels.js)
-$(B)/gen/page.html: $(PAGE)
+PAGE    := $(if $(filter pictures,$(SLICES)),$(B)/gen/page.html)
+TEXTS   := $(PAGE:%=page.html=%) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(B)/gen/page.html Makefile
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(PAGE) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 

@@ -4,7 +4,11 @@
 # every tests/mpi/*.c is one that mpirun starts. Each is compiled into an object and then linked,
 # so a change in the library or in one test compiles that file and links again.
 
-TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
+# A test of a slice includes a header of it, src/NAME/*.h or moongrid_NAME.h: a build without that slice leaves it out.
+space     := $(subst x,,x x)
+of_absent  = $(if $(ABSENT),$(shell grep -lE '^.include "([a-z./]*/)?(moongrid_)?($(subst $(space),|,$(ABSENT) $(ABSENT:s=)))[./]' $(1)))
+without    = $(filter-out $(call of_absent,$(1)),$(1))
+TEST_SRC := $(call without,$(sort $(wildcard tests/c/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
 MPI_SRC  := $(if $(HAVE_mpi),$(sort $(wildcard tests/mpi/*.c)))
 MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
@@ -15,6 +19,9 @@ NCCL_BIN := $(patsubst tests/nccl/%.c,$(B)/tests/nccl/%,$(wildcard tests/nccl/*.
 AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(LIBS_mpi)
 
 tests: all $(TEST_BIN) $(MPI_BIN)
+
+# What `scripts/test core` runs, of CORE=1.
+core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))
 
 # Some have functions in place of MPI's, which the libraries are to call: headers of MPICH do not say that they may be seen.
 $(B)/tests/mpi/%.o: TEST_FLAGS = $(FLAGS_mpi) -fvisibility=default
@@ -115,7 +122,7 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 
 -include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
   $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/carrier.d
-.PHONY: tests
+.PHONY: tests core
 
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.
 FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c $(if $(HAVE_pmix),,tests/fuzz/pmix.c),$(sort $(wildcard tests/fuzz/*.c)))

@@ -89,7 +89,7 @@ static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_chec
   printf("  %s\n", digest);
 }
 
-/* Notes of cuts that leave ranks without anything of a tensor. */
+/* The notes of items. */
 static void json_notes(json_t *line, const mgrid_plan *p) {
   mgrid_text notes = { 0 };
   json_t    *list = json_array();

@@ -2,7 +2,8 @@
 **
 ** cli.h - what a subcommand is, and what the subcommands share: options, messages, text to stdout.
 **
-** A subcommand is one row, a cli_command, at the end of its own file; main.c lists the rows.
+** A subcommand is one row, a cli_command, at the end of its own file; main.c lists those of the way, slices have theirs
+** (slice.h).
 */
 #ifndef MGRID_CLI_H
 #define MGRID_CLI_H
@@ -13,8 +14,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 17, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 24, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
 enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 18, CLI_VALUES_LEN = 64 };
+enum {
+  CLI_ADDITIONS_MAX = 5,
+  CLI_ADDED_MAX = 16
+}; /* of slices to a subcommand: additions and a NULL, values of their options */
+
+typedef union cli_value {
+  bool        flag;
+  int64_t     number;
+  const char *text;
+} cli_value;
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
@@ -38,6 +49,7 @@ typedef struct cli {
   int          fold;           /* where words and rows go on below: `columns`; INT_MAX: nowhere */
   bool         unicode;        /* the locale has lines for boxes */
   mgrid_status code;           /* what to return if cli_parse is false */
+  cli_value    added[CLI_ADDED_MAX]; /* of the options that slices add: slice.h */
 } cli;
 
 /* Reads the value of an option into *to, or refuses it with a message. `name` is the option's,
@@ -67,7 +79,8 @@ typedef struct cli_option {
   cli_reader *read;   /* what kind of value it takes */
   size_t      at;     /* where the value goes: an offset in the subcommand's struct */
   const char *value;  /* what help calls the value; NULL: none. "a|b|c" are all that it may be, and completion offers
-                     ** files for FILE and FOLDER, recipes for RECIPE, families for F,G, tensors for T */
+                     ** files for FILE and FOLDER, recipes for RECIPE, families for F,G, and for T the things of a plan whose kind is
+                     ** called as the option */
   const char *help;   /* what it does; NULL: help leaves it out */
   cli_values *values; /* names that are all it may be, in place of `value`; NULL: not so */
   const char *head;   /* lines before it in the help; NULL: none */
@@ -93,6 +106,8 @@ typedef struct cli_command {
   size_t      words;          /* takes so many words more */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
+  const char                *after;                        /* of a slice's: the one that it stands behind in the help */
+  const struct cli_addition *additions[CLI_ADDITIONS_MAX]; /* of slices, by cli_add; NULL ends */
 } cli_command;
 
 /* Read the command line of `command` into the struct that begins with *c. False when nothing is left to do,
@@ -186,10 +201,10 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print notes on stderr about ranks in no group, unless the recipe allows them, about parameters that were given and that
-** build does not read, and about cuts that leave ranks without anything of a tensor; only rank 0 does. */
+** build does not read, and those of its items; only rank 0 does. */
 void cli_note_plan(const cli *c, const mgrid_plan *p);
 /* The last of these alone, each behind "after: " or so. */
-void cli_note_hollow(const cli *c, const mgrid_plan *p, const char *when);
+void cli_note_items(const cli *c, const mgrid_plan *p, const char *when);
 /* An mgrid_sink to stdout of whole lines, for a cli *: those of a table that are too long for the terminal go on below their
 ** last column. */
 int cli_fold(void *c, const char *text, size_t len);
@@ -216,31 +231,10 @@ bool cli_limits(const cli *c, bool all, mgrid_text *words);
 ** it lacks something, and of its many words none is the limit. */
 void cli_note_limits(const cli *c);
 
-/* May ranks of this host read each other's memory? Less than a millisecond, and no child is left. MGRID_MISSING: the error
-** says why not, and what allows it. reading.c */
-mgrid_status cli_reading(mgrid_error *err);
-
-/* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
-mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
-
 /* Refuse what has something to say of every rank of a large world. */
 mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err);
-/* "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
-mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err);
 /* "1.5 GiB" */
 const char *cli_bytes(int64_t bytes, char *buf, size_t len);
-
-/* run A vs B --move: carry the tensors of one plan to the other and prove every element. from or to NULL: `planning`
-** says why there is no plan. Collective; rank 0 prints. run_move.c */
-typedef struct cli_moving {
-  const char *tensor, *map; /* NULL: not given */
-  int64_t     window;       /* MiB; 0: not given */
-  int64_t     timeout;      /* seconds; 0: not given */
-  int64_t     machine;      /* mgrid_move_options */
-  bool        rounds, convert, messages;
-} cli_moving;
-mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to,
-                          mgrid_error *planning, mgrid_error *err);
 
 /* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);

@@ -10,7 +10,7 @@
 */
 #include "command/cli.h"
 #include "command/complete.h"
-#include "moongrid_tensor.h"
+#include "plan/plan.h"
 #include "recipe/runtime.h"
 
 #include <glob.h>
@@ -95,7 +95,7 @@ static bool takes(const line *l, mgrid_runtime *rt, int64_t world, const char *n
   return p != NULL;
 }
 
-/* The families or tensors of the plan, at the world of the line or the smallest that the recipe takes. */
+/* The plan, for its names, at the world of the line or the smallest that the recipe takes. */
 static mgrid_plan *any_plan(const line *l, mgrid_runtime *rt) {
   mgrid_plan *p = l->cli.world ? cli_plan(&l->cli, rt, l->cli.world, NULL) : NULL;
   for (int64_t world = 1; world <= 4096 && !p && !l->cli.world; world *= 2) p = cli_plan(&l->cli, rt, world, NULL);
@@ -189,9 +189,11 @@ static void offer_families(const line *l, mgrid_runtime *rt) {
   mgrid_plan_free(p);
 }
 
-static void offer_tensors(const line *l, mgrid_runtime *rt) {
+/* The things of a kind. */
+static void offer_items(const line *l, mgrid_runtime *rt, const char *kind) {
   mgrid_plan *p = any_plan(l, rt);
-  for (size_t i = 0; p && i < mgrid_plan_ntensors(p); i++) offer(l, mgrid_plan_tensor_name(p, i), NULL);
+  for (size_t i = 0; p && i < p->content.nitems; i++)
+    if (strcmp(p->content.item[i].kind->name, kind) == 0) offer(l, p->content.item[i].name, NULL);
   mgrid_plan_free(p);
 }
 
@@ -236,7 +238,7 @@ static void offer_option_values(const line *l, mgrid_runtime *rt) {
   if (strcmp(kind, "RECIPE") == 0) offer_recipes(l);
   if (strcmp(kind, "FILE") == 0 || strcmp(kind, "FOLDER") == 0) offer_files(l, NULL);
   if (strcmp(kind, "F,G") == 0 && rt) offer_families(l, rt);
-  if (strcmp(kind, "T") == 0 && rt) offer_tensors(l, rt);
+  if (strcmp(kind, "T") == 0 && rt) offer_items(l, rt, l->awaited->name);
 }
 
 static void offer_options(const line *l) {
@@ -319,13 +321,13 @@ static void complete_command(line *l) {
   mgrid_runtime_free(rt);
 }
 
-mgrid_status cli_complete(const cli_command *const *commands, size_t n, int argc, char **argv) {
+mgrid_status cli_complete(const cli_command *commands, size_t n, int argc, char **argv) {
   line        l = { .last = argc > 0 ? argv[argc - 1] : "", .head = "" };
   const char *name = argc > 1 && strcmp(argv[0], "help") != 0 ? argv[0] : NULL;
-  for (size_t i = 0; i < n && !name && argc < 3; i++) offer(&l, commands[i]->name, commands[i]->does);
+  for (size_t i = 0; i < n && !name && argc < 3; i++) offer(&l, commands[i].name, commands[i].does);
   if (!name && argc < 2) offer_each(&l, "help --help --version");
   for (size_t i = 0; i < n && name; i++)
-    if (strcmp(commands[i]->name, name) == 0) l.cli.command = commands[i];
+    if (strcmp(commands[i].name, name) == 0) l.cli.command = &commands[i];
   if (!l.cli.command) return cli_finish(&l.cli, MGRID_OK);
   for (int i = 1; i < argc - 1; i++) read_word(&l, argv[i]);
   complete_command(&l);

@@ -8,6 +8,6 @@
 #include "command/cli.h"
 
 /* Print the candidates for the last of argc words, which follow "moongrid"; `commands` are the n subcommands. */
-mgrid_status cli_complete(const cli_command *const *commands, size_t n, int argc, char **argv);
+mgrid_status cli_complete(const cli_command *commands, size_t n, int argc, char **argv);
 
 #endif

@@ -4,7 +4,7 @@
 */
 #include "command/cli.h"
 #include "command/texts.h"
-#include "pictures/draw.h"
+#include "command/groups.h"
 #include "plan/plan.h"
 #include "recipe/runtime.h"
 
@@ -187,10 +187,10 @@ static void show(const options *c, const mgrid_plan *p, const sharing *all, int 
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
   mgrid_text          t = { 0 };
-  mgrid_draw_count(&t, f);
+  cli_put_count(&t, f);
   printf("%s%s%s: %s%s\n", on, e->name, off, mgrid_text_chars(&t), f->overlapping ? " that share ranks" : "");
   t.len = 0;
-  if (f->count) mgrid_draw_groups(&t, f, c->cli.columns - 16);
+  if (f->count) cli_put_groups(&t, f, c->cli.columns - 16);
   cli_wrap(&c->cli, "  groups", &t);
   mgrid_family_text(f, &t);
   cli_wrap(&c->cli, "  rule", &t);

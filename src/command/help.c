@@ -2,7 +2,7 @@
 **
 ** help.c - moongrid NAME --help, written from the row of the subcommand and those of its options.
 */
-#include "command/cli.h"
+#include "command/slice.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +26,10 @@ bool cli_help(cli *c) {
   const cli_command *command = c->command;
   const cli_option  *known[CLI_KNOWN_MAX];
   mgrid_text         t = { 0 };
-  mgrid_text_add(&t, "usage: %s\n\n%s\n\n", command->usage, command->about);
+  mgrid_text_add(&t, "usage: %s\n", command->usage);
+  for (const cli_addition *const *a = command->additions; *a; a++)
+    if ((*a)->usage) mgrid_text_add(&t, "       %s\n", (*a)->usage);
+  mgrid_text_add(&t, "\n%s\n\n", command->about);
   bool heads = false; /* under one: a blank line before the options of every command */
   for (size_t i = 0, n = cli_options_of(command, known); i < n; i++) {
     bool own = known[i] >= command->options && known[i] < command->options + CLI_OPTIONS_MAX;
@@ -36,6 +39,8 @@ bool cli_help(cli *c) {
     if (known[i]->help) put_option(&t, known[i]);
   }
   if (command->notes) mgrid_text_add(&t, "\n%s\n", command->notes);
+  for (const cli_addition *const *a = command->additions; *a; a++)
+    if ((*a)->notes) mgrid_text_add(&t, "\n%s\n", (*a)->notes);
   mgrid_text_add(&t, "\nexample: %s\n", command->sample);
   if (!isatty(STDOUT_FILENO)) c->fold = WIDE;
   bool done = !t.failed && cli_fold(c, t.data, t.len) == 0;

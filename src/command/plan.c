@@ -2,7 +2,7 @@
 **
 ** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
 */
-#include "command/cli.h"
+#include "command/slice.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -14,53 +14,16 @@ typedef struct options {
   int64_t     rank;    /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
-  const char *tensor; /* NULL: not given */
   const char *groups; /* of these families, F,G; "": of all; NULL: not asked for */
   bool        json, rules, schedule, text, all;
 } options;
 
-/* The runs of an axis, "0..15 32..47"; of many the first ones. */
-static mgrid_status show_runs(const options *c, const mgrid_plan *p, int64_t rank, size_t axis, mgrid_error *err) {
-  enum { SHOWN = 8 };
-  mgrid_run runs[SHOWN];
-  int64_t   n = mgrid_tensor_runs(p, c->tensor, rank, axis, SHOWN, runs, err);
-  if (n == 0) printf(" none");
-  for (int64_t i = 0; i < n && i < SHOWN; i++)
-    printf(" %" PRId64 "..%" PRId64, runs[i].start, runs[i].start + runs[i].length - 1);
-  if (n > SHOWN) printf(" ... (%" PRId64 " runs)", n);
-  return n < 0 ? err->status : MGRID_OK;
-}
-
-static mgrid_status show_part(const options *c, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
-  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
-  mgrid_status        s = mgrid_tensor_local(p, c->tensor, rank, &part, err);
-  const mgrid_tensor *t = s ? NULL : mgrid_plan_tensor(p, c->tensor);
-  if (!s && !part.held) printf("%9" PRId64 "  nothing\n", rank);
-  if (s || !part.held) return s;
-  printf("%9" PRId64 " %14" PRId64 " bytes, copy %" PRId64 ":", rank, part.bytes, part.copy);
-  for (size_t i = 0; i < part.naxes && !s; i++) {
-    printf("%s %s", i ? "," : "", mgrid_tensor_axis_name(t, i));
-    s = show_runs(c, p, rank, i, err);
-  }
-  if (part.slice > 0)
-    printf("; of these %" PRId64 " elements from %" PRId64 " on, at %" PRId64 " of a slice of %" PRId64, part.elements,
-           part.first, part.offset, part.slice);
-  printf("\n");
-  return s;
-}
-
-static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  int64_t      first = c->rank >= 0 ? c->rank : 0, last = c->rank >= 0 ? c->rank : mgrid_plan_world(p) - 1;
-  mgrid_status s = cli_all_ranks("a list of parts", last - first + 1, err);
-  for (int64_t rank = first; rank <= last && !s; rank++) s = show_part(c, p, rank, err);
-  return s;
-}
-
 static mgrid_status show_form(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  const cli_addition *by = cli_switched(&c->cli);
+  if (by) return by->show(&c->cli, p, c->rank, err);
   if (c->json) return cli_print_json(&c->cli, p, c->rank, &c->site, err);
   if (c->rules) return mgrid_plan_save(p, cli_sink, stdout, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
-  if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
   if (c->groups) return cli_show_groups(&c->cli, p, c->groups, err);
   return c->rank >= 0 ? cli_show_rank(&c->cli, p, c->rank, c->all, err)
@@ -74,7 +37,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to
   cli_machine_of(p, o.machine, &o.site);
   mgrid_status s = cli_check_budgets(&o.budgets, p, o.rank, &o.site, err);
   if (!s) s = show_form(&o, p, err);
-  if (!s) cli_note_unheeded(c, p, "mpi");
+  if (!s) cli_note_unheeded(c, p, mgrid_backend_usual()->name);
   if (!s) cli_note_plan(c, p);
   return s;
 }
@@ -83,13 +46,16 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { .rank = -1, .site = MGRID_SITE_INIT };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
-  const int formats = c.json + c.rules + c.schedule + c.text;
-  if (c.groups && (formats || c.tensor || c.rank >= 0))
-    return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --rules, --schedule, --text or --tensor");
+  const int           formats = c.json + c.rules + c.schedule + c.text;
+  const cli_addition *by = cli_switched(&c.cli);
+  const char         *what = by ? by->options[0].name : "";
+  if (c.groups && (formats || c.rank >= 0))
+    return cli_usage(&c.cli, "--family and --groups take no --rank, --json, --rules, --schedule or --text");
+  if (c.groups && by) return cli_usage(&c.cli, "--family and --groups take no --%s", what);
   if (formats > 1) return cli_usage(&c.cli, "--json, --rules, --schedule and --text exclude each other");
   if (c.text + c.rules && c.rank >= 0)
     return cli_usage(&c.cli, "--%s is the whole plan's; it takes no --rank", c.text ? "text" : "rules");
-  if (c.tensor && formats) return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
+  if (by && formats) return cli_usage(&c.cli, "--%s is shown as lines; --json has all %ss", what, what);
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
   return cli_with_plans(&c.cli, NULL, show);
@@ -101,7 +67,6 @@ const cli_command command_plan = {
   .does = "what groups a recipe makes",
   .usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
            "       [--json | --rules | --schedule | --text]\n"
-           "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]\n"
            "       moongrid plan SAVED ...",
   .about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
            "of N ranks and show its groups. Nothing is created and no launcher is needed. Or read a plan\n"
@@ -124,8 +89,6 @@ const cli_command command_plan = {
         .help = "one JSON object with its rules alone, which is small at any world: to save a plan" },
       { "schedule", cli_flag, offsetof(options, schedule), .help = "the order in which communicators are created" },
       { "text", cli_flag, offsetof(options, text), .help = "the canonical text that the digest is taken of" },
-      { "tensor", cli_text, offsetof(options, tensor), "T",
-        .help = "which elements of a tensor each rank holds (with --rank: that rank's)" },
       { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory), "MIB",
         .help = "refuse a plan whose NCCL communicators may take more memory of a GPU" },
       { "sms", cli_number, offsetof(options, budgets.sms), "N",

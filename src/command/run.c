@@ -6,7 +6,7 @@
 #include "comm/compare.h"
 #include "comm/open.h"
 #include "comm/state.h"
-#include "command/cli.h"
+#include "command/slice.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -23,8 +23,7 @@ typedef struct options {
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
   int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */
-  bool        json, share_gpu, bandwidth, move;
-  cli_moving  moving; /* of --move */
+  bool        json, share_gpu, bandwidth;
 } options;
 
 /* A cli_reader of --devices. */
@@ -200,8 +199,9 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
   return s;
 }
 
-static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime **rt,
-                               mgrid_error *planning, mgrid_error *err) {
+/* From one side's plan to the other's, as an addition does. */
+static mgrid_status prove_sides(options *side, const cli_addition *by, const mgrid_descriptor *wanted, mgrid_backend *b,
+                                mgrid_runtime **rt, mgrid_error *planning, mgrid_error *err) {
   int64_t         world = mgrid_backend_world(b);
   mgrid_plan     *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
   mgrid_location *locations = NULL;
@@ -210,11 +210,9 @@ static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mg
   if (!s) s = mgrid_verdict(b, planning->status, planning, err);
   if (!s) s = mgrid_locations_verdict(b, locations, MGRID_OK, NULL, err);
   free(locations);
-  side[0].moving.machine = b->place.block;
   mgrid_backend *chosen = s ? NULL : choose(&side[0], wanted, b, from, err);
   if (chosen) cli_guard(&side->cli, chosen->doing);
-  side[0].moving.timeout = side[0].timeout;
-  if (!s) s = chosen ? cli_run_move(&side[0].moving, chosen, from, to, planning, err) : err->status;
+  if (!s) s = chosen ? by->go(&side->cli, chosen, from, to, b->place.block, planning, err) : err->status;
   mgrid_plan_free(from);
   mgrid_plan_free(to);
   if (chosen) cli_guard(&side->cli, b->doing);
@@ -222,9 +220,9 @@ static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mg
   return s;
 }
 
-/* side, rt: [2] with --move. */
-static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, mgrid_runtime **rt,
-                                 mgrid_error *planning, mgrid_error *err) {
+/* side, rt: [2] with an addition. */
+static mgrid_status run_on_ranks(options *side, const cli_addition *by, const mgrid_descriptor *wanted,
+                                 mgrid_runtime **rt, mgrid_error *planning, mgrid_error *err) {
   options                *c = side;
   const mgrid_descriptor *first = wanted && !wanted->carried ? wanted
                                   : c->carrier               ? mgrid_backend_named(c->carrier)
@@ -240,8 +238,8 @@ static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, 
   if (!b) cli_guard(&c->cli, NULL);
   if (!b) return cli_say_own(&c->cli, err);
   cli_guard(&c->cli, b->doing);
-  mgrid_status s = c->move ? prove_move(side, wanted, b, rt, planning, err)
-                           : prove_plan(c, wanted, b, rt[0], planning, err);
+  mgrid_status s = by ? prove_sides(side, by, wanted, b, rt, planning, err)
+                      : prove_plan(c, wanted, b, rt[0], planning, err);
   if (!s && first->native) s = mgrid_meet(b, mgrid_meet_call(b, false, "the end of the job"), err);
   cli_guard(&c->cli, NULL);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
@@ -260,22 +258,24 @@ static mgrid_status check_carrier(const options *c, const mgrid_descriptor *want
                    mgrid_backend_list(list, MGRID_BACKENDS_CARRIED), wanted->name);
 }
 
-/* Read one side, or with `vs` two, whose options are put together in the first. False: nothing is left to do. */
-static bool parse(options *side, const cli_command *self, int argc, char **argv) {
-  options *a = &side[0], *b = &side[1];
-  bool     two = false;
-  for (int i = 1; i < argc; i++) two |= strcmp(argv[i], "vs") == 0;
-  if (!two) {
-    if (!cli_parse(&a->cli, self, argc, argv)) return false;
-    a->cli.code = cli_wants(&a->cli, 1);
-    if (!a->cli.code && a->move)
-      a->cli.code = cli_usage(&a->cli, "--move wants two sides with 'vs' between: moongrid run A vs B --move");
-    return !a->cli.code;
-  }
-  if (!cli_parse_sides(&a->cli, &b->cli, true, self, argc, argv)) return false;
-  if (!a->move) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --move tensors from one to the other");
-  if (a->move && (a->json || a->bandwidth))
-    a->cli.code = cli_usage(&a->cli, "--move goes without --json and --bandwidth");
+/* Read one side, or with `vs` two, whose options are put together in the first; *by: the addition that takes two. False:
+** nothing is left to do. */
+static bool parse(options *side, const cli_addition **by, const cli_command *self, int argc, char **argv) {
+  options            *a = &side[0], *b = &side[1];
+  const cli_addition *const *some = self->additions;
+  bool                       two = false;
+  while (*some && !(*some)->go) some++;
+  for (int i = 1; i < argc && *some; i++) two |= strcmp(argv[i], "vs") == 0;
+  bool whole = two ? cli_parse_sides(&a->cli, &b->cli, true, self, argc, argv) : cli_parse(&a->cli, self, argc, argv);
+  if (!whole) return false;
+  if (!two) a->cli.code = cli_wants(&a->cli, 1);
+  *by = cli_switched(&a->cli);
+  const char *name = *by ? (*by)->options[0].name : "";
+  if (!a->cli.code && *by && !two)
+    a->cli.code = cli_usage(&a->cli, "--%s wants two sides with 'vs' between: moongrid run A vs B --%s", name, name);
+  if (two && !*by) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --%s", (*some)->sides);
+  if (two && *by && (a->json || a->bandwidth))
+    a->cli.code = cli_usage(&a->cli, "--%s goes without --json and --bandwidth", name);
   return !a->cli.code;
 }
 
@@ -284,19 +284,21 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error    err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
   char           list[MGRID_BACKENDS_TEXT];
-  if (!parse(side, self, argc, argv)) return c->cli.code;
+  const cli_addition *by;
+  if (!parse(side, &by, self, argc, argv)) return c->cli.code;
   const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);
   const char             *makers = mgrid_backend_list(list, MGRID_BACKENDS_MAKERS);
-  if (c->move && wanted && !wanted->native)
-    return cli_usage(&c->cli, "--move wants a backend that moves data: %s, not %s", makers, c->backend);
+  if (by && wanted && !wanted->native)
+    return cli_usage(&c->cli, "--%s wants a backend that moves data: %s, not %s", by->options[0].name, makers,
+                     c->backend);
   if (c->bandwidth && wanted && !wanted->native)
     return cli_usage(&c->cli, "--bandwidth wants a backend that makes communicators: %s, not %s", makers, c->backend);
   mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
   rt[0] = cli_load(&c->cli, &planning);
-  if (c->move) rt[1] = cli_load(&side[1].cli, &planning);
+  if (by) rt[1] = cli_load(&side[1].cli, &planning);
   if (!wanted || wanted->library) {
-    s = run_on_ranks(side, wanted, rt, &planning, &err);
+    s = run_on_ranks(side, by, wanted, rt, &planning, &err);
     if (!c->cli.launched && s / 100 <= MGRID_REFUSED / 100) /* a backend that fails has its own reason */
       fputs("moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ...\n", stderr);
   } else {
@@ -313,15 +315,14 @@ const cli_command command_run = {
   .name = "run",
   .takes = "RECIPE [NAME=VALUE ...]",
   .does = "create and prove them, under mpirun",
-  .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]\n"
-           "       mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]",
+  .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]",
   .about = "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
            "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
            "an all-to-all), and destroy them. Rank 0 speaks.",
   .sample = "mpirun -n 8 moongrid run megatron tp=2 pp=2",
   .recipe = true,
   .options = {
-      CLI_WORLD("refuse to run on another number of ranks; with --move the ranks of that side, where they are fewer"),
+      CLI_WORLD("refuse to run on another number of ranks; of two sides the ranks of that side, where they are fewer"),
       { "backend", cli_text, offsetof(options, backend),
         .help = "auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without MPI, "
                 "and make nothing. dry: no launcher; one process plays every rank of --world N and checks that the "
@@ -331,26 +332,12 @@ const cli_command command_run = {
                 "with auto and no GPU, as --backend C", .values = carriers, .agreed = true },
       { "timeout", cli_number, offsetof(options, timeout), "S",
         .help = "seconds that a call over all ranks may take, 120; with nccl also a creation, where a family may have "
-                "its own; with --move seconds without progress after which a rank gives up", .agreed = true },
+                "its own; of two sides seconds without progress after which a rank gives up", .agreed = true },
       { "json", cli_flag, offsetof(options, json), .help = "print the plan as JSON when all is proved" },
       { "print", cli_text, offsetof(options, cli.print), "rank0|all|none",
         .help = "whose prints of the recipe are shown, on stderr; rank0 if nothing is said" },
       { "bandwidth", cli_flag, offsetof(options, bandwidth),
         .help = "and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family", .agreed = true },
-      { "move", cli_flag, offsetof(options, move),
-        .help = "carry the tensors of A to the layout of B (see moongrid move), each element filled with a number "
-                "that says which it is, and prove every one where it arrives; parts come from ranks of the same "
-                "machine where it has them, if each has as many ranks, in order", .agreed = true },
-      { "tensor", cli_text, offsetof(options, moving.tensor), "T", .help = "this tensor alone", .head = "with --move" },
-      { "map", cli_text, offsetof(options, moving.map), "RANKS",
-        .help = "which rank each rank of B is, as 8..15,0..7" },
-      { "convert", cli_flag, offsetof(options, moving.convert),
-        .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
-      { "rounds", cli_flag, offsetof(options, moving.rounds),
-        .help = "in rounds: a rank sends one message at a time and receives one" },
-      { "window", cli_number, offsetof(options, moving.window), "MIB", .help = "memory for packing on a rank, 64" },
-      { "messages", cli_flag, offsetof(options, moving.messages),
-        .help = "by messages alone: ranks of a machine do not read each other's memory" },
       { "devices", read_devices, 0, "0,1,...",
         .help = "the GPU of each rank of a machine (a recipe's parameter `devices` says the same); else rank i of a "
                 "machine has GPU i", .head = "with nccl" },

@@ -2,9 +2,8 @@
 **
 ** show.c - an overview of a plan.
 */
-#include "command/cli.h"
-#include "pictures/draw.h"
-#include "tensors/of_plan.h"
+#include "command/groups.h"
+#include "command/slice.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -126,7 +125,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     count = wider(count, snprintf(NULL, 0, "%" PRId64, e->family->count));
     size = wider(size, (int)strlen(sized));
     t.len = 0;
-    if (e->family->count) mgrid_draw_group(&t, e->family, 0, c->columns / 2);
+    if (e->family->count) cli_put_group(&t, e->family, 0, c->columns / 2);
     group = wider(group, (int)t.len);
   }
   int room = c->fold - name - count - size - 26; /* 26: the gaps, and most of what communicators are */
@@ -141,7 +140,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     printf("%-*s  %*" PRId64 "  %*s  ", name, e->name, count, e->family->count, size, sized);
     t.len = 0;
     if (e->family->count)
-      mgrid_draw_group(&t, e->family, 0, group);
+      cli_put_group(&t, e->family, 0, group);
     else
       mgrid_text_str(&t, "-");
     printf("%-*s", group, mgrid_text_chars(&t));
@@ -157,22 +156,6 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
   bool failed = t.failed;
   mgrid_text_free(&t);
   return failed ? mgrid_oom(err) : MGRID_OK;
-}
-
-/* A line for each tensor: bytes of a rank that has the largest part, and of the whole; how often each part is there;
-** ranks that hold none. */
-static void show_tensors(const cli *c, const mgrid_plan *p) {
-  const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
-  char        text[1024];
-  if (mgrid_plan_ntensors(p) == 0) return;
-  printf("\n%s%-16s %14s %14s %9s %9s  %s%s\n", on, "tensor", "bytes", "of a rank", "copies", "without", "rule", off);
-  for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) {
-    const char         *name = mgrid_plan_tensor_name(p, i);
-    const mgrid_tensor *t = mgrid_plan_tensor(p, name);
-    mgrid_text_ellipsis(text, sizeof text, mgrid_tensor_describe(t, text, sizeof text));
-    printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", name, t->bytes, mgrid_tensor_largest(t),
-           t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t), text);
-  }
 }
 
 /* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
@@ -215,7 +198,7 @@ static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text_free(&which);
 }
 
-void cli_note_hollow(const cli *c, const mgrid_plan *p, const char *when) {
+void cli_note_items(const cli *c, const mgrid_plan *p, const char *when) {
   enum { SHOWN = 8 };
   mgrid_text notes = { 0 };
   size_t     n = 0;
@@ -241,7 +224,7 @@ void cli_note_plan(const cli *c, const mgrid_plan *p) {
     if (p->content.param[i].unread && !p->content.param[i].usual)
       fprintf(stderr, "moongrid: note: build does not read parameter '%s', so no group depends on it\n",
               p->content.param[i].name);
-  cli_note_hollow(c, p, "");
+  cli_note_items(c, p, "");
 }
 
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
@@ -325,7 +308,8 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
   if (p->content.ngrids) wrap(c, "", "dims are listed fastest-varying first");
   mgrid_status s = show_families(c, p, err);
   if (s) return s;
-  show_tensors(c, p);
+  for (const cli_slice *const *slice = cli_slices; *slice; slice++)
+    if ((*slice)->overview) (*slice)->overview(c, p);
   s = show_sharing(c, p, site, err);
   if (!s) s = show_counts(c, p, err);
   if (s) return s;

@@ -3,7 +3,7 @@
 ** views.c - one rank of a plan, and the groups of its families.
 */
 #include "command/cli.h"
-#include "pictures/draw.h"
+#include "command/groups.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static void show_members(const cli *c, const mgrid_plan *p, const mgrid_view *v)
       char                before[24], after[24], place[48];
       snprintf(place, sizeof place, "%" PRId64 " of %" PRId64, m->position, m->size);
       t.len = 0;
-      mgrid_draw_group(&t, p->content.entry[i].family, m->group, c->columns - width - 37);
+      cli_put_group(&t, p->content.entry[i].family, m->group, c->columns - width - 37);
       printf("%-*s  %7" PRId64 "  %8s  %6s  %6s  %s\n", width, p->content.entry[i].name, m->group, place,
              neighbour(p, m, m->position - 1, before, sizeof before),
              neighbour(p, m, m->position + 1, after, sizeof after), mgrid_text_chars(&t));
@@ -87,7 +87,7 @@ static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
   const mgrid_family *f = e->family;
   mgrid_text          t = { 0 };
   int                 wide = snprintf(NULL, 0, "%" PRId64, f->count);
-  mgrid_draw_count(&t, f);
+  cli_put_count(&t, f);
   printf("%s%s%s: %s%s\n", on, e->name, off, mgrid_text_chars(&t), f->overlapping ? " that share ranks" : "");
   for (int64_t g = 0; g < f->count; g++) {
     if (g == most && g + 2 < f->count) {
@@ -95,7 +95,7 @@ static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
       g = f->count - 1;
     }
     t.len = 0;
-    mgrid_draw_group(&t, f, g, c->columns - wide - 4);
+    cli_put_group(&t, f, g, c->columns - wide - 4);
     printf("  %*" PRId64 "  %s\n", wide, g, mgrid_text_chars(&t));
   }
   mgrid_text_free(&t);

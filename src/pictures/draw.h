@@ -12,6 +12,7 @@
 #ifndef MGRID_DRAW_H
 #define MGRID_DRAW_H
 
+#include "command/groups.h"
 #include "plan/plan.h"
 
 enum {
@@ -91,12 +92,6 @@ typedef struct mgrid_page {
 /* Write a page. Plans have at most MGRID_DRAW_WHOLE ranks. html.c */
 mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_error *err);
 
-/* Append a group: "{0,8,16}", or in at most `width` columns (0: no limit) "{0,8,...,1016}". */
-void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int width);
-/* Append the groups of a family in at most `width` columns: "{0,1} {2,3} ... 60 more ... {126,127}". */
-void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width);
-/* Append "4 groups of 2", "1 group of 8", "4 groups of up to 3". */
-void mgrid_draw_count(mgrid_text *t, const mgrid_family *f);
 /* Append a word; unless it is the first of a line, put the joint before it. A line has at most `columns`, unless a word is
 ** longer. */
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns);

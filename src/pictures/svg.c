@@ -60,7 +60,7 @@ static void own_groups(const mgrid_family *f, int64_t rank, mgrid_text *t) {
 static void caption(const mgrid_drawing *d, int i, mgrid_text *t) {
   const mgrid_plan  *p = d->plan;
   const mgrid_entry *e = &p->content.entry[i];
-  mgrid_draw_count(t, e->family);
+  cli_put_count(t, e->family);
   if (e->family->overlapping) mgrid_text_str(t, " that share ranks");
   if (e->family->max_size < 2)
     mgrid_text_str(t, ", no communicator");

@@ -67,7 +67,7 @@ static void put_group(const mgrid_svg_sheet *v, const mgrid_entry *e, const char
   put_outline(v, s, n, t);
   if (e->family->count <= TITLED) {
     mgrid_text_add(t, "><title>%s %" PRId64 ": ", e->name, s->group);
-    mgrid_draw_group(t, e->family, s->group, 120);
+    cli_put_group(t, e->family, s->group, 120);
     mgrid_text_str(t, "</title></path>\n");
   } else {
     mgrid_text_str(t, "/>\n");

@@ -304,7 +304,7 @@ static void list_groups(const mgrid_drawing *d, const mgrid_family *f, int64_t r
     else
       mgrid_text_add(out, "%*s%*s   %s", INDENT, "", columns, "", more ? tee : end);
     mgrid_text_add(out, "%s%s %" PRId64 " ", dash, dash, this);
-    mgrid_draw_group(out, f, this, left);
+    cli_put_group(out, f, this, left);
     mgrid_text_str(out, "\n");
   }
 }
@@ -328,7 +328,7 @@ static mgrid_status draw_family(const mgrid_drawing *d, const mgrid_sheets *shee
   const char        *on = d->colour ? "\033[1m" : "", *off = d->colour ? "\033[0m" : "";
   int64_t            group, position;
   mgrid_text_add(out, "%s%s%s: ", on, e->name, off);
-  mgrid_draw_count(out, e->family);
+  cli_put_count(out, e->family);
   if (d->rank >= 0 && !mgrid_family_locate(e->family, d->rank, 0, &group, &position))
     mgrid_text_add(out, "; rank %" PRId64 " is in none", d->rank);
   mgrid_text_str(out, "\n");
@@ -355,7 +355,7 @@ static void list_families(const mgrid_drawing *d, mgrid_text *out) {
     if (same >= 0)
       mgrid_text_add(out, "the same groups as %s", c->entry[same].name);
     else
-      mgrid_draw_groups(out, c->entry[i].family, d->columns - INDENT - width - 2);
+      cli_put_groups(out, c->entry[i].family, d->columns - INDENT - width - 2);
     mgrid_text_str(out, "\n");
   }
 }

@@ -6,6 +6,7 @@
 #include "lists.h"
 
 #include "families/family.h"
+#include "moongrid_tensor.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -8,6 +8,7 @@
 
 #include "comm/state.h"
 #include "recipe/runtime.h"
+#include "moongrid_tensor.h"
 
 #include <unistd.h>
 

@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include "moongrid.h"
+#include "moongrid_tensor.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 ** test_reading.c - whether processes may read each other's memory: found by trying, also where the kernel refuses it or
 ** what the trial itself needs, and told with the reason.
 */
-#include "command/cli.h"
+#include "tensors/command/words.h"
 #include "apart.h"
 
 #include <errno.h>

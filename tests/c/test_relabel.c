@@ -4,6 +4,7 @@
 ** pieces, and where there are many by a proof that no swaps, of two or around a circle, keep more.
 */
 #include "random.h"
+#include "moongrid_tensor.h"
 
 enum { CASES = 3000, LARGE = 40, FEW = 7, MANY = 150, ELEMENTS = 1000 };
 

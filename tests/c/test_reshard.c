@@ -8,6 +8,7 @@
 
 #include "../failing.h"
 #include "command/cli.h"
+#include "moongrid_tensor.h"
 
 #include <limits.h>
 #include <sys/stat.h>

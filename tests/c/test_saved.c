@@ -6,6 +6,7 @@
 #include "topologies.h"
 
 #include "moved.h"
+#include "moongrid_tensor.h"
 
 #include "recipe/bind.h"
 #include "recipe/runtime.h"

@@ -4,6 +4,7 @@
 ** runs in a child, on a thread with a stack of so many KiB; to much the child ends by a signal.
 */
 #include "random.h"
+#include "moongrid_tensor.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 
 #include "../failing.h"
 #include "moongrid.h"
+#include "moongrid_tensor.h"
 
 #include <unistd.h>
 

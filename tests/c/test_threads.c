@@ -6,6 +6,7 @@
 #include "program.h"
 
 #include "moongrid.h"
+#include "moongrid_tensor.h"
 
 #include <pthread.h>
 #include <unistd.h>

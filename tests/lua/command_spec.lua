@@ -128,7 +128,7 @@ describe("moongrid plan", function()
       "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
     refuses("plan picotron --world 8 --tensor x --json", 2, "moongrid: --tensor is shown as lines; --json has all tensors")
     refuses("plan picotron --world 8 --groups --rank 1", 2,
-      "moongrid: --family and --groups take no --rank, --json, --rules, --schedule, --text or --tensor")
+      "moongrid: --family and --groups take no --rank, --json, --rules, --schedule or --text")
   end)
 
   it("has numbers that agree with their nouns", function()

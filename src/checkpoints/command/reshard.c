@@ -260,7 +260,7 @@ static mgrid_status reshard(const cli *c, const mgrid_plan *plan, const mgrid_pl
   mgrid_shown(where, sizeof where, o->output, strlen(o->output));
   w.from = shards_open(o->cli.words[0], err);
   if (w.from && !pair(&w, err) && !check_cuts(&w, err) && !write_folder(&w, err)) {
-    cli_note_hollow(&o->cli, plan, "");
+    cli_note_items(&o->cli, plan, "");
     printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, mgrid_s_of(w.from->n),
            cli_bytes(w.all, bytes, sizeof bytes), w.files, mgrid_s_of(w.files), where);
   }
@@ -314,4 +314,5 @@ const cli_command command_reshard = {
                  .help = "also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; "
                          "bounds and owners that say so need no word" } },
   .run = run,
+  .after = "diff",
 };

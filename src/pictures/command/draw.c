@@ -4,7 +4,7 @@
 */
 #include "pictures/draw.h"
 
-#include "command/cli.h"
+#include "pictures/command/page.h"
 #include "base/base.h"
 
 #include <errno.h>
@@ -169,4 +169,5 @@ const cli_command command_draw = {
                          "8,16 and NAME=1,2,4 become sliders",
                  .letter = true } },
   .run = run,
+  .after = "plan",
 };

@@ -2,7 +2,7 @@
 **
 ** page.c - moongrid draw -o x.html: one page with a plan for each combination of the given worlds and values.
 */
-#include "command/cli.h"
+#include "pictures/command/page.h"
 #include "command/texts.h"
 #include "pictures/draw.h"
 #include "recipe/runtime.h"

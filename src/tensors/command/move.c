@@ -2,7 +2,7 @@
 **
 ** move.c - moongrid move: which bytes go where when the tensors of one plan become those of another.
 */
-#include "command/cli.h"
+#include "tensors/command/words.h"
 #include "tensors/between_plans.h"
 
 #include <inttypes.h>
@@ -205,8 +205,8 @@ static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan 
   }
   free(map);
   cli_progress_end();
-  if (!s) cli_note_hollow(c, from, "before: ");
-  if (!s) cli_note_hollow(c, to, "after: ");
+  if (!s) cli_note_items(c, from, "before: ");
+  if (!s) cli_note_items(c, to, "after: ");
   return s;
 }
 
@@ -245,4 +245,5 @@ const cli_command command_move = {
                { "list", cli_flag, offsetof(options, list), .help = "every message, with its round" },
                { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
   .run = run,
+  .after = "diff",
 };

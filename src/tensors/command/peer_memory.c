@@ -3,7 +3,7 @@
 ** peer_memory.c - may ranks of this host read each other's memory, as moves of tensors do? A child tries it.
 */
 #include "tensors/peer_memory.h"
-#include "command/cli.h"
+#include "tensors/command/words.h"
 
 #include <errno.h>
 #include <string.h>

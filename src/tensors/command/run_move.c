@@ -3,7 +3,7 @@
 ** run_move.c - moongrid run A vs B --move: the tensors of one plan carried to the layout of another, proved.
 */
 #include "comm/backend.h"
-#include "command/cli.h"
+#include "tensors/command/words.h"
 #include "tensors/between_plans.h"
 
 #include <inttypes.h>
@@ -30,20 +30,21 @@ static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double se
   return s;
 }
 
-mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to,
+mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                           mgrid_error *planning, mgrid_error *err) {
   mgrid_move_options     what = MGRID_MOVE_OPTIONS_INIT;
   mgrid_move_run_options options = MGRID_MOVE_RUN_OPTIONS_INIT;
-  int32_t               *map = NULL;
-  size_t                 n = how->tensor ? 1 : 0;
-  what.rounds = how->rounds, what.convert = how->convert, what.machine = how->machine;
-  options.timeout = (double)how->timeout;
-  options.messages = how->messages;
-  if (how->window) options.window = how->window << 20;
-  if (how->map && to) cli_map(how->map, mgrid_plan_world(to), &map, &what.nranks, planning);
-  what.ranks = map;
+  const char            *tensor = cli_added_text(c, "tensor"), *map = cli_added_text(c, "map");
+  int64_t                window = cli_added_number(c, "window");
+  int32_t               *ranks = NULL;
+  what.rounds = cli_added_flag(c, "rounds"), what.convert = cli_added_flag(c, "convert"), what.machine = machine;
+  options.timeout = (double)cli_added_number(c, "timeout");
+  options.messages = cli_added_flag(c, "messages");
+  if (window) options.window = window << 20;
+  if (map && to) cli_map(map, mgrid_plan_world(to), &ranks, &what.nranks, planning);
+  what.ranks = ranks;
   mgrid_move *m = NULL;
-  if (!planning->status) m = mgrid_move_new(from, to, mgrid_backend_rank(b), n, &how->tensor, &what, planning);
+  if (!planning->status) m = mgrid_move_new(from, to, mgrid_backend_rank(b), tensor ? 1 : 0, &tensor, &what, planning);
   mgrid_error_clear(err);
   if (!m) *err = *planning; /* this rank takes part without a move; all get its error */
   double       begun = mgrid_now();
@@ -51,6 +52,6 @@ mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_p
   double       seconds = mgrid_now() - begun;
   if (!s && mgrid_backend_rank(b) == 0) s = tell(&m->pairs, b, seconds, err);
   mgrid_move_free(m);
-  free(map);
+  free(ranks);
   return s;
 }

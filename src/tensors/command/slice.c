@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+**
+** slice.c - what tensors add to the command: move, plan --tensor, run A vs B --move, a line of doctor.
+*/
+#include "tensors/command/words.h"
+
+static void examine(cli_finding *f) {
+  mgrid_error err = MGRID_ERROR_INIT;
+  f->part = "reading";
+  f->works = cli_reading(&err) == MGRID_OK;
+  if (f->works)
+    snprintf(f->text, sizeof f->text, "ranks of this host read each other's memory when tensors move over MPI");
+  else
+    snprintf(f->text, sizeof f->text, "between ranks of this host tensors move by messages: %s", err.message);
+}
+
+static const cli_command *const commands[] = { &command_move, NULL };
+
+static const cli_addition additions[] = {
+  { .to = "plan",
+    .usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]",
+    .before = "gpu-memory",
+    .options = { { "tensor", cli_text, 0, "T",
+                   .help = "which elements of a tensor each rank holds (with --rank: that rank's)" } },
+    .show = cli_show_tensor },
+  { .to = "run",
+    .usage = "mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]",
+    .before = "devices",
+    .options = {
+        { "move", cli_flag,
+          .help = "carry the tensors of A to the layout of B (see moongrid move), each element filled with a number "
+                  "that says which it is, and prove every one where it arrives; parts come from ranks of the same "
+                  "machine where it has them, if each has as many ranks, in order", .agreed = true },
+        { "tensor", cli_text, 0, "T", .help = "this tensor alone", .head = "with --move" },
+        { "map", cli_text, 0, "RANKS", .help = "which rank each rank of B is, as 8..15,0..7" },
+        { "convert", cli_flag, .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
+        { "rounds", cli_flag, .help = "in rounds: a rank sends one message at a time and receives one" },
+        { "window", cli_number, 0, "MIB", .help = "memory for packing on a rank, 64" },
+        { "messages", cli_flag,
+          .help = "by messages alone: ranks of a machine do not read each other's memory" },
+    },
+    .sides = "move tensors from one to the other",
+    .go = cli_run_move },
+  { .to = "doctor",
+    .notes = "\"reading\" is whether ranks may read each other's memory, as moves of tensors on one host do; else they\n"
+             "send messages.",
+    .examine = examine },
+  { .to = NULL },
+};
+
+extern const cli_slice cli_slice_tensors;
+const cli_slice        cli_slice_tensors = { commands, additions, cli_show_tensors };
