@@ -1,36 +1,36 @@
 ---@meta moongrid
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors (LuaCATS) of what `require "moongrid"` gives: nothing here runs. States and their
--- groups are in meta_state.lua, what a recipe sees besides is in meta_recipe.lua, tensors are in meta_tensor.lua.
+-- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. States and their groups are
+-- in meta_state.lua, the words that only recipes have in meta_recipe.lua, tensors in meta_tensor.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
 -- argument or an unknown name raises, with the file and line of the caller and the nearest
--- valid name. Grids, families and plans never change once made; objects keep alive what
--- they were made from and are collected like any value. `==` compares what they mean.
+-- valid name. Grids, families and plans never change; objects keep alive what they were made from and are collected
+-- like any value. `==` compares contents.
 
 -- World -------------------------------------------------------------------------
 
----The ranks a grid may lie on: a whole world, a window of consecutive ranks of one, or some ranks in another
+---The ranks for a grid: a whole world, a window of consecutive ranks of one, or some ranks in another
 ---order. `#world` is the number of its ranks. Equal: same ranks in the same order.
 ---@class moongrid.World
----@field size integer how many ranks, 1 to 2147483647
----@field offset integer the first rank; 0 unless this is a window; an error in another order, where `rank(0)` is it
+---@field size integer number of ranks, 1 to 2147483647
+---@field offset integer the first rank, 0 unless this is a window; raises for ranks in another order: use `rank(0)`
 local World = {}
 
----Consecutive ranks of this world or window, or positions of another order, O(size) there. The result still
----belongs to the whole world.
+---Return a window: consecutive ranks of this world or window, or consecutive positions of another order, O(size)
+---there. The result still belongs to the whole world.
 ---@param offset integer first position, counted from the start of this window; 0 to size - 1
----@param size? integer how many, 1 to size - offset; left out: all that follow
+---@param size? integer number of ranks, 1 to size - offset; default: all that follow
 ---@return moongrid.World
 function World:window(offset, size) end
 
----These ranks in another order, or some of them: a grid over the result has its position 0 at the first rank of
----the list, and coordinates, families and plans follow. A function is asked for the rank at each position, a family
----of one group gives its members. Refused with a rank twice or outside of this World. Orders that follow a rule of
----modes (every second rank, a transposed grid) cost nothing afterwards; families along dims of a grid over another
----are explicit lists unless they are regular. O(size), and O(modes) for a family of a grid.
+---Return these ranks, or some of them, in another order: position 0 of a grid over the result is the first rank of
+---the list, and coordinates, families and plans follow. A function is called for the rank at each position; a family
+---must have one group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order
+---that follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards; with any other order,
+---families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
 ---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
 ---@return moongrid.World
 function World:order(ranks) end
@@ -39,28 +39,28 @@ function World:order(ranks) end
 ---@return integer rank at this position
 function World:rank(position) end
 
----A family from explicit lists, group by group. O(members); lists that turn out regular
----become a rule and cost nothing afterwards. Refused where the lists are not what `kind`
----says, or hold a rank outside this window. Not for a World in another order.
----A text may have them as Python prints them: "[[0, 1], [2, 3]]", a list a line, tuples, range(0, 8, 2).
+---Make a family from explicit lists, group by group. O(members); regular lists become a rule and cost
+---nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
+---Not for a World in another order. A text may have the lists as Python prints them:
+---"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
 ---@param groups integer[][]|string ranks of each group, in order; no group is empty
 ---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
 ---@return moongrid.Family
 function World:table(groups, kind) end
 
----A family by its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
----`index` the groups. Or by text: what tostring says of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
+---Make a family from its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
+---`index` the groups. Or from a text: tostring of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
 ---and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same but count the last mode fastest: write
----those from the right. Refused where two members are one rank, or a rank is outside this window. O(modes);
+---those from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
 ---modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
 ---@param modes moongrid.Modes|string
 ---@return moongrid.Family
 function World:modes(modes) end
 
 ---@class moongrid.Modes
----@field inside? integer[][] {size, stride} each, 1 or more; left out: groups of one rank
----@field index? integer[][] likewise; left out: one group
----@field offset? integer the rank at position 0 of group 0, of the world also in a window; 0 by default
+---@field inside? integer[][] {size, stride} each, 1 or more; default: groups of one rank
+---@field index? integer[][] likewise; default: one group
+---@field offset? integer the rank at position 0 of group 0, a rank of the world even in a window; default 0
 
 -- Grid --------------------------------------------------------------------------
 
@@ -72,10 +72,10 @@ function World:modes(modes) end
 ---@field [string] integer
 local Grid = {}
 
----Family of the named dims: they vary inside a group, in the grid's order whatever the
----order of the names; the other dims tell the groups apart. Without names: a group per rank.
----A table may also say how groups are numbered: `grid:along{ "tp", index = {"pp", "dp"} }`;
----members and groups then follow the written order, first name fastest.
+---Return the family of the named dims: they vary inside a group, in the grid's order for any
+---order of the names; the other dims number the groups. Without names: a group per rank.
+---A table may also order the groups: `grid:along{ "tp", index = {"pp", "dp"} }`; members and
+---groups then follow the written order, first name fastest.
 ---@param ... string names of dims, each once; or one table as above
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
@@ -89,10 +89,10 @@ function Grid:along(...) end
 ---@return moongrid.Family
 function Grid:ordered(...) end
 
----The family of some dims, or of all, for programs that think in MPI's Cartesian topologies: `along` with the
----option `cartesian`, so that the communicators of MPI have that topology, with the dims in MPI's order (ours
----from the back), ranks as they are; groups of one rank, too. `group:shift` and mgrid_mpi_shift give the neighbours.
----@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; which are periodic
+---Return the family of some dims, or of all, for programs that use MPI's Cartesian topologies: `along` with the
+---option `cartesian`. Its MPI communicators have that topology, also those of groups of one rank, with the dims in
+---MPI's order (the reverse of the grid's) and ranks not reordered. `group:shift` and mgrid_mpi_shift return neighbours.
+---@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; the periodic ones
 ---@return moongrid.Family
 function Grid:cartesian(how) end
 
@@ -105,7 +105,7 @@ function Grid:coord(rank, dim) end
 ---@return table<string, integer>? coordinates by name of dim; nil for a rank outside the grid
 function Grid:coords(rank) end
 
----The rank at some coordinates; a dim that is not named is at 0.
+---Return the rank at some coordinates; a dim that is not named is at 0.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1
 ---@return integer rank
 function Grid:rank(coords) end
@@ -113,17 +113,17 @@ function Grid:rank(coords) end
 ---@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
 function Grid:dims() end
 
----The grid with one dim cut into several, whose product is its size: `grid:unflatten("dp", "shard-rep", { shard = 2,
----rep = fill })`. Without an order `{ shard = 2, rep = fill }`, two dims of which one is fill: that one is slower.
+---Return the grid with one dim split into several, whose product is its size: `grid:unflatten("dp", "shard-rep", {
+---shard = 2, rep = fill })`. Without an order give two dims, one of them `fill`, which is the slower one.
 ---@param dim string
 ---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
 ---@param sizes table<string, integer|lightuserdata>
----@return moongrid.Grid # refused with the nearest sizes where they do not make the dim's
+---@return moongrid.Grid # if the product differs, the error names the nearest sizes
 ---@overload fun(self: moongrid.Grid, dim: string, sizes: table<string, integer|lightuserdata>): moongrid.Grid
 function Grid:unflatten(dim, order, sizes) end
 
----The grid with dims that are neighbours in its order made one, in that order whatever the order of the names. Dims
----of size 1 between them do not count, and come after it.
+---Return the grid with dims that are neighbours in its order merged into one, in that order for any order of the
+---names. Dims of size 1 between them are skipped, and come after the new dim.
 ---@param name string of the new dim
 ---@param ... string one dim or more, each once
 ---@return moongrid.Grid
@@ -133,7 +133,7 @@ function Grid:flatten(name, ...) end
 ---@return moongrid.Grid
 function Grid:rename(names) end
 
----The part of the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
+---Return the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
 ---families leave the other ranks of the world out.
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1
 ---@return moongrid.Grid
@@ -142,19 +142,19 @@ function Grid:at(coords) end
 -- Family ------------------------------------------------------------------------
 
 ---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
----of groups, `for group, ranks in pairs(family)` visits them. Two are equal when they have
----the same groups in the same order with the same order inside; for families of grids this
----is decided on the rules, whatever the world's size. Options (`with`) do not count, and
+---of groups, `for group, ranks in pairs(family)` visits them. Two are equal if they have
+---the same groups in the same order with the same order of members; families of grids are
+---compared by their rules, at any world size. Equality ignores options (`with`), and
 ---only `twin`, `lists` and `with` itself keep them.
 ---@class moongrid.Family
 ---@field count integer number of groups
----@field size integer? ranks in each group; nil where groups differ
----@field coverage "partition"|"partial"|"cover" is each rank of the world in one group, in at most one, or maybe in several
+---@field size integer? ranks in each group; nil if groups differ
+---@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
 local Family = {}
 
----Cut every group into runs of k positions. Of a family of a grid refused, with the sizes that would do,
----where k does not meet a boundary of its rule; `table = true` cuts all the same, without a rule (and makes
----explicit lists, O(world), where groups differ in size). The runs of a group follow each other; `by = "row"`
+---Cut every group into runs of k positions. For a family of a grid, raises and names the possible sizes if k does
+---not meet a boundary of its rule; `table = true` cuts anyway, without a rule (and makes explicit lists,
+---O(world), if groups differ in size). The runs of a group follow each other; `by = "row"`
 ---counts all groups before the next run, as a matrix of runs and groups is counted by rows.
 ---@param k integer ranks of an inner group, a divisor of the group size
 ---@param how? { table?: boolean, by?: "row" }
@@ -162,95 +162,97 @@ local Family = {}
 ---@return moongrid.Family outer the ranks at equal positions of the runs
 function Family:split(k, how) end
 
----Repeated split: as many families as sizes, innermost first.
+---Split repeatedly: return as many families as sizes, innermost first.
 ---@param sizes integer[] at most 32; their product is the group size
 ---@return moongrid.Family ...
 function Family:levels(sizes) end
 
----Consecutive pieces of every group, first sizes[1] ranks, then sizes[2] and so on; the pieces of a group follow
----each other. O(sizes), whatever the world. For pieces that change from step to step: `Group:segment`.
+---Cut every group into segments, first sizes[1] ranks, then sizes[2] and so on; the segments of a group follow
+---each other. O(sizes) in any world. For segments that change from step to step: `Group:segment`.
 ---@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
 ---@return moongrid.Family
 function Family:segments(sizes) end
 
----The same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that step
----through the groups regularly keep a rule, others become explicit lists, O(members).
+---Return the same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that
+---step through the groups regularly keep a rule, others become explicit lists, O(members).
 ---@param order integer[]|fun(group: integer): integer each group once, from 0
 ---@return moongrid.Family
 function Family:renumber(order) end
 
----The groups all of whose ranks are at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp of the
----first stage, as `g:at { pp = 0 } "tp"` is. It knows the grid that the family was made of, through other operations,
----too; a union, a zip or a table names one: `f:where(g, { pp = 0 })`. Raises where no group is there, as where the dim
----varies inside the groups. O(dims) for a family with a rule and a grid over a window; else O(members).
+---Return the groups whose ranks are all at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp
+---of the first stage, as is `g:at { pp = 0 } "tp"`. The default is the grid that the family was made of, even through
+---other operations; for a union, a zip or a table name one: `f:where(g, { pp = 0 })`. Raises if no group is there, for
+---example if the dim varies inside the groups. O(dims) for a family with a rule and a grid over a window; else
+---O(members).
 ---@param coords table<string, integer> by name of dim, each 0 to size - 1
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, grid: moongrid.Grid, coords: table<string, integer>): moongrid.Family
 function Family:where(coords) end
 
----Keep some positions of every group, in the order given; duplicates drop. The result leaves
----ranks out. A function is asked once per group size, and its answer must depend on that alone.
+---Keep some positions of every group, in the order given; duplicates are dropped. The result leaves
+---ranks out. A function is called once per group size, and its result must depend only on that.
 ---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
 ---@return moongrid.Family
 ---@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
 ---@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
 function Family:pick(...) end
 
----n consecutive groups become one: the first one's members, then the second's, and so on. A bundle of groups of several
----families of a union is a list, O(members).
+---Join n consecutive groups into one: the first one's members, then the second's, and so on. A bundle of groups of
+---several families of a union is a list, O(members).
 ---@param n integer a divisor of the number of groups
 ---@return moongrid.Family
 function Family:bundle(n) end
 
----Every two neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is one pair.
+---Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
+---one pair.
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:pairs(wrap) end
 
----Pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
+---Return the pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
 ---@param step? integer 1 (default) to size - 1
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:neighbours(step, wrap) end
 
----Every group through a function; the groups that come out must be disjoint. Makes explicit
+---Apply a function to every group; the resulting groups must be disjoint. Makes explicit
 ---lists: O(world), unlike the other operations.
 ---@param fn fun(ranks: integer[], group: integer): integer[]
 ---@return moongrid.Family
 function Family:map(fn) end
 
----The groups without these ranks, in the same order; empty groups are left out. Ranks that are in no
----group change nothing. O(members); groups that follow a rule become one again.
+---Return the groups without these ranks, in the same order; empty groups are left out. Ranks that are in
+---no group change nothing. O(members); if the result follows a rule, it becomes one.
 ---@param ranks integer[] 0 to world - 1
 ---@return moongrid.Family
 function Family:without(ranks) end
 
----The same groups as explicit lists, O(world): for operations that ask for them.
+---Return the same groups as explicit lists, O(world): for operations that need them.
 ---@return moongrid.Family
 function Family:lists() end
 
----The same groups, deliberately with communicators of their own.
+---Return the same groups, deliberately with separate communicators.
 ---@return moongrid.Family
 function Family:twin() end
 
----The same groups with these options on top of those it has. The receiver is not changed.
+---Return the same groups with these options on top of those it has. The receiver does not change.
 ---@param options moongrid.Options
 ---@return moongrid.Family
 function Family:with(options) end
 
----A list of the caller's own, which `print` shows: `{0, 8, 16}`.
+---Return a new list, which `print` shows as `{0, 8, 16}`.
 ---@param group integer 0 to count - 1
 ---@return integer[] ranks
 function Family:ranks(group) end
 
----Where a rank is. O(modes), whatever the world's size.
+---Return the group and position of a rank. O(modes) at any world size.
 ---@param rank integer of the world
 ---@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one
----@return integer? group nil where there is none
+---@return integer? group nil if there is none
 ---@return integer? position
 function Family:locate(rank, nth) end
 
----Iterator over all groups: `for group, ranks in family:groups() do`.
+---Iterate over all groups: `for group, ranks in family:groups() do`.
 ---@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
 ---@return moongrid.Family
 function Family:groups() end
@@ -299,16 +301,16 @@ function Family:groups() end
 
 -- Topology ----------------------------------------------------------------------
 
----Named families and grids, which one name space holds. `t.tp = family` adds one (the order
----of the assignments is the order of creation), `t.tp` gives it back. A name is given once, but
----`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` takes it out.
----`#t` counts the families and `pairs(t)` visits them in that order. Only coordinates are
----asked of the grids. Tensors are assigned likewise, after the grids that they name.
+---Named families and grids in one name space. `t.tp = family` adds one (the order of the
+---assignments is the order of creation), `t.tp` returns it. A name is assigned once, but
+---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` removes it.
+---`#t` counts the families and `pairs(t)` visits them in that order. Grids only serve
+---coordinates. Tensors are assigned likewise, after the grids that they name.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
 local Topology = {}
 
----Is there a family, grid or tensor of this name? Reading an unknown one is an error.
+---Return whether a family, grid or tensor of this name exists. Reading an unknown one is an error.
 ---@param name string
 ---@return boolean
 function Topology:has(name) end
@@ -323,19 +325,19 @@ function Topology:has(name) end
 ---@field families string[] names in the order of the topology
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
----@field recipe string as it was asked for; "" for a plan without one
+---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
 
----Everything as one JSON object, or one rank's view of it. O(members) of what it lists.
+---Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.
 ---@param rank? integer
 ---@return string
 function Plan:json(rank) end
 
----The canonical text that the digest is taken of.
+---Return the canonical text, of which the digest is a hash.
 ---@return string
 function Plan:text() end
 
----The order of creation, a line per step: of the whole job, or of one rank.
+---Return the order of creation, a line per step: of the whole job, or of one rank.
 ---@param rank? integer
 ---@return string
 function Plan:schedule(rank) end
@@ -348,29 +350,29 @@ function Plan:family(name) end
 ---@return moongrid.Grid
 function Plan:grid(name) end
 
----What a rank holds of a tensor; nil where it holds nothing. Local, O(dims + runs).
+---Return a rank's part of a tensor; nil if it holds nothing. Local, O(dims + runs).
 ---@param name string
 ---@param rank integer
 ---@return moongrid.TensorPart?
 function Plan:tensor(name, rank) end
 
----What two ranks have to do with each other: every group that has both, their positions and who is between, the
----communicator with its step in each one's schedule, and the first that both make; without a common group the
----shortest chain of groups from a to b. Raises for a rank outside the world, and where a chain of more than two groups is
----looked for in a world above 2^24 ranks; that is O(members).
+---Return how two ranks are connected: every group that has both, with their positions and the ranks between, the
+---communicator with its step in each one's schedule, and the first that both create; without a common group the
+---shortest chain of groups from a to b. Raises for a rank outside the world, and if the chain needs more than two
+---groups in a world above 2^24 ranks; finding such a chain is O(members).
 ---@param a integer
 ---@param b integer
 ---@return { ranks: integer[], groups: table[], first: table?, chain: table[]? }
 function Plan:why(a, b) end
 
----How many families, groups of two or more, groups of one, and communicators there are; with
----a rank, how many of them that rank has.
+---Count families, groups of two or more, groups of one, and communicators: of the job, or of
+---one rank.
 ---@param rank? integer
 ---@return { families: integer, groups: integer, singles: integer, communicators: integer }
 function Plan:counts(rank) end
 
----Play every rank of the job in this process, each through its own schedule. Raises, naming
----rank, family and group, when one would wait for ever. O(members).
+---Simulate the schedule of every rank of the job in this process. Raises, naming rank,
+---family and group, if a rank would wait forever. O(members).
 ---@return integer communicators
 ---@return integer memberships over all ranks
 function Plan:rehearse() end
@@ -384,22 +386,22 @@ function Plan:rehearse() end
 function Plan:check() end
 
 ---@param family string
----@return string? other the earlier family whose communicators all its groups use; nil where there is none
+---@return string? other the earlier family whose communicators all its groups use; nil if there is none
 function Plan:shares(family) end
 
----The State of one rank without communicators: it answers every question.
+---Return the State of one rank without communicators: it answers every question.
 ---@param rank integer 0 to world - 1
 ---@return moongrid.State
 function Plan:dry(rank) end
 
 -- Recipe and Job --------------------------------------------------------------------
 
----A recipe in a Lua state of its own, capped at 64 MiB, 200 million instructions and 20
----seconds per call. It survives a failed call.
+---A recipe in its own Lua state, limited to 64 MiB, 200 million instructions per call, and 10 seconds
+---of processor time to load and plan, 2 seconds for any other call. It survives a failed call.
 ---@class moongrid.Recipe
 local Recipe = {}
 
----Evaluate for a world. Raises at the recipe's own file and line when it refuses.
+---Plan the recipe for a world. If it refuses, raises with the recipe's own file and line.
 ---@param world integer|moongrid.World number of ranks
 ---@param params? table<string, any> by name or alias: values, or text as on a command line; options of families with a dot, `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`
 ---@return moongrid.Plan
@@ -412,26 +414,26 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
----This rank's group that a getter of the modelled system gives, `get_tensor_and_data_parallel_group`; look it up
----once. Raises where the plan has no such family, with the parameter that would make it; nil there if the getter
----takes `check_initialized = false`. Local.
+---Return this rank's group of a getter of the modelled system, such as `get_tensor_and_data_parallel_group`; look it up
+---once. If the plan has no such family, raises and names the parameter that would make it; returns nil instead if
+---the getter takes `check_initialized = false`. Local.
 ---@param state moongrid.State of a plan of this recipe
 ---@param getter string
 ---@param arguments? table<string, any> plain values, which the getter gets as `q`
----@return moongrid.Group? group nil: this rank is in none
+---@return moongrid.Group? group nil if this rank is in none
 function Recipe:group(state, getter, arguments) end
 
----Switch one of the recipe's settings for a state: what its queries see from now on. Each state has its own,
----at their defaults in a new one. They are no part of the plan. Raises where there is no such setting, or the
----value is of another kind; the setting is as before then. Local.
+---Change one of the recipe's settings for a state; its queries see the new value. Each state has its own settings,
+---with the defaults at first. They are not part of the plan. Raises, without a change, if the setting does not exist
+---or the value is of another kind. Local.
 ---@param state moongrid.State of a plan of this recipe
 ---@param name string of the setting, or an alias
----@param value any a plain value; nil puts the default back
+---@param value any a plain value; nil restores the default
 function Recipe:set(state, name, value) end
 
----Call one of the recipe's policies, as a trainer in C does by mgrid_policy_call. Collective where the
----policy is agreed: over the job, or this rank's group of the family. A mistake of the policy
----raises; ranks that do not return the same get nil, message, status.
+---Call one of the recipe's policies, as mgrid_policy_call does in C. Collective if the policy is
+---agreed: over the job, or this rank's group of the family. An error in the policy
+---raises; if results differ between ranks, all get nil, message, status.
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
@@ -451,10 +453,10 @@ function Recipe:info() end
 ---@field name string
 ---@field gives { arguments: string, family: string }[] at the default parameters, by the flags that matter
 
----A family that is not always there.
+---A family that exists only with some parameters.
 ---@class moongrid.FamilyInfo
 ---@field name string a * stands for any part of a name
----@field with string the parameters that make it, in words
+---@field with string a text that names these parameters
 
 ---A parameter, a setting or an argument.
 ---@class moongrid.ParamInfo
@@ -473,26 +475,26 @@ function Recipe:info() end
 local Job = {}
 
 ---Compare the plan's digest between all ranks, then create this rank's communicators: all or
----nothing. Collective. Failures of the job come back as values, on every rank.
+---nothing. Collective. Failures of the job are returned as values, on every rank.
 ---@param plan moongrid.Plan
----@param name? string goes into the names of the communicators
+---@param name? string part of the names of the communicators
 ---@return moongrid.State? state the caller closes it before the job
 ---@return string? message
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Job:materialize(plan, name) end
 
----Wait until every rank of the job has come. Collective.
+---Wait until every rank of the job has arrived. Collective.
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Job:barrier() end
 
----What one rank has, on every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
----text), or the elements of a Buffer, of which every rank has an equal one. For small things, such as a seed or
----a path. Collective; what does not fit on one rank is nil, message, status on all. With a nil value
----nothing tells success apart but the message.
+---Send one rank's value to every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
+---text), or the elements of a Buffer, if every rank gives a Buffer of the same size and type. For small things, such as
+---a seed or a path. Collective; an invalid value on one rank is nil, message, status on all. If the value itself is
+---nil, only the message shows a failure.
 ---@generic T
----@param value T|nil the root's counts; of other ranks only whether it is a Buffer
+---@param value T|nil only the root's is sent; of other ranks only whether it is a Buffer matters
 ---@param root? integer rank of the job that has the value, the same on all; 0 by default
 ---@return T? value the root's, or the Buffer that was given
 ---@return string? message
@@ -505,7 +507,7 @@ function Job:close() end
 -- The module ----------------------------------------------------------------------
 
 ---@class moongrid
----@field fill lightuserdata the size of the one dim that takes what the others leave
+---@field fill lightuserdata the size of the one dim that takes what the others leave over over
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
 
@@ -513,83 +515,85 @@ local moongrid = {}
 ---@return moongrid.World
 function moongrid.world(size) end
 
----A grid over a world or window. A name of the order without a size has size 1, a size of 1
----may be missing in the order (that dim goes last). The product must be the number of ranks;
----refused with the nearest sizes that fit.
+---Make a grid over a world or window. A name of the order without a size has size 1; a dim of
+---size 1 may be missing in the order and goes last. The product must be the number of ranks;
+---else raises and names the nearest sizes that fit.
 ---@param world moongrid.World
 ---@param order string|string[] names fastest first, "tp-cp-dp" or a list; at most 64
 ---@param sizes table<string, integer|lightuserdata> by name; at most one is `fill`
 ---@return moongrid.Grid
 function moongrid.grid(world, order, sizes) end
 
----All groups of all families, one family after the other; they must not share ranks.
+---Return all groups of all families, in the order given; the families must not share ranks.
 ---@param ... moongrid.Family 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.union(...) end
 
----Group i is group i of each family, joined: equal numbers of groups, no shared ranks. With "spread" behind the families
----those with fewer groups serve several: `zip(actors, rollout, "spread")` puts the one group of actors before each group
----of rollout, and of two groups of actors each before one half of them. The numbers divide the largest. Where they
----differ the groups are a cover, and cost O(members).
+---Join group i of each family into group i of the result. The families have equal numbers of groups and share no ranks.
+---With "spread" after them, families with fewer groups serve several groups of the others: `zip(actors, rollout,
+---"spread")` puts the only group of actors before each group of rollout, or, of two groups of actors, each before one
+---half of them. The numbers of groups divide the largest. If they differ, the result is a cover and costs O(members).
 ---@param ... moongrid.Family|"spread" 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
 
----A tensor for a topology. Only the names of the fields are looked at here; the rest is where it is assigned. The names
----of families, grids and tensors are one name space. It needs no communicator.
+---Describe a tensor for a topology. This call checks only the names of the fields, the assignment to a topology checks
+---the rest. Families, grids and tensors share one name space. A tensor needs no communicator.
 ---@param tensor moongrid.TensorTable
 ---@return moongrid.Tensor
 function moongrid.tensor(tensor) end
 
----What ZeRO and FSDP do: tensors whose parts lie one after the other on each rank, and the whole cut by dims that cut none
----of them, so that a slice may end inside a tensor: `t.a, t.b = flat { tensor {...}, tensor {...}, over = "dp" }`. They are
----of one grid and type; a dim along which parts differ in size cuts all of them. Read where one of them is assigned.
+---Flatten tensors as ZeRO and FSDP do: concatenate each rank's parts of them, and cut the result by dims that cut none
+---of them, so a slice may end inside a tensor: `t.a, t.b = flat { tensor {...}, tensor {...}, over = "dp" }`. The
+---tensors have one grid and type; a dim along which parts differ in size cuts all of them. The assignment of one of
+---them checks all.
 ---@param flat moongrid.FlatTable
----@return moongrid.Tensor ... as many as it was given, in their order
+---@return moongrid.Tensor ... one for each given, in their order
 function moongrid.flat(flat) end
 
----New owners of an axis cut by `owners`, so that the fewest elements move. `was` has the piece of each element (an expert,
----say) now, `now` the share that it is in after new shares were made, and which piece has which share is free: shares
----are given to pieces, each one, so that as much as can be stays. Exact, by the Hungarian method; of several best ones
----always the same. O(elements + pieces^3) at most.
----@param was integer[] from 0; what was with a piece that there is no more has to move
----@param now integer[] as many, from 0, below pieces
----@param options? { pieces?: integer, weights?: integer[] } 1 to 1024 pieces, left out 1 + the largest of `now`; what each
----element counts, 0 or more, left out 1
----@return integer[] owners `now` with its shares named by pieces
----@return integer kept the sum of the weights of those that stay
+---Renumber the pieces of an axis cut by `owners`, so that the fewest elements move. `was` has the present piece of each
+---element (for example an expert), `now` its new piece. The numbers of the new pieces are free: they are permuted so
+---that the largest weight stays. Exact, by the Hungarian method; deterministic if several are best.
+---O(elements + pieces^3) at most.
+---@param was integer[] from 0; an element of a piece that no longer exists has to move
+---@param now integer[] of the same length, from 0, below pieces
+---@param options? { pieces?: integer, weights?: integer[] } 1 to 1024 pieces, default 1 + the largest of `now`; the weight
+---of each element, 0 or more, default 1
+---@return integer[] owners `now` with its pieces renumbered
+---@return integer kept the sum of the weights of the elements that stay
 function moongrid.relabel(was, now, options) end
 
----The move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises where a
----tensor is in one plan alone, or has other axes or another type in the other. Local.
+---Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
+---tensor is in only one of the plans, or its axes or type differ. Local.
 ---@param from moongrid.Plan|moongrid.State
 ---@param to moongrid.Plan|moongrid.State
----@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: these alone;
+---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: only these;
 ---rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
----job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the other;
----machine: ranks of a machine, in order, where parts come from the same one if it has them; left out, between two states, as
----the job has them
+---job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the
+---other; machine: the number of consecutive ranks on a machine; a rank then receives from its own machine what that
+---holds; default between two states: the job's machines
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
 
----Raises, naming the first difference, unless a == b. The size of the world does not matter, except to lists of more than
----1024 groups or runs, which are compared rank by rank, and for modes that fit badly together.
+---Raise, naming the first difference, unless a == b. The cost does not depend on the size of the world, except for
+---lists of more than 1024 groups or runs, which are compared rank by rank, and for modes whose sizes do not divide each
+---other.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.same(a, b) end
 
----Raises unless every group of a lies inside one group of b, as of experts inside NVLink domains. As
----`same`; O(members of a) where groups of b of more than two ranks share some.
+---Raise unless every group of a lies inside one group of b, for example experts inside NVLink domains. Costs as
+---`same`; O(members of a) if groups of b with more than two ranks share some.
 ---@param a moongrid.Family
 ---@param b moongrid.Family of the same world
 function moongrid.within(a, b) end
 
----Raises when a rank is in groups of both. As `same`.
+---Raise if a rank is in groups of both. Costs as `same`.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.disjoint(a, b) end
 
----Raises unless every rank of the world is in a group. As `same`.
+---Raise unless every rank of the world is in a group. Costs as `same`.
 ---@param f moongrid.Family
 function moongrid.covers(f) end
 
@@ -597,12 +601,12 @@ function moongrid.covers(f) end
 ---@return moongrid.Topology empty
 function moongrid.topology(world) end
 
----Families that are used at the same time: as the word `concurrent` of recipes, in meta_recipe.lua.
+---Declare families that are used at the same time: as the word `concurrent` of recipes, in meta_recipe.lua.
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][]
 function moongrid.concurrent(topology, names) end
 
----@param topology moongrid.Topology not changed, and free to grow afterwards
+---@param topology moongrid.Topology not changed; you may add to it afterwards
 ---@return moongrid.Plan
 function moongrid.plan(topology) end
 
@@ -610,32 +614,33 @@ function moongrid.plan(topology) end
 ---@return moongrid.Recipe
 function moongrid.load(recipe) end
 
----Join the MPI job this process was started in: MPI_COMM_WORLD, with MPI initialized if it is not
----yet; our calls go over a duplicate. Collective. nil, message, status where MPI is not here.
+---Join the MPI job this process was started in: MPI_COMM_WORLD; initializes MPI if needed. moongrid uses only a
+---duplicate of it. Collective. Returns nil, message, status if MPI is not available.
 ---@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer} seconds
----that a call over all ranks may take (120); the thread level that MPI is asked for (funneled) or must have; where MPI cannot
----return at the deadline: wait on (error), or end the process; communicators of the job on a rank, at most
+---that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must have; if
+---MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of the job on
+---a rank
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
 function moongrid.mpi(options) end
 
----Join the job of a launcher with PMIx (mpirun, prterun, srun --mpi=pmix), without MPI, and agree on plans; it makes
----no communicators. Collective. nil, message, status where that launcher or PMIx is not here.
+---Join the job of a launcher with PMIx (mpirun, prterun, srun --mpi=pmix), without MPI, and agree on plans; it creates
+---no communicators. Collective. Returns nil, message, status if that launcher or PMIx is not available.
 ---@param options? {timeout?: number} seconds that a call over all ranks may take (120)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
 function moongrid.pmix(options) end
 
----NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also makes the groups
----of families that ask for it, or "pmix", without MPI. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
----nil, message, status.
+---Create NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also creates the
+---communicators of families with backend "mpi", or "pmix", without MPI. Collective. If one rank has no GPU, no NCCL or
+---no driver, every rank gets nil, message, status.
 ---@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
----what carries messages ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
----seconds that a creation may take (120); bytes of GPU memory for communicators; size of group above
----which NCCL gets several unique ids (128); whether calls of a trainer on the communicators block, as those
----on NCCL's own do (true)
+---the carrier ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
+---seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which NCCL gets
+---several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
+---(true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
@@ -644,7 +649,7 @@ function moongrid.nccl(options) end
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end
 
----The options of `family:with`, from the library's own table: for messages, documents and tools.
+---Return the options of `family:with`, from the library's own table: for messages, documents and tools.
 ---@return moongrid.OptionInfo[] options in the order in which they are printed
 ---@return moongrid.FieldInfo[] fields of the option `nccl`, by name
 function moongrid.options() end
@@ -652,16 +657,16 @@ function moongrid.options() end
 ---@class moongrid.OptionInfo
 ---@field name string
 ---@field kind "flag"|"seconds"|"word"|"fields"
----@field words string[]? what a word may be
+---@field words string[]? the possible words
 ---@field apart boolean families that differ in it do not share a communicator
----@field backends string names of the backends that heed it, or "all"
----@field unset string the value that holds where it is left out
+---@field backends string names of the backends that use it, or "all"
+---@field unset string the default
 ---@field doc string
 
 ---@class moongrid.FieldInfo
 ---@field name string
 ---@field kind "flag"|"integer"|"text"
----@field low integer? of numbers; flags are 0 or 1
+---@field low integer? the least number; flags are 0 or 1
 ---@field high integer? nil: NCCL has no upper bound
 ---@field version integer the first NCCL that reads it, 21800 is 2.18.0; 0: moongrid's own
 ---@field doc string

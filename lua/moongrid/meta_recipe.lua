@@ -19,7 +19,7 @@
 
 local moongrid = require "moongrid"
 
----The pieces of a text between separators; no separator gives one piece.
+---Split a text at each separator; without a separator in it, return a list of the whole text.
 ---@param text string
 ---@param separator string plain text, not empty
 ---@return string[]
@@ -29,38 +29,39 @@ function string.split(text, separator) end
 ---@overload fun(what: moongrid.Definition|string): moongrid.Definition
 local Word = {}
 
----The functions that another file returns, `return { name = function, ... }`, for what several recipes share. It runs
----once, in the same sandbox. Raises inside `build`, for a file outside of the folder of the recipe that the host has
----loaded, and for one that imports itself or returns something else. An unknown name of it is an error at its use.
+---Return the functions of another file, `return { name = function, ... }`, which several recipes may share. The file
+---runs once, in the same sandbox. Raises inside `build`, for a file outside the folder of the recipe that the host has
+---loaded, and for one that imports itself or returns something else. Using an unknown name of it is an error.
 ---@param path string relative to this file, ending with .lua: "./helpers.lua"
 ---@return table<string, function>
 function Word.import(path) end
 
----`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside or below this, NAME.lua.
+---`recipe { ... }` defines a recipe, `recipe "name"` returns another: bundled, or a file beside or below this,
+---NAME.lua.
 ---@type moongrid.RecipeWord
 recipe = nil
 
 ---@class moongrid.Definition
 ---@field doc? string one line for `moongrid recipes`
----@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
+---@field base? string|moongrid.Definition a recipe whose parameters, families and queries this one inherits
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
----@field rest? string the parameter (of kind file or table) that gets the names of a file of parameters which no parameter has
+---@field rest? string the parameter (of kind file or table) that gets the entries of a file of parameters whose names no parameter has
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
----@field concurrent? string[]|string[][] families that are used at the same time, the most urgent first, or several such lists; added to the base's. What it means: the word `concurrent`, below
----@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function is called when somebody first asks
----@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function gives its name, or nil for none (`s` is nil where the getters are listed)
----@field families? table<string, string>|fun(): table of families that are not always there (a * in a name stands for any part): the parameters that make them, in words
----@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table that some query or getter takes: by name as in `params`, with their defaults in `q`; names alone take any value, "..." allows any name; others are refused
----@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> what a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
+---@field concurrent? string[]|string[][] families that are used at the same time, the most urgent first, or several such lists; added to the base's. See `concurrent` below
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function that returns the table is called at the first question
+---@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function returns its name, or nil for none (`s` is nil when the getters are listed)
+---@field families? table<string, string>|fun(): table for families that exist only with some parameters (a * in a name stands for any part): a text that names these parameters
+---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table arguments of queries and getters: by name as in `params`, with their defaults in `q`; a bare name accepts any value, "..." any name; others are refused
+---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> modes that a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
----@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` say which are
+---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` list those that are
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.
 ---@class moongrid.Param
 
 ---Each kind takes (default, doc, aliases...). A default of nil makes the parameter optional:
----build sees nil where it is left out. In brackets how a command line writes it.
+---build sees nil if it is not given. In brackets: the form on a command line.
 ---@class moongrid.Params
 ---@field size fun(default?: integer, doc?: string, ...: string): moongrid.Param 1 or more
 ---@field index fun(default?: integer, doc?: string, ...: string): moongrid.Param 0 or more
@@ -70,7 +71,7 @@ recipe = nil
 ---@field text fun(default?: string, doc?: string, ...: string): moongrid.Param
 ---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
 ---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
----@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param the same, or the path of a JSON or YAML file with it, which only who plans can give; the plan has what is in the file
+---@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param the same, or the path of a JSON or YAML file that contains it (only the caller of plan can give a path, never a recipe); the plan has the contents of the file
 ---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)
 
 ---@type moongrid.Params
@@ -79,9 +80,8 @@ param = {}
 ---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
 ---setting is a value, or a function (state, q, p) that is called for it in each call of the policy. A wrong
 ---setting or argument is an error at the line of the recipe that made the policy. A family that the topology
----lacks is an error when the recipe is planned; name a family that exists only sometimes by a function.
----Arguments that a policy does not know are ignored. Results are equal on every machine, so that ranks can
----agree on them.
+---lacks is an error when the recipe is planned; to name a family that exists only sometimes, use a function.
+---Unknown arguments are ignored. Results are identical on every machine, so that ranks can agree on them.
 ---@class moongrid.Policies
 local Policies = {}
 
@@ -91,8 +91,8 @@ local Policies = {}
 ---@field embedding? number additional work of the first stage, in layers; 0 or more (0); not with `first`
 ---@field loss? number additional work of the last stage, in layers; 0 or more (0); not with `last`
 
----Layers of each pipeline stage: as even as may be, the larger ones first.
----Asked with q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
+---Divide layers among pipeline stages as evenly as possible, the larger ones first.
+---Arguments: q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
 ---ranks, in the order of the model). Returns a list of q.stages integers whose sum is q.layers.
 ---@param settings? moongrid.LayersSettings
 ---@return function policy
@@ -101,12 +101,11 @@ function Policies.layers(settings) end
 ---@class moongrid.ScheduleSettings
 ---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
 ---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
----@field microbatch? integer samples of a microbatch, 1 or more; left out, `per_rank` decides
----@field per_rank? integer microbatches for each rank of the pipeline, at most (2); more if no divisor of
----the samples up to that gives every rank one
+---@field microbatch? integer samples of a microbatch, 1 or more; without it `per_rank` decides
+---@field per_rank? integer most microbatches for each rank of the pipeline (2); more if no divisor of the samples up to that gives every rank one
 
----The pipeline schedule for the samples of one replica.
----Asked with q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
+---Choose the pipeline schedule for the samples of one replica.
+---Arguments: q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
 ---chunks, bubble }: microbatches divide the samples, and with "interleaved" are a multiple of the
 ---ranks; bubble is idle time over ideal time of a stage, (ranks - 1) / (chunks x microbatches).
 ---@param settings? moongrid.ScheduleSettings
@@ -117,8 +116,8 @@ function Policies.schedule(settings) end
 ---@field least? integer bytes, 1 or more (160000000)
 ---@field per_rank? integer bytes, 0 or more (4000000)
 
----Gradients are summed in buckets of so many bytes: the larger of `least` and `per_rank` times the ranks.
----Asked with q.ranks (1 or more) of the family that sums. Returns an integer. The defaults are
+---Choose the bytes of a bucket of gradients: the larger of `least` and `per_rank` times the ranks.
+---Argument: q.ranks (1 or more) of the family that sums. Returns an integer. The defaults are
 ---Megatron-core's: max(40e6, 1e6 x ranks) parameters, of 4 bytes.
 ---@param settings? moongrid.BucketSettings
 ---@return function policy
@@ -126,11 +125,11 @@ function Policies.bucket_bytes(settings) end
 
 ---@class moongrid.GradientSettings
 ---@field dense? string family ("dp_cp")
----@field expert? string family; left out, the first of expert_data, expt_dp, ep_dp, efsdp that the plan has, else
+---@field expert? string family; by default the first of expert_data, expt_dp, ep_dp, efsdp that the plan has, else
 ---its only edp_size_N
 
----The family over which a parameter's gradient is summed.
----Asked with q.expert, true for a parameter of an expert. Returns a name; a family that the plan does
+---Return the family over which to sum a parameter's gradient.
+---Argument: q.expert, true for a parameter of an expert. Returns a name; a family that the plan does
 ---not have is an error.
 ---@param settings? moongrid.GradientSettings
 ---@return function policy
@@ -139,13 +138,13 @@ function Policies.gradient_family(settings) end
 ---@class moongrid.RateSettings
 ---@field peak number after the warm-up, 0 or more
 ---@field least? number after the last step, 0 to peak (0)
----@field warmup? integer steps, 0 or more (0); with as many as q.steps or more `peak` is not reached
+---@field warmup? integer steps, 0 or more (0); with q.steps or more `peak` is not reached
 ---@field decay? integer steps over which it falls, at the end; at most, and by default, all after the warm-up
 ---@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how it falls ("cosine")
 
----The learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
----peak x sqrt(warmup / step), not below `least`, and does not look at `decay`; "constant" stays at `peak`.
----Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a number.
+---Return the learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
+---peak x sqrt(warmup / step), not below `least`, and ignores `decay`; "constant" stays at `peak`.
+---Arguments: q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a number.
 ---@param settings moongrid.RateSettings
 ---@return function policy
 function Policies.learning_rate(settings) end
@@ -154,20 +153,20 @@ function Policies.learning_rate(settings) end
 ---@field every? integer steps, 1 or more (1000)
 ---@field last? boolean also after the last step (true)
 
----Is this step followed by a checkpoint?
----Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a boolean.
+---Return whether to write a checkpoint after this step.
+---Arguments: q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a boolean.
 ---@param settings? moongrid.CheckpointSettings
 ---@return function policy
 function Policies.checkpoint(settings) end
 
 ---@class moongrid.LostSettings
 ---@field keep? string[] families that the trainer can do without
----@field shrink? string[] families whose groups go on without the lost
+---@field shrink? string[] families whose groups continue without the lost ranks
 ---@field least? integer ranks of a group that must remain for that, 1 or more (1)
 
----The reaction to a call over a family that failed because ranks are lost.
----Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; left out, 1).
----Returns "keep", "shrink" or "stop". Called by the remaining ranks alone, so do not declare it agreed.
+---Choose the reaction to a call over a family that failed because ranks are lost.
+---Arguments: q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; default 1).
+---Returns "keep", "shrink" or "stop". Only the remaining ranks call it, so do not declare it agreed.
 ---@param settings? moongrid.LostSettings
 ---@return function policy
 function Policies.on_lost(settings) end
@@ -179,20 +178,20 @@ within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
 tensor, flat, relabel = moongrid.tensor, moongrid.flat, moongrid.relabel
 
----Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
----state nor between states, even if their groups and options are equal: NCCL runs the calls on one communicator one
----after the other, whatever their streams. `group.launch_order` heeds the order of the names. The first family with
----communicators gets `high_priority`, unless families of the list have that option already. A family in no list goes
----on sharing with a listed one of equal groups. Raises about a name that the topology lacks or that is given twice,
----about a list of one, and about an order that contradicts an earlier list. The field `concurrent` of a recipe does
----this when build has returned; a build calls it where the families depend on parameters.
+---Declare families that a trainer uses at the same time, the most urgent first. They never share a communicator,
+---neither in a state nor between states, even if their groups and options are equal: NCCL runs the calls on one
+---communicator in sequence, on any streams. `group.launch_order` follows the order of the names. The first family with
+---communicators gets `high_priority`, unless families of the list have that option already. A family in no list still
+---shares with a listed one of equal groups. Raises for a name that the topology lacks or that occurs twice, for a list
+---of one name, and for an order that contradicts an earlier list. The field `concurrent` of a recipe does this after
+---build; call it in `build` if the families depend on parameters.
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][] one list, or several
 function concurrent(topology, names) end
 
----In a recipe: `print(string.format(format, ...))`. What `print` and `log` say goes to the host's log, with the line of
----the recipe in front (`mgrid_hooks`; the command writes it to stderr, once, and of a job rank 0's alone), never to
----stdout. At most 1000 lines of a call are said, 800 bytes of each.
+---In a recipe: `print(string.format(format, ...))`. `print` and `log` write to the host's log, with the line of the
+---recipe in front (`mgrid_hooks`; the command writes it to stderr, once, in a job only rank 0's), never to stdout. At
+---most 1000 lines of a call are written, 800 bytes of each.
 ---@param format string
 ---@param ... any
 function log(format, ...) end

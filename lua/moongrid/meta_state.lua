@@ -1,15 +1,15 @@
 ---@meta moongrid.state
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors of states, their groups, and collectives on buffers; what meta.lua says at its top
--- holds here.
+-- Annotations for editors of states, their groups, and collectives on buffers; the remarks at the top of
+-- meta.lua apply here, too.
 
 -- State and Group -----------------------------------------------------------------
 
 ---A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of
----family tp, nil where it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
----(nil outside); the names below come first. `#state` is ngroups; `pairs(state)` visits each
----family's name with the Group, or false. `local s <close> = ...` closes it at the block's end.
+---family tp, nil if it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
+---(nil outside). The names below take precedence. `#state` is ngroups; `pairs(state)` visits each
+---family's name with the Group, or false. `local s <close> = ...` closes it at the end of the block.
 ---@class moongrid.State
 ---@field rank integer
 ---@field world integer
@@ -20,8 +20,8 @@
 ---@field [string] moongrid.Group|moongrid.Mesh|any
 local State = {}
 
----All groups this rank has of a family, in index order: one of a partition, several of a
----cover, or none.
+---Return all groups of a family that contain this rank, in index order: one of a partition,
+---several of a cover, or none.
 ---@param family string
 ---@return moongrid.Group[]
 function State:groups(family) end
@@ -31,8 +31,8 @@ function State:groups(family) end
 ---@return integer? coordinate nil outside the grid
 function State:coord(grid, dim) end
 
----Has the plan a family of this name? This rank need not be in it. `state[name]` of an unknown name
----is an error. Local.
+---Return whether the plan has a family of this name. This rank need not be in it. `state[name]` of an
+---unknown name is an error. Local.
 ---@param family string
 ---@return boolean
 function State:has(family) end
@@ -51,19 +51,21 @@ function State:prove() end
 ---@return integer? status
 function State:create(family) end
 
----Give the GPU memory of all NCCL communicators of the state back, as far as NCCL can, and take it again (NCCL 2.29.7).
----Between the two nothing may use them. Collective over the job. With other backends there is nothing to do.
+---Release the GPU memory of all NCCL communicators of the state, as far as NCCL can (NCCL 2.29.7). Nothing may use them
+---until `resume`. Collective over the job. Does nothing with other backends.
 ---@return true? done nil on failure
 ---@return string? message
 ---@return integer? status
 function State:suspend() end
 
+---Allocate the memory released by `suspend` again. Collective over the job.
 ---@return true? done nil on failure
 ---@return string? message
 ---@return integer? status
 function State:resume() end
 
----What the NCCL communicators of the state hold of this rank's GPU, as NCCL counts it (NCCL 2.29.7). Local.
+---Return the GPU memory that the NCCL communicators of the state hold on this rank, as NCCL counts it (NCCL 2.29.7).
+---Local.
 ---@return moongrid.HeldMemory? memory nil on failure
 ---@return string? message
 ---@return integer? status
@@ -73,15 +75,15 @@ function State:held_memory() end
 ---@field communicators integer of NCCL
 ---@field suspended integer of these
 ---@field total integer bytes
----@field suspendable integer bytes that `State:suspend` gives back
----@field persistent integer bytes that it does not
+---@field suspendable integer bytes that `State:suspend` releases
+---@field persistent integer bytes that it keeps
 
----Give the communicators back; its groups answer nothing any more. Collective over the job,
----in the same order on all ranks. A second call is harmless.
+---Release the communicators; the groups of the state are unusable after that. Collective over
+---the job, in the same order on all ranks. A second call is harmless.
 function State:close() end
 
----A grid as one rank sees it: `mesh.tp` is the rank's coordinate in dim tp, and `pairs(mesh)` visits these alone.
----Dims with a name from below hide that. It outlives its state.
+---A grid as one rank sees it: `mesh.tp` is the rank's coordinate in dim tp, and `pairs(mesh)` visits only coordinates.
+---A dim hides a field below of the same name. A mesh may outlive its state.
 ---@class moongrid.Mesh
 ---@field position integer of this rank in the grid's order, 0 to size - 1
 ---@field size integer ranks of the grid
@@ -91,17 +93,17 @@ function State:close() end
 ---@field [string] integer
 local Mesh = {}
 
----The slice of the grid along some of its dims that has this rank: the other dims stay at the rank's coordinates.
----The dims keep the grid's order, whatever the order of the names, as in `grid("tp", "dp")`, whose group of this
----rank has the same ranks. Local.
+---Return the slice of the grid along some dims that contains this rank: the other dims stay at the rank's coordinates.
+---The dims keep the grid's order for any order of the names, as in `grid("tp", "dp")`, whose group of this rank has
+---the same ranks. Local.
 ---@param ... string names of dims, each once; none: this rank alone
 ---@return moongrid.Mesh
 function Mesh:submesh(...) end
 
----Where this rank runs, and how the job is spread over machines, which are told apart by host name and
----boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. Of a
+---Where this rank runs, and how the job is spread over machines, which are identified by host name and
+---boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. In a
 ---dry state: as if the whole job ran on this machine. A policy that reads fields which differ between
----machines decides for its own rank; an agreed one may read only those that are equal on all ranks.
+---machines decides for its own rank; an agreed one may read only fields that are identical on all ranks.
 ---@class moongrid.Machine
 ---@field name string its host name
 ---@field machines integer of the job
@@ -109,22 +111,23 @@ function Mesh:submesh(...) end
 ---@field local_size integer ranks of the job on this machine
 ---@field local_rank integer index of this rank among them, 0 to local_size - 1
 ---@field cores integer logical processors online
----@field usable_cores integer those that this process is bound to; a launcher may leave one
+---@field usable_cores integer cores that this process is bound to; some launchers bind to one
 ---@field memory integer bytes of the machine
----@field gpus integer that this process sees, with the NCCL backend; 0 with another
+---@field gpus integer visible to this process with the NCCL backend; 0 with another backend
 ---@field gpu integer? index of this rank's GPU; nil without one
 
 ---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
----two are equal when they are the same list of ranks seen from the same position.
+---two are equal if they are the same list of ranks seen from the same position.
 ---@class moongrid.Group
----@field position integer of this rank in the group, 0 to size - 1; `rank` is always that in the world
+---@field position integer of this rank in the group, 0 to size - 1; `rank` always means the rank in the world
 ---@field size integer
 ---@field index integer which group of the family
 ---@field first integer global rank at position 0
 ---@field last integer global rank at the last position
 ---@field ranks integer[] global ranks in order
 ---@field name string of the family
----@field launch_order integer where calls on it come among those on this rank's other groups: of several that are used at a time launch the lowest first. Equal on all members, different for each group of a rank
+---@field launch_order integer order of calls on this rank's groups: of several used at a time launch the lowest first.
+---Identical on all members, different for each group of a rank
 local Group = {}
 
 ---@param wrap? "wrap"|boolean go around at the end
@@ -136,7 +139,7 @@ function Group:next(wrap) end
 function Group:prev(wrap) end
 
 ---@param position integer negative ones count from the end
----@return integer? rank global rank there; nil where there is no such position
+---@return integer? rank global rank there; nil if there is no such position
 function Group:at(position) end
 
 ---@param rank integer global rank
@@ -147,38 +150,38 @@ function Group:position_of(rank) end
 ---@return boolean
 function Group:contains(rank) end
 
----In a group with a Cartesian shape (`grid:cartesian`), when all its ranks send some steps along a dim: whom this
----one receives from and sends to. As MPI_Cart_shift; nil past an end that is not periodic.
+---In a group with a Cartesian shape (`grid:cartesian`), return the positions that this rank receives from and sends to
+---if all members send some steps along a dim. As MPI_Cart_shift; nil past an end that is not periodic.
 ---@param dim string
----@param displacement? integer 1 by default; negative: the other way
+---@param displacement? integer default 1; negative: the opposite direction
 ---@return integer? source position
 ---@return integer? dest position
 function Group:shift(dim, displacement) end
 
----The piece of this group that this rank is in, for pieces that change from step to step: no communicator is
----made, and asking is local. `Family:segments` makes families of fixed pieces.
----@param sizes integer[] of all pieces in order, 1 or more; they sum to the group's size, or one is `fill`
+---Return the segment of this group that contains this rank, for segments that change from step to step. Creates no
+---communicator. Local. `Family:segments` makes families of fixed segments.
+---@param sizes integer[] of all segments in order, 1 or more; they sum to the group's size, or one is `fill`
 ---@return moongrid.Segment
 function Group:segment(sizes) end
 
----A window that the option `windows` names: memory of this rank that all members have registered with NCCL. nil where the
----group has no communicator of NCCL. Local.
+---Return a window that the option `windows` names: memory of this rank that all members have registered with NCCL. nil
+---if the group has no NCCL communicator. Local.
 ---@param name string
 ---@return moongrid.Window?
 function Group:window(name) end
 
 ---@class moongrid.Window
----@field buffer lightuserdata on the GPU; it ends with the communicator
+---@field buffer lightuserdata on the GPU; freed with the communicator
 ---@field handle lightuserdata its ncclWindow_t
 ---@field bytes integer
 
----The ncclDevComm that the option `device` asks for. nil where there is none. Local.
+---Return the ncclDevComm that the option `device` asks for. nil if there is none. Local.
 ---@return lightuserdata? device
 ---@return integer? version of the NCCL whose ncclDevComm it is, 22809 for 2.28.9
 function Group:device() end
 
 ---@class moongrid.Segment
----@field index integer which piece of the group
+---@field index integer which segment of the group
 ---@field start integer position in the group of its first member
 ---@field size integer
 ---@field position integer of this rank in it
@@ -188,18 +191,18 @@ function Group:device() end
 ---@field prev integer global rank one position back, around the start
 ---@field ranks integer[] global ranks in order
 
----A buffer in the memory that the group's communicator uses: on the GPU for NCCL. For the collectives
----below, which are for self-tests and benchmarks. All are collective over the group, have finished when
----they return, and return nil, message, status if the job fails. They raise in a query, which runs on one
----rank alone.
+---Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. It is for the
+---collectives below, which are for self-tests and benchmarks. All are collective over the group, have
+---finished when they return, and return nil, message, status if the job fails. They raise in a query,
+---which runs on only one rank.
 ---@param n integer elements, 1 or more; zeros at first
----@param type? "float"|"double"|"int32"|"int64" "float" by default
----@return moongrid.Buffer? buffer closed by the caller, or collected
+---@param type? "float"|"double"|"int32"|"int64" default "float"
+---@return moongrid.Buffer? buffer closed by the caller, or garbage collected
 ---@return string? message
 ---@return integer? status
 function Group:buffer(n, type) end
 
----Every element becomes the reduction over all members.
+---Replace every element by its reduction over all members.
 ---@param buffer moongrid.Buffer of equal size and type on all members
 ---@param op? "sum"|"prod"|"min"|"max"
 ---@return boolean? ok
@@ -207,48 +210,51 @@ function Group:buffer(n, type) end
 ---@return integer? status
 function Group:allreduce(buffer, op) end
 
----@param buffer moongrid.Buffer becomes that of one member
+---Copy one member's buffer to all members.
+---@param buffer moongrid.Buffer the source on that member, overwritten on the others
 ---@param position integer|{ rank: integer } of that member; or its rank in the world
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:broadcast(buffer, position) end
 
+---Gather the elements of all members on every member.
 ---@param mine moongrid.Buffer n elements
----@param all moongrid.Buffer gets those of every member in group order: n times the group's size
+---@param all moongrid.Buffer receives those of every member in group order: n times the group's size
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:allgather(mine, all) end
 
+---Reduce over all members, and scatter the result by position.
 ---@param all moongrid.Buffer n times the group's size elements
----@param mine moongrid.Buffer gets the n of this member's position, reduced over all members
+---@param mine moongrid.Buffer receives the n of this member's position, reduced over all members
 ---@param op? "sum"|"prod"|"min"|"max"
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:reduce_scatter(all, mine, op) end
 
----Everybody sends a block to everybody: block i of `out` goes to position i, block i of `into` comes from there.
----@param out moongrid.Buffer a multiple of the group's size elements, equally many on all members
----@param into moongrid.Buffer another one, as many elements of the same type
+---Send a block from each member to each: block i of `out` goes to position i, block i of `into` comes from there.
+---@param out moongrid.Buffer a multiple of the group's size elements, the same number on all members
+---@param into moongrid.Buffer a different buffer, of the same size and type
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:all_to_all(out, into) end
 
----Send and receive at once, which cannot wait for each other; with nil for one side a send or a
----receive alone.
----@param out moongrid.Buffer? what is sent
----@param to integer|{ rank: integer }? position that it goes to, or the rank in the world there
----@param into moongrid.Buffer? what is received, as many elements of the same type
----@param from integer|{ rank: integer }? position that it comes from, or the rank in the world there
+---Send and receive at once, without deadlock; with nil for one side only send or only receive.
+---@param out moongrid.Buffer? the elements to send
+---@param to integer|{ rank: integer }? position to send to, or its rank in the world
+---@param into moongrid.Buffer? for the received elements, of the same size and type as the sender's
+---@param from integer|{ rank: integer }? position to receive from, or its rank in the world
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:sendrecv(out, to, into, from) end
 
----@return boolean? ok when every member has come
+---Wait until every member has arrived.
+---@return boolean? ok
 ---@return string? message
 ---@return integer? status
 function Group:barrier() end
@@ -257,17 +263,19 @@ function Group:barrier() end
 ---@class moongrid.Buffer
 local Buffer = {}
 
+---Fill the buffer.
 ---@param value number|number[] one number for all elements, or a list for the first ones
 ---@return moongrid.Buffer? self
 ---@return string? message
 ---@return integer? status
 function Buffer:set(value) end
 
----@param n? integer how many, by default all
+---Return the first elements.
+---@param n? integer how many; default: all
 ---@return number[]? values
 ---@return string? message
 ---@return integer? status
 function Buffer:get(n) end
 
----Give the memory back now.
+---Release the memory now.
 function Buffer:close() end
