@@ -147,12 +147,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     json_decref(laws);
     mgrid_plan_free(p);
   }
-  if (c.json) {
-    json_dumpf(lines, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    printf("\n");
-  } else {
+  if (c.json)
+    cli_put_json(lines, &err);
+  else
     print_verdicts(&c, of);
-  }
   for (size_t i = 0; i <= c.nlaws; i++) mgrid_text_free(&of[i].held), mgrid_text_free(&of[i].broken);
   json_decref(lines);
   mgrid_runtime_free(rt);

@@ -46,6 +46,13 @@ int cli_sink(void *file, const char *text, size_t len) {
   return fwrite(text, 1, len, file) == len ? 0 : 1;
 }
 
+mgrid_status cli_put_json(const json_t *v, mgrid_error *err) {
+  if (!v) return mgrid_oom(err);
+  json_dumpf(v, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+  printf("\n");
+  return MGRID_OK;
+}
+
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
   mgrid_error e = MGRID_ERROR_INIT;

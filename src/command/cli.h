@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "moongrid.h"
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -158,6 +159,8 @@ void cli_progress_end(void);
 
 /* An mgrid_sink to a FILE *. */
 int cli_sink(void *file, const char *text, size_t len);
+/* Print JSON, keys sorted; MGRID_NO_MEMORY where it could not be made. */
+mgrid_status cli_put_json(const json_t *v, mgrid_error *err);
 /* Flush stdout; a full disk or a closed pipe is a failure. */
 mgrid_status cli_finish(const cli *c, mgrid_status s);
 

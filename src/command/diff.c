@@ -72,9 +72,7 @@ static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int6
   if (mgrid_plan_world(was) == mgrid_plan_world(is))
     json_object_update_new(all, json_pack("{sIsIsI}", "kept", (json_int_t)change.kept, "created",
                                           (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
-  if (!s && !all) s = mgrid_oom(err);
-  if (!s) json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-  if (!s) printf("\n");
+  if (!s) s = cli_put_json(all, err);
   json_decref(all);
   return s;
 }

@@ -63,10 +63,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     else
       printf("%-10s %-4s %s\n", f[i].part, f[i].works ? "yes" : "no", f[i].text);
   }
-  if (c.json) {
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    printf("\n");
-  }
+  if (c.json) cli_put_json(all, NULL);
   json_decref(all);
   return cli_finish(&c.cli, MGRID_OK);
 }

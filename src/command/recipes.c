@@ -31,8 +31,7 @@ static mgrid_status describe_json(mgrid_runtime *rt, mgrid_error *err) {
   for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++)
     json_array_append_new(names, json_string(mgrid_plan_family_name(p, i)));
   if (p) json_object_set(info, "default_families", names);
-  if (!s) json_dumpf(info, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-  if (!s) printf("\n");
+  if (!s) s = cli_put_json(info, err);
   json_decref(names);
   json_decref(info);
   mgrid_plan_free(p);
@@ -165,10 +164,7 @@ static mgrid_status list_all(const options *c, mgrid_error *err) {
     json_decref(info);
     mgrid_runtime_free(rt);
   }
-  if (c->json && !s) {
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    printf("\n");
-  }
+  if (c->json && !s) s = cli_put_json(all, err);
   json_decref(all);
   return s;
 }

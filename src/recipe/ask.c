@@ -14,10 +14,9 @@
 static const char asked_key = 'a';
 
 typedef struct question {
-  mgrid_state *state;
-  const char  *how, *name; /* "ask" a query of that name, or the "group" of a getter */
-  mgrid_push  *push;
-  const void  *args;
+  mgrid_state       *state;
+  const char        *how, *name; /* "ask" a query of that name, or the "group" of a getter */
+  const mgrid_given *args;
 } question;
 
 static int ask_body(lua_State *L) {
@@ -29,7 +28,7 @@ static int ask_body(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
   *s = q->state;
   lua_pushstring(L, q->name);
-  q->push(L, q->args);
+  mgrid_push_given(L, q->args);
   lua_call(L, 4, 1);
   return 1;
 }
@@ -59,21 +58,14 @@ static mgrid_status ask(mgrid_runtime *rt, question *q, mgrid_error *err) {
   return status;
 }
 
-mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
-                                    const void *args, mgrid_error *err) {
-  return ask(rt, &(question){ s, "ask", query, push, args }, err);
-}
-
-static void push_object(lua_State *L, const void *object) {
-  if (object)
-    mgrid_push_json(L, object);
-  else
-    lua_newtable(L);
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
+                                    mgrid_error *err) {
+  return ask(rt, &(question){ s, "ask", query, args }, err);
 }
 
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err) {
-  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, push_object, args, err);
+  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, &(mgrid_given){ .json = args }, err);
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
@@ -159,9 +151,9 @@ mgrid_status mgrid_script_ask_integer(mgrid_runtime *rt, mgrid_state *s, const c
   return status;
 }
 
-mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, mgrid_push *push,
-                                      const void *args, const mgrid_group **group, mgrid_error *err) {
-  mgrid_status status = ask(rt, &(question){ s, "group", getter, push, args }, err);
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
+                                      const mgrid_group **group, mgrid_error *err) {
+  mgrid_status status = ask(rt, &(question){ s, "group", getter, args }, err);
   *group = NULL;
   if (status) return status;
   const char *family = lua_tostring(rt->L, -1); /* nil: no group */
@@ -175,7 +167,7 @@ const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const c
   const mgrid_group *group = NULL;
   json_t            *object;
   if (read_arguments(getter, args, &object, err)) return NULL;
-  mgrid_runtime_group_with(rt, s, getter, push_object, object, &group, err);
+  mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .json = object }, &group, err);
   json_decref(object);
   return group;
 }

@@ -13,21 +13,6 @@
 
 #include <string.h>
 
-/* A value, or a table of values by name, in the host's Lua state, to be copied into that of a runtime. */
-typedef struct values {
-  lua_State  *from;
-  int         at; /* nil: no table of values */
-  const char *what;
-} values;
-
-static void push_values(lua_State *L, const void *values_) {
-  const values *v = values_;
-  bool          none = lua_isnoneornil(v->from, v->at);
-  if (none) lua_newtable(L);
-  if (!none && (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON) || !lua_istable(L, -1) || lua_rawlen(L, -1) > 0))
-    luaL_error(L, "%s: a table of values by name", v->what);
-}
-
 /* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
 static int raise_runtime(lua_State *L, const mgrid_error *e) {
   if (e->line == 0) return mgrid_lua_raise_error(L, e);
@@ -64,7 +49,7 @@ static int recipe_plan(lua_State *L) {
   lua_settop(L, 3);
   mgrid_plan **box = mgrid_lua_new_plan(L);
   mgrid_error  e = MGRID_ERROR_INIT;
-  *box = mgrid_runtime_plan_with(rt, w.world, push_values, &(values){ L, 3, "parameters" }, &e);
+  *box = mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
   return *box ? 1 : raise_runtime(L, &e);
 }
 
@@ -83,7 +68,7 @@ static int recipe_ask(lua_State *L) {
   const char    *query = luaL_checkstring(L, 3);
   mgrid_error    e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  if (mgrid_runtime_ask_with(rt, s, query, push_values, &(values){ L, 4, "arguments of a query" }, &e))
+  if (mgrid_runtime_ask_with(rt, s, query, &(mgrid_given){ .from = L, .at = 4, .what = "arguments of a query" }, &e))
     return raise_runtime(L, &e);
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
@@ -96,15 +81,10 @@ static int recipe_group(lua_State *L) {
   const mgrid_group *g;
   mgrid_error        e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  if (mgrid_runtime_group_with(rt, s, getter, push_values, &(values){ L, 4, "arguments of a getter" }, &g, &e))
+  if (mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .from = L, .at = 4, .what = "arguments of a getter" }, &g,
+                               &e))
     return raise_runtime(L, &e);
   return mgrid_lua_push_group(L, 2, g);
-}
-
-static void push_value(lua_State *L, const void *values_) {
-  const values *v = values_;
-  if (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON))
-    luaL_error(L, "%s is a plain value, not a %s", v->what, luaL_typename(v->from, v->at));
 }
 
 /* recipe:set(state, name, value) */
@@ -114,7 +94,8 @@ static int recipe_set(lua_State *L) {
   const char    *name = luaL_checkstring(L, 3);
   mgrid_error    e = MGRID_ERROR_INIT;
   luaL_checkany(L, 4);
-  if (mgrid_runtime_set_with(rt, s, name, push_value, &(values){ L, 4, "a setting" }, &e)) return raise_runtime(L, &e);
+  if (mgrid_runtime_set_with(rt, s, name, &(mgrid_given){ .from = L, .at = 4, .what = "a setting", .one = true }, &e))
+    return raise_runtime(L, &e);
   return 0;
 }
 

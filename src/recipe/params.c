@@ -14,13 +14,12 @@
 #include <string.h>
 
 typedef struct evaluation {
-  const char *recipe;
-  int64_t     world;
-  mgrid_push *push;
-  const void *params;
-  json_t     *file; /* values of a file of parameters; NULL: none */
-  mgrid_plan *plan;
-  json_t    **trail; /* NULL: nobody asks */
+  const char        *recipe;
+  int64_t            world;
+  const mgrid_given *params;
+  json_t            *file; /* values of a file of parameters; NULL: none */
+  mgrid_plan        *plan;
+  json_t           **trail; /* NULL: nobody asks */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -28,7 +27,7 @@ static int plan_body(lua_State *L) {
   mgrid_prelude_push(L, "evaluate");
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
   mgrid_lua_new_world(L)->window = mgrid_world(e->world);
-  e->push(L, e->params);
+  mgrid_push_given(L, e->params);
   if (e->file) mgrid_push_json(L, e->file);
   lua_call(L, e->file ? 4 : 3, 1);
   mgrid_topology *t = mgrid_lua_check_topology(L, -1);
@@ -58,13 +57,13 @@ mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error 
   return mgrid_runtime_protected(rt, trail_body, NULL, err);
 }
 
-static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params, json_t *file,
+static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, json_t *file,
                              mgrid_error *err) {
   if (mgrid_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
-  evaluation e = { rt->recipe, world, push, params, file, NULL, rt->trail };
+  evaluation e = { rt->recipe, world, params, file, NULL, rt->trail };
   if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
     mgrid_plan_free(e.plan);
     return NULL;
@@ -74,9 +73,8 @@ static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push,
   return e.plan;
 }
 
-mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
-                                    mgrid_error *err) {
-  return plan_with(rt, world, push, params, NULL, err);
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err) {
+  return plan_with(rt, world, params, NULL, err);
 }
 
 /* ------------------------------------------------------------------------ strings */
@@ -107,16 +105,6 @@ static mgrid_status add_strings(json_t *given, size_t n, const char *const *args
 
 /* ---------------------------------------------------------------------- C values */
 
-typedef struct arguments {
-  size_t           n;
-  const mgrid_arg *at;
-} arguments;
-
-static void push_arguments(lua_State *L, const void *arguments_) {
-  const arguments *a = arguments_;
-  mgrid_push_args(L, a->n, a->at);
-}
-
 mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                      mgrid_error *err) {
   if (mgrid_args_check(n, args, "parameter", err)) return NULL;
@@ -124,7 +112,7 @@ mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
     for (size_t k = 0; k < i; k++)
       if (strcmp(mgrid_arg_at(args, i)->name, mgrid_arg_at(args, k)->name) == 0)
         return mgrid_null(err, MGRID_DUPLICATE, "a parameter is given twice");
-  return mgrid_runtime_plan_with(rt, world, push_arguments, &(arguments){ n, args }, err);
+  return mgrid_runtime_plan_with(rt, world, &(mgrid_given){ .n = n, .args = args }, err);
 }
 
 /* -------------------------------------------------------------------------- files */
@@ -190,8 +178,6 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
   return *object ? MGRID_OK : mgrid_oom(err);
 }
 
-static void push_object(lua_State *L, const void *object) { mgrid_push_json(L, object); }
-
 mgrid_plan *mgrid_script_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                    const char *const *args, mgrid_error *err) {
   json_t     *file = NULL, *given = json_object();
@@ -203,7 +189,7 @@ mgrid_plan *mgrid_script_plan_file(mgrid_runtime *rt, int64_t world, const char 
   mgrid_status s = given ? MGRID_OK : mgrid_oom(err);
   if (!s && path) s = read_file(rt, path, &file, err);
   if (!s) s = add_strings(given, n, args, err);
-  if (!s) p = plan_with(rt, world, push_object, given, file, err);
+  if (!s) p = plan_with(rt, world, &(mgrid_given){ .json = given }, file, err);
   json_decref(given);
   json_decref(file);
   return p;

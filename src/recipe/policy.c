@@ -81,23 +81,17 @@ void mgrid_script_policy_free(mgrid_policy *p) {
 /* -------------------------------------------------------------------------- call */
 
 typedef struct call {
-  mgrid_policy    *p;
-  size_t           n;
-  const mgrid_arg *args;
-  lua_State       *from; /* if not NULL: arguments are the value at `at` of this Lua state instead */
-  int              at;
-  const json_t    *json; /* if not NULL: arguments are this object instead */
+  mgrid_policy *p;
+  mgrid_given   args; /* of a Lua state: with any keys */
 } call;
 
 static int call_body(lua_State *L) {
   call *c = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
-  if (c->json)
-    mgrid_push_json(L, c->json);
-  else if (!c->from)
-    mgrid_push_args(L, c->n, c->args);
-  else if (!mgrid_copy_value(c->from, c->at, L, MGRID_ANY_KEYS))
+  if (!c->args.from)
+    mgrid_push_given(L, &c->args);
+  else if (!mgrid_copy_value(c->args.from, c->args.at, L, MGRID_ANY_KEYS))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
@@ -195,8 +189,8 @@ static void forget_result(const mgrid_policy *p) {
 static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
   mgrid_status s = MGRID_OK;
-  if (!c->from && mgrid_lacks_list(c->n, c->args, "arguments", &e)) s = e.status;
-  if (!s) s = mgrid_args_check(c->n, c->args, NULL, &e);
+  if (!c->args.from && mgrid_lacks_list(c->args.n, c->args.args, "arguments", &e)) s = e.status;
+  if (!s) s = mgrid_args_check(c->args.n, c->args.args, NULL, &e);
   if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
   if (s) place(c->p, &e);
   if (*c->p->agreed) s = agree(c->p, s, &e);
@@ -209,18 +203,18 @@ static mgrid_status run(call *c, mgrid_error *err) {
 const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
 
 mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return run(&(call){ p, n, args, NULL, 0, NULL }, err);
+  return run(&(call){ p, { .n = n, .args = args } }, err);
 }
 
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
-  return run(&(call){ p, 0, NULL, from, at, NULL }, err);
+  return run(&(call){ p, { .from = from, .at = at } }, err);
 }
 
 mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
                                     json_t **result, mgrid_error *err) {
   mgrid_policy *p = mgrid_policy_new(rt, s, name, err);
   if (!p) return err->status;
-  mgrid_status status = run(&(call){ p, 0, NULL, NULL, 0, args }, err);
+  mgrid_status status = run(&(call){ p, { .json = args } }, err);
   lua_State   *L = rt->L;
   if (!status) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);

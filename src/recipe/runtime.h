@@ -34,29 +34,27 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* Pushes what a host gave (with values.h): a table of values by name, or the value of a setting. May raise. */
-typedef void mgrid_push(lua_State *L, const void *values);
+typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
-mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
-                                    mgrid_error *err);
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err);
 /* From the next plan on: name of a family -> list of "source:line" that it comes from, a new reference in *trail. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process; the answer is left on the top of rt->L. */
-mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
-                                    const void *args, mgrid_error *err);
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
+                                    mgrid_error *err);
 /* This rank's group that a getter gives, NULL where it is in none. */
-mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, mgrid_push *push,
-                                      const void *args, const mgrid_group **group, mgrid_error *err);
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
+                                      const mgrid_group **group, mgrid_error *err);
 /* Ask a query in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
 /* mgrid_runtime_set with a value as JSON. */
 mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
                                     mgrid_error *err);
-/* mgrid_runtime_set with the value that push pushes; nil: the default again. */
-mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
-                                    const void *value, mgrid_error *err);
+/* mgrid_runtime_set with one value; nil: the default again. */
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
+                                    mgrid_error *err);
 /* Look up a policy and call it once with arguments in JSON, an object; *result is a new reference. *err is fresh. */
 mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
                                     json_t **result, mgrid_error *err);

@@ -9,10 +9,9 @@
 #include "recipe/values.h"
 
 typedef struct request {
-  mgrid_state *state;
-  const char  *name;
-  mgrid_push  *push;
-  const void  *value;
+  mgrid_state       *state;
+  const char        *name;
+  const mgrid_given *value;
 } request;
 
 /* Keep the value at i under this name, nil as none; false: no memory. */
@@ -28,34 +27,27 @@ static int set_body(lua_State *L) {
   mgrid_prelude_push(L, "set");
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
   lua_pushstring(L, set->name);
-  set->push(L, set->value);
+  mgrid_push_given(L, set->value);
   lua_call(L, 3, 2);
   if (keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
   mgrid_lua_charge(L, 0); /* raises where that is why */
   return mgrid_lua_oom(L);
 }
 
-mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
-                                    const void *value, mgrid_error *err) {
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
+                                    mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_state(rt, s, err);
-  return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, push, value }, 0, err);
+  return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, value }, 0, err);
 }
-
-static void push_json(lua_State *L, const void *value) { mgrid_push_json(L, value); }
 
 mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
                                     mgrid_error *err) {
-  return mgrid_runtime_set_with(rt, s, name, push_json, value, err);
-}
-
-static void push_arg(lua_State *L, const void *arg_) {
-  const mgrid_arg *a = arg_;
-  mgrid_push_args(L, 1, a);
-  lua_getfield(L, -1, a->name);
-  lua_remove(L, -2);
+  return mgrid_runtime_set_with(rt, s, name, &(mgrid_given){ .json = value, .one = true }, err);
 }
 
 mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
   mgrid_status status = mgrid_args_check(1, setting, "setting", err);
-  return status ? status : mgrid_runtime_set_with(rt, s, setting->name, push_arg, setting, err);
+  return status ? status
+                : mgrid_runtime_set_with(rt, s, setting->name, &(mgrid_given){ .n = 1, .args = setting, .one = true },
+                                         err);
 }

@@ -353,6 +353,8 @@ mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept,
   return check_args(n, args, kept, 0, &left, err);
 }
 
+static void push_args(lua_State *L, size_t n, const mgrid_arg *args);
+
 static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_stack(L, 8);
   switch (a->kind) {
@@ -363,13 +365,14 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
   case MGRID_IS_INTEGERS: MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i])); return;
   case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
-  case MGRID_IS_TABLE: mgrid_push_args(L, a->as.table.n, a->as.table.at); return;
+  case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_LIST: break;
   }
   mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument '%s' has no kind (%d)", a->name, (int)a->kind);
 }
 
-void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args) {
+/* A table by name. */
+static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
   lua_createtable(L, 0, (int)n);
   for (size_t i = 0; i < n; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
@@ -414,4 +417,19 @@ bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) 
   walk          w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
   w.begin = copy_begin, w.member = copy_member, w.made = to;
   return visit(&w, lua_absindex(from, i), 0);
+}
+
+void mgrid_push_given(lua_State *L, const mgrid_given *g) {
+  bool from = g->from && (g->one || !lua_isnoneornil(g->from, g->at));
+  bool copied = from && !g->json && mgrid_copy_value(g->from, g->at, L, MGRID_AS_JSON);
+  if (g->json)
+    mgrid_push_json(L, g->json);
+  else if (from && g->one && !copied)
+    luaL_error(L, "%s is a plain value, not a %s", g->what, luaL_typename(g->from, g->at));
+  else if (from && !g->one && (!copied || !lua_istable(L, -1) || lua_rawlen(L, -1) > 0))
+    luaL_error(L, "%s: a table of values by name", g->what);
+  else if (!from && g->one)
+    push_arg(L, g->args);
+  else if (!from)
+    push_args(L, g->n, g->args);
 }

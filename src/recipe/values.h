@@ -42,14 +42,27 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t);
 void mgrid_push_json(lua_State *L, const json_t *v);
 /* The same, and free v in every case. As lua_pcall: what was raised is on the top, for the caller to raise again. */
 int mgrid_take_json(lua_State *L, json_t *v);
-/* Push values of C, which mgrid_args_check has checked, as a table by name. Raises if one has no name or kind. */
-void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args);
 /* The ith of an array of arguments, whose elements have the size that the host was built with. */
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
 /* MGRID_BAD_STRUCT unless all, also those inside tables, are structs of one size that this library can read;
 ** MGRID_USAGE where tables are nested too deep, or in themselves. `kept`: "parameter" or "setting" where they are kept, and
 ** must have a name and a kind, UTF-8 text and finite numbers; else NULL. */
 mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept, mgrid_error *err);
+
+/* What a host gives to a recipe: values by name, in the first of these that is there, or nothing. With `one` it is the value
+** of a setting: that of args[0], JSON or Lua. */
+typedef struct mgrid_given {
+  const json_t    *json;
+  lua_State       *from; /* a value of a Lua state, at `at`; nil: nothing */
+  int              at;
+  const char      *what; /* that this is, in a refusal: "parameters" */
+  size_t           n;
+  const mgrid_arg *args; /* [n], which mgrid_args_check has checked */
+  bool             one;
+} mgrid_given;
+
+/* Push it. May raise. */
+void mgrid_push_given(lua_State *L, const mgrid_given *given);
 
 /* Which tables, numbers and strings may be copied between Lua states. */
 typedef enum mgrid_plain {

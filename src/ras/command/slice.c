@@ -61,7 +61,7 @@ static mgrid_status ask(const cli *c) {
     if (s)
       cli_say(c, &err);
     else if (cli_added_flag(c, "json"))
-      json_dumpf(list, stdout, JSON_INDENT(2) | JSON_SORT_KEYS), printf("\n");
+      cli_put_json(list, &err);
     else
       print_findings(c, answer, list, address);
     json_decref(list);
