@@ -84,7 +84,7 @@ LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
 
 # The backends and carriers, each a library of its own, of SRC_NAME. HAVE_NAME: can it be
 # built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
-ALL_BACKENDS := mpi nccl pmix
+ALL_BACKENDS := mpi nccl rccl pmix
 
 MPI       := $(shell scripts/mpi --module || echo mpi-c)
 HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
@@ -104,6 +104,13 @@ FLAGS_nccl := $(if $(HAVE_nccl),-isystem $(NCCL_DIR))
 LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -lm -pthread
 PC_nccl    := $(NCCL_DIR:/=)
 
+# RCCL is opened like NCCL, by the same files; its headers and those of HIP are a ROCm's.
+ROCM_PATH  ?= $(firstword $(wildcard /opt/rocm /opt/rocm-*) /usr)
+HAVE_rccl  := $(shell test -e $(ROCM_PATH)/include/rccl/rccl.h && test -e $(ROCM_PATH)/include/hip/hip_runtime_api.h && echo yes)
+FLAGS_rccl := -DMGRID_RCCL -D__HIP_PLATFORM_AMD__ -isystem $(ROCM_PATH)/include
+LIBS_rccl  := $(LIBS_nccl)
+PC_rccl    := $(ROCM_PATH)/include
+
 HAVE_pmix  := $(shell $(PKG_CONFIG) --exists pmix && echo yes)
 FLAGS_pmix := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))
 LIBS_pmix  := $(shell $(PKG_CONFIG) --libs pmix 2>/dev/null) $(shell $(PKG_CONFIG) --libs libxxhash)
@@ -113,7 +120,10 @@ BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 
 SRC_mpi  := $(wildcard src/comm/mpi/*.c)
 SRC_nccl := $(wildcard src/comm/nccl/*.c)
+SRC_rccl := $(SRC_nccl)
 SRC_pmix := src/comm/carriers/pmix.c
+# Where the objects lie of a backend whose files are compiled for another one, too.
+APART_rccl := rccl/
 
 # The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
 # speaks Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
@@ -155,10 +165,14 @@ ifndef V
 SAY = @echo "  $(1)  $(2)"
 endif
 
-$(B)/%.o: src/%.c Makefile
+define compile
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(BACKEND_FLAGS) -c $< -o $@
+endef
+
+$(B)/%.o: src/%.c Makefile
+	$(compile)
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
@@ -265,20 +279,27 @@ $(B)/libmoongrid_lua.a: $(B)/gen/recipes.o $(B)/gen/module_of_host.o
 
 # A library for each backend. It links its own hidden copy of what it needs from the archive, and no symbol
 # may be missing (-z defs), so it works in any process.
+define link_backend
+	$(call SAY,LD,$@)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,--version-script=$(MAP) $(DEFS) -Wl,-soname,$(@F) -o $@ $(1) $(B)/libmoongrid.a $(2)
+endef
 define backend
-OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
+OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/$$(APART_$(1))%.o)
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
-	$$(call SAY,LD,$$@)
-	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,--version-script=$$(MAP) $$(DEFS) -Wl,-soname,$$(@F) -o $$@ $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(LIBS_$(1))
+	$$(call link_backend,$$(OBJ_$(1)),$$(LIBS_$(1)))
 	ln -sf $$(@F) $$(B)/libmoongrid_$(1).so
 
 $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
 	rm -f $$@
 	$$(AR) rcs $$@ $$^
 endef
-$(foreach b,$(BACKENDS),$(eval $(call backend,$(b))))
+define apart
+$$(B)/$$(APART_$(1))%.o: src/%.c Makefile
+	$$(compile)
+endef
+$(foreach b,$(BACKENDS),$(if $(APART_$(b)),$(eval $(call apart,$(b))))$(eval $(call backend,$(b))))
 $(OBJ_mpi): $(MPI_FLAGS)
 
 # `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: writes the tables of options in lua/moongrid/meta.lua, lua/README.md and
--- src/command/README.md. It gets them from the built library, by moongrid.options(), and from the command's
--- --help, and replaces the lines between two markers in each file; do not edit these by hand. With --check
--- it writes nothing, names the files that would change and fails. Run in the project's root by make docs.
+-- docs.lua [--check]: writes the tables of options, and the functions that open backends, in lua/moongrid/meta.lua,
+-- lua/README.md and src/command/README.md. It gets them from the built library, by moongrid.options(), and from the
+-- command's --help, and replaces the lines between two markers in each file; do not edit these by hand. With --check it
+-- writes nothing, names the files that would change and fails. Run in the project's root by make docs.
 
-local options, fields = require "moongrid".options()
+local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
 
 -- As "21700" is 2.17.0 to NCCL.
@@ -53,6 +53,49 @@ local function field_annotation(f)
   local limits = f.kind == "integer" and "; " .. range(f) or ""
   local since = f.version > 0 and ("; NCCL %s"):format(release(f.version)) or ""
   return ("---@field %s? %s %s%s%s"):format(f.name, field_types[f.kind], f.doc, limits, since)
+end
+
+local function carriers()
+  local names = {}
+  for _, b in ipairs(backends) do if b.carries then names[#names + 1] = b.name end end
+  return quoted(names)
+end
+
+-- The table that the function takes, and what its fields are.
+local function opening(b)
+  if b.carried then
+    return ("{carrier?: %s, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, "):format(
+      table.concat(carriers(), "|")) .. ([[
+ranks_per_id?: integer, blocking?: boolean}
+---the carrier (%s); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
+---seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
+---several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
+---(true)]]):format(carriers()[1])
+  elseif b.makes then
+    return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. [[
+on_deadline?: "error"|"abort", communicators?: integer}
+---seconds that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must
+---have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
+---the job on a rank]]
+  end
+  return "{timeout?: number} seconds that a call over all ranks may take (120)"
+end
+
+local over = [[
+---The carrier sends their ids: %s. mpi also creates the communicators of families with backend "mpi".
+---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.]]
+
+local function backend_function(b)
+  return ([[
+---%s.
+%s
+---@param options? %s
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.%s(options) end
+]]):format(b.doc, b.carried and over:format(table.concat(carriers(), " or "))
+    or "---Collective. Returns nil, message, status if it is not available.", opening(b), b.name)
 end
 
 -- Tables for people --------------------------------------------------------------
@@ -119,6 +162,7 @@ local texts = { -- file -> marker -> what stands between
 ---NCCL's default.
 ---@class moongrid.Nccl
 ]] .. lines_of(fields, field_annotation),
+    backends = lines_of(backends, backend_function),
   },
   ["lua/README.md"] = {
     options = [[

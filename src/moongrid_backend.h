@@ -48,8 +48,8 @@ enum { MGRID_MPI_TIMEOUT = 120 };
 #define MGRID_MPI_OPTIONS_INIT \
   { sizeof(mgrid_mpi_options), MGRID_MPI_TIMEOUT, MGRID_THREADS_ANY, true, MGRID_DEADLINE_ERROR, 0 }
 
-/* Open a backend by name: "mpi", "pmix", "nccl", or "auto", which is nccl over mpi if every rank can open it, else
-** mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
+/* Open a backend by name: "mpi", "pmix", "nccl", "rccl", or "auto", which is nccl, else rccl, over mpi if every rank can
+** open it, else mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
 ** it) and uses a duplicate of MPI_COMM_WORLD. "pmix" loads libmoongrid_pmix and asks the launcher (mpirun, prterun, srun
 ** --mpi=pmix) by PMIx alone, without MPI: a carrier, as of mgrid_carrier_backend. A library that the program was
 ** linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. options may be NULL; they are those of mpi,
@@ -60,7 +60,7 @@ MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_mpi_op
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
 
-/* "nccl": NCCL communicators on the GPUs of the ranks. It needs a carrier, a backend that sends NCCL's unique
+/* "nccl", "rccl": communicators of NCCL or RCCL on the GPUs of the ranks. It needs a carrier, a backend that sends unique
 ** ids between ranks: mpi, which also makes the groups whose family asks for mpi; pmix; or the host's. */
 typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
@@ -84,9 +84,9 @@ typedef struct mgrid_nccl_options {
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
-/* "nccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with
-** carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads libmoongrid_nccl, NCCL
-** and the CUDA runtime, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */
+/* "nccl" or "rccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or
+** with carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads our library of that
+** name, NCCL and the CUDA runtime, or RCCL and HIP, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */
 MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
                                             mgrid_error *err);
 /* Another owner; never fails. */

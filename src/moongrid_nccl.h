@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_nccl.h - the few functions of moongrid that speak of NCCL. They need the headers of
-** NCCL and of the CUDA runtime, and no library: moongrid opens both at run time, and calls the
+** moongrid_nccl.h - the few functions of moongrid that speak of NCCL, or of RCCL. They need the headers of
+** NCCL and of the CUDA runtime, or of RCCL and HIP, and no library: moongrid opens both at run time, and calls the
 ** copies that are loaded.
 */
 #ifndef MOONGRID_NCCL_H
@@ -9,8 +9,18 @@
 
 #include "moongrid.h"
 
+#ifdef __HIP_PLATFORM_AMD__ /* a program of ROCm: RCCL has NCCL's names, HIP a stream of its own */
+#include <hip/hip_runtime_api.h>
+#include <rccl/rccl.h>
+typedef hipStream_t mgrid_gpu_stream;
+#if NCCL_VERSION_CODE < 22703
+typedef void *ncclWindow_t;
+#endif
+#else
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+typedef cudaStream_t mgrid_gpu_stream;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,8 +28,8 @@ extern "C" {
 
 /* What mgrid_group_native points to where mgrid_group_native_kind is MGRID_NATIVE_NCCL. */
 typedef struct mgrid_nccl_pair {
-  ncclComm_t   comm;
-  cudaStream_t stream;
+  ncclComm_t       comm;
+  mgrid_gpu_stream stream;
 } mgrid_nccl_pair;
 
 /* The communicator of a group, ranks in group order. Borrowed: never destroy it; it may be shared
@@ -35,7 +45,7 @@ static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
 
 /* A stream of its own for the calls of this communicator, of high priority where the family says
 ** so. Borrowed. NULL where there is no communicator. */
-static inline cudaStream_t mgrid_nccl_stream(const mgrid_group *g) {
+static inline mgrid_gpu_stream mgrid_nccl_stream(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }

@@ -24,7 +24,7 @@ typedef struct mgrid_options {
   bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool        high_priority; /* stream priority of the NCCL backend */
   double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
-  const char *backend;       /* "" for the state's own, else "mpi" or "nccl", or "none": its groups only answer
+  const char *backend;       /* "" for the state's own, else "mpi", "nccl" or "rccl", or "none": its groups only answer
                                 questions, no communicator is ever made for them or shared with them */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
   const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a

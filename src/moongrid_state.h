@@ -130,7 +130,7 @@ typedef struct mgrid_segment {
 ** mgrid_group_at(g, out->start + p). */
 MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
                                            mgrid_error *err);
-/* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
+/* The backend that made the group's communicator: "mpi", "nccl" or "rccl" (a family may ask for one with the
 ** option `backend`); of a state without communicators "dry", "pmix" or "carrier"; "none" where the family asked for
 ** that, "" for another group of one rank that has no communicator of its own. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);

@@ -69,11 +69,20 @@ $(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/li
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
 ifeq ($(HAVE_mpi)$(HAVE_nccl),yesyes)
-tests: $(NCCL_BIN) build/standin/libnccl.so.2
+tests: $(NCCL_BIN) build/standin/libnccl.so.2 $(B)/tests/rccl/libmoongrid_rccl.so.$(SOVER)
 endif
 
 $(NCCL_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
+
+# The rccl backend without a ROCm, compiled for headers that stand for RCCL's and HIP's: it runs on the stand-in alone.
+RCCL_STANDIN := $(SRC_rccl:src/%.c=$(B)/tests/rccl/%.o)
+$(RCCL_STANDIN): BACKEND_FLAGS = -DMGRID_RCCL -isystem tests/nccl/standin/rocm $(FLAGS_nccl)
+$(B)/tests/rccl/%.o: src/%.c $(wildcard tests/nccl/standin/rocm/*/*.h) Makefile tests/tests.mk
+	$(compile)
+
+$(B)/tests/rccl/libmoongrid_rccl.so.$(SOVER): $(RCCL_STANDIN) $(B)/libmoongrid.a $(MAP)
+	$(call link_backend,$(RCCL_STANDIN),$(LIBS_rccl))
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
 	$(call SAY,CC,tests/nccl/standin)
@@ -120,7 +129,7 @@ $(B)/tests/carrier.o: examples/carrier.c Makefile tests/tests.mk
 $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
 
--include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
+-include $(RCCL_STANDIN:.o=.d) $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
   $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/carrier.d
 .PHONY: tests core
 

@@ -264,14 +264,14 @@ function Family:groups() end
 ---@field unique? boolean never share with another family
 ---@field first? boolean create before the families that do not say so; excludes `lazy`
 ---@field lazy? boolean create when `state:create` asks, not before
----@field high_priority? boolean high priority for the stream of its calls (nccl)
----@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl); left out: the backend's
----@field backend? "mpi"|"nccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
----@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl); left out: NCCL's
+---@field high_priority? boolean high priority for the stream of its calls (nccl, rccl)
+---@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl, rccl); left out: the backend's
+---@field backend? "mpi"|"nccl"|"rccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
+---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl, rccl); left out: NCCL's
 ---@field cartesian? string dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it (mpi); left out: no topology
----@field windows? string|table<string, integer|boolean> bytes of symmetric memory, by name, registered as windows of NCCL (nccl); left out: none
----@field device? string|table<string, integer|boolean> a device communicator of NCCL, and what it has (nccl); left out: none
----@field parent? string the family out of whose communicators its own are split (nccl); left out: none
+---@field windows? string|table<string, integer|boolean> bytes of symmetric memory, by name, registered as windows of NCCL (nccl, rccl); left out: none
+---@field device? string|table<string, integer|boolean> a device communicator of NCCL, and what it has (nccl, rccl); left out: none
+---@field parent? string the family out of whose communicators its own are split (nccl, rccl); left out: none
 ---@field single? boolean a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` imply it (mpi)
 -- options: end
 
@@ -470,7 +470,7 @@ function Recipe:info() end
 ---@class moongrid.Job
 ---@field rank integer
 ---@field world integer
----@field backend string "mpi", "nccl" or "pmix"
+---@field backend string its name, as of the function that opened it
 ---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
 local Job = {}
 
@@ -614,31 +614,24 @@ function moongrid.plan(topology) end
 ---@return moongrid.Recipe
 function moongrid.load(recipe) end
 
----Join the MPI job this process was started in: MPI_COMM_WORLD; initializes MPI if needed. moongrid uses only a
----duplicate of it. Collective. Returns nil, message, status if MPI is not available.
----@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer} seconds
----that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must have; if
----MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of the job on
----a rank
+-- backends: written by make docs
+---Join the MPI job this process was started in: a duplicate of MPI_COMM_WORLD; initializes MPI if needed.
+---Collective. Returns nil, message, status if it is not available.
+---@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer}
+---seconds that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must
+---have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
+---the job on a rank
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
 function moongrid.mpi(options) end
 
----Join the job of a launcher with PMIx (mpirun, prterun, srun --mpi=pmix), without MPI, and agree on plans; it creates
----no communicators. Collective. Returns nil, message, status if that launcher or PMIx is not available.
----@param options? {timeout?: number} seconds that a call over all ranks may take (120)
----@return moongrid.Job?
----@return string? message
----@return integer? status
-function moongrid.pmix(options) end
-
----Create NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also creates the
----communicators of families with backend "mpi", or "pmix", without MPI. Collective. If one rank has no GPU, no NCCL or
----no driver, every rank gets nil, message, status.
+---Create NCCL communicators on the GPUs of the ranks.
+---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
+---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
 ---@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
 ---the carrier ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
----seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which NCCL gets
+---seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
 ---several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
 ---(true)
 ---@return moongrid.Job?
@@ -646,12 +639,36 @@ function moongrid.pmix(options) end
 ---@return integer? status
 function moongrid.nccl(options) end
 
+---Create RCCL communicators (NCCL for AMD) on the GPUs of the ranks.
+---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
+---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
+---@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
+---the carrier ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
+---seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
+---several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
+---(true)
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.rccl(options) end
+
+---Join the job of a launcher with PMIx, without MPI, and agree on plans; it creates no communicators.
+---Collective. Returns nil, message, status if it is not available.
+---@param options? {timeout?: number} seconds that a call over all ranks may take (120)
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.pmix(options) end
+
+-- backends: end
+
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end
 
 ---Return the options of `family:with`, from the library's own table: for messages, documents and tools.
 ---@return moongrid.OptionInfo[] options in the order in which they are printed
 ---@return moongrid.FieldInfo[] fields of the option `nccl`, by name
+---@return moongrid.BackendInfo[] backends that are opened by name, each by a function of its name
 function moongrid.options() end
 
 ---@class moongrid.OptionInfo
@@ -662,6 +679,13 @@ function moongrid.options() end
 ---@field backends string names of the backends that use it, or "all"
 ---@field unset string the default
 ---@field doc string
+
+---@class moongrid.BackendInfo
+---@field name string
+---@field doc string
+---@field makes boolean it makes communicators, and a family may ask for it
+---@field carries boolean it carries the messages of others
+---@field carried boolean it needs one that carries
 
 ---@class moongrid.FieldInfo
 ---@field name string

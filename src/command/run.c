@@ -324,7 +324,7 @@ const cli_command command_run = {
   .options = {
       CLI_WORLD("refuse to run on another number of ranks; of two sides the ranks of that side, where they are fewer"),
       { "backend", cli_text, offsetof(options, backend),
-        .help = "auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without MPI, "
+        .help = "auto: nccl or rccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without MPI, "
                 "and make nothing. dry: no launcher; one process plays every rank of --world N and checks that the "
                 "creation schedule fits together", .values = backends, .agreed = true },
       { "carrier", cli_text, offsetof(options, carrier),

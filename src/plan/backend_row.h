@@ -15,7 +15,7 @@
 typedef struct mgrid_descriptor mgrid_descriptor;
 struct mgrid_descriptor {
   const char  *name;   /* as the option, the command and mgrid_backend_open say it; NULL ends the table */
-  const char  *makes;  /* one line for help and documents: what it is for */
+  const char  *doc;    /* for documents: what opening it gives, in one sentence without a full stop */
   mgrid_native native; /* the type of its handles. NONE: it makes no communicators, and no family can ask for it */
   /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports. NULL:
   ** the backend is in this library, and is not opened by name but by the function `opener`. */

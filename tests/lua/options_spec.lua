@@ -19,6 +19,11 @@ local function plan_of(f)
   return mg.plan(t)
 end
 
+-- The folder of a backend's files, which may be those of another one, as the Makefile has it.
+local function folder_of(backend)
+  return "src/comm/" .. (read "Makefile":match("\nSRC_" .. backend .. " *:= %$%(SRC_(%w+)%)") or backend)
+end
+
 local function text_of(f) return plan_of(f):text():match "family f: %S+ x %S+([^\n]*)\n" end
 
 -- Of each kind: a value, as plan --json has it, as the canonical text has it, and a value of a wrong type.
@@ -68,10 +73,13 @@ for _, o in ipairs(options) do
     end)
 
     it("is heeded where the table says so", function()
-      local folders = o.backends == "all" and "src/plan src/comm" or ("src/comm/%s"):format(o.backends)
+      local folders = o.backends == "all" and { "src/plan src/comm" } or {}
+      for name in (o.backends == "all" and "" or o.backends):gmatch "%w+" do folders[#folders + 1] = folder_of(name) end
       local parsed = { shape = "options->shape", numbers = "options->" .. o.name, name = "\\." .. o.name } -- as specs have it
       local field = parsed[o.kind] or "(asked\\.|choice->)" .. o.name
-      assert.are_not.equal("", (run(("grep -rlE --include=*.c '%s\\b' %s | grep -v plan/options.c"):format(field, folders))))
+      for _, folder in ipairs(folders) do
+        assert.are_not.equal("", (run(("grep -rlE --include=*.c '%s\\b' %s | grep -v plan/options.c"):format(field, folder))))
+      end
     end)
   end)
 end
@@ -221,7 +229,7 @@ describe("options from outside of the recipe", function()
     ["tp.max_ctas"] = "nccl field 'max_ctas' is 1 to 64, not '0'",
     ["tp.lazy"] = "option 'lazy' is true or false, not a number",
     ["tp.timeout"] = "option 'timeout' is a number of seconds above 0, not 0",
-    ["tp.backend"] = "option 'backend' is \"mpi\" or \"nccl\" or \"none\"",
+    ["tp.backend"] = "option 'backend' is \"" .. table.concat(support.makers, '" or "') .. "\" or \"none\"",
     ["tp.nccl"] = "option 'nccl' is a number, not a table of fields",
     ["tp.x.y"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
     [".lazy"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",

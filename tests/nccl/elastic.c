@@ -19,7 +19,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_hooks        hooks = MGRID_HOOKS_INIT;
   o.timeout = 4;
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(e));
   hooks.log = note;
   if (b) mgrid_backend_set_hooks(b, &hooks, e);
   return b;

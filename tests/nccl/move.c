@@ -87,9 +87,9 @@ static void refusals(fixture *f, mgrid_backend *b) {
   mgrid_buffer host = { f->host, f->from.bytes }, small = { f->from.data, 3 }, elsewhere = { NULL, f->from.bytes };
   snprintf(
       want, sizeof want,
-      "rank %d: the part of tensor 'w' before the move on rank %d is in memory of the CPU; nccl moves what is in that "
+      "rank %d: the part of tensor 'w' before the move on rank %d is in memory of the CPU; %s moves what is in that "
       "of the GPU",
-      last, last);
+      last, last, maker());
   refused(f, b, rank == last ? &host : &f->from, MGRID_REFUSED, want);
   snprintf(want, sizeof want, "rank 1: the part of tensor 'w' before the move has %lld bytes, its buffer on rank 1 3",
            (long long)f->from.bytes);
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
   load();
   carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
-  mgrid_backend *b = mpi ? mgrid_backend_ref(carrier) : mgrid_backend_over(carrier, "nccl", NULL, &e);
+  mgrid_backend *b = mpi ? mgrid_backend_ref(carrier) : mgrid_backend_over(carrier, maker(), NULL, &e);
   if (!b) {
     fprintf(stderr, "# rank %d: %s\n", rank, e.message);
     return 1;

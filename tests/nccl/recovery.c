@@ -19,7 +19,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, double timeout, bool bloc
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_hooks        hooks = MGRID_HOOKS_INIT;
   o.timeout = timeout, o.blocking = blocking;
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(e));
   hooks.log = note;
   if (b) mgrid_backend_set_hooks(b, &hooks, e);
   return b;
@@ -27,7 +27,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, double timeout, bool bloc
 
 /* As if this process were killed, which would end the job under this launcher. */
 static void vanish(void) {
-  void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *found = dlsym(nccl, "standin_vanish");
+  void *nccl = dlopen(on_hip() ? "librccl.so.1" : "libnccl.so.2", RTLD_NOW), *found = dlsym(nccl, "standin_vanish");
   void (*call)(void) = NULL;
   memcpy(&call, &found, sizeof call);
   if (call) call();
@@ -169,7 +169,7 @@ static void gone(mgrid_backend *mpi) {
   mgrid_plan        *p = two(true, false, &e);
   int64_t            lost[] = { 2 };
   o.timeout = 3;
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
   MPI_Barrier(MPI_COMM_WORLD);
@@ -241,7 +241,7 @@ static void beside(mgrid_backend *mpi) {
 static void host(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = two(true, false, &e);
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   ncclComm_t     world = NULL, comm = mgrid_nccl_comm(mgrid_state_group(s, "dp", anew(&e)));
   cudaStream_t   stream = mgrid_nccl_stream(mgrid_state_group(s, "dp", anew(&e)));

@@ -25,8 +25,8 @@ static const char *const tp2_pp2[] = { "tp=2", "pp=2" };
 static void use(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 2, &e);
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
-  test(b && strcmp(mgrid_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
+  test(b && strcmp(mgrid_backend_name(b), maker()) == 0, "the backend opens over the host's communicator");
   mgrid_state *s = mgrid_materialize(p, b, "train", anew(&e));
   test(s != NULL, "megatron is made");
   mgrid_machine machine = MGRID_MACHINE_INIT;
@@ -38,7 +38,7 @@ static void use(mgrid_backend *mpi) {
   const mgrid_group *tp = mgrid_state_group(s, "tp", anew(&e)), *cp = mgrid_state_group(s, "cp", anew(&e)),
                     *gloo = mgrid_state_group(s, "dp_gloo", anew(&e));
   test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");
-  test(strcmp(mgrid_group_backend(tp), "nccl") == 0 && mgrid_mpi_comm(tp) == MPI_COMM_NULL && mgrid_nccl_stream(tp),
+  test(strcmp(mgrid_group_backend(tp), maker()) == 0 && mgrid_mpi_comm(tp) == MPI_COMM_NULL && mgrid_nccl_stream(tp),
        "a group of NCCL's has no MPI communicator");
   test(!mgrid_nccl_comm(cp) && !mgrid_nccl_stream(cp) && !*mgrid_group_backend(cp)
            && mgrid_mpi_comm(cp) == MPI_COMM_SELF,
@@ -67,7 +67,7 @@ static void split(mgrid_backend *mpi) {
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   test(p_CommInitRank(&world, size, id, rank) == ncclSuccess, "the host makes a communicator of its own");
   o.parent = world;
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "split", anew(&e));
   test(s != NULL, b ? e.message : "megatron is split from it");
   test(s && right(s, "tp") && right(s, "pp") && right(s, "dp") && right(s, "embd") && right(s, "mp"),
@@ -77,7 +77,7 @@ static void split(mgrid_backend *mpi) {
   /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
   mgrid_plan *some = two(false, true, &e);
   int64_t     lost[] = { 1 };
-  b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   s = mgrid_materialize(some, b, "some", anew(&e));
   test(s && right(s, "tp") && right(s, "dp"), s ? "with a family of a few ranks that MPI makes" : e.message);
   mgrid_state *left = s && rank != 1 ? mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) : NULL;
@@ -91,7 +91,7 @@ static void split(mgrid_backend *mpi) {
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   p_CommInitRank(&wrong, size, id, size - 1 - rank);
   o.parent = wrong;
-  b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   test(!b && strstr(e.message, "the parent makes this rank"), "a parent in another order is refused");
   p_CommDestroy(wrong);
   p_CommDestroy(world);
@@ -101,7 +101,7 @@ static void split(mgrid_backend *mpi) {
 static void shrink(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   int64_t        lost[] = { 2 };
   test(s && right(s, "dp"), "dp before");
@@ -137,7 +137,7 @@ static void shrink(mgrid_backend *mpi) {
 static void revoked(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e);
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   int64_t        lost[] = { 1 };
   test(s && mgrid_state_revoke(s, anew(&e)) == MGRID_OK, "revoke");
@@ -157,7 +157,7 @@ static void revoked(mgrid_backend *mpi) {
 static void failing(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = two(true, false, &e);
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
   mgrid_state   *first = mgrid_materialize(p, b, "first", anew(&e)),
               *second = mgrid_materialize(p, b, "second", anew(&e));
   test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/"), "the second creation fails");
@@ -176,7 +176,7 @@ static void scalable(mgrid_backend *mpi) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = plan_of(tp2_pp2, 1, &e);
   for (o.ranks_per_id = 1; o.ranks_per_id <= 3; o.ranks_per_id++) {
-    mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+    mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
     mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
     test(s && right(s, "tp") && right(s, "dp") && right(s, "tp_dp"), s ? "several ids" : e.message);
     mgrid_state_free(s);
@@ -191,7 +191,7 @@ static void late(mgrid_backend *mpi) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = plan_of(tp2_pp2, 2, &e);
   o.timeout = 1.5;
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "first", anew(&e)), *second = NULL;
   test(s != NULL, "all come");
   if (rank == size - 1)
@@ -232,7 +232,7 @@ static void blocking(mgrid_backend *mpi) {
     mgrid_family_free(f);
   }
   mgrid_plan    *p = mgrid_plan_new(t, anew(&e));
-  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, anew(&e));
+  mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   test(s && right(s, "tp") && right(s, "dp"), s ? "blocking communicators, all in one group" : e.message);
   test(s && right(s, "tp2") && right(s, "dp2"), "and others beside them, which do not block");
@@ -247,7 +247,7 @@ static void blocking(mgrid_backend *mpi) {
 static void owners(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e),
-                *b = mgrid_backend_over(carrier, "nccl", NULL, &e);
+                *b = mgrid_backend_over(carrier, maker(), NULL, &e);
   mgrid_plan *p = two(false, true, &e);
   int64_t     proved = 0;
   mgrid_backend_free(carrier);
@@ -260,10 +260,10 @@ static void owners(mgrid_backend *mpi) {
   const mgrid_group *some = mgrid_state_group(other, "some", &e);
   test(mgrid_state_prove(other, &proved, &e) == MGRID_OK && proved == (some ? 3 : 2), "and the carrier's");
   mgrid_state_free(other); /* the last owner of all */
-  b = mgrid_backend_over(mpi, "nccl", NULL, &e);
+  b = mgrid_backend_over(mpi, maker(), NULL, &e);
   mgrid_backend *again = mgrid_backend_ref(b);
   mgrid_backend_free(b);
-  test(again && strcmp(mgrid_backend_name(again), "nccl") == 0, "another owner keeps a backend");
+  test(again && strcmp(mgrid_backend_name(again), maker()) == 0, "another owner keeps a backend");
   mgrid_backend_free(again);
 }
 
@@ -286,7 +286,7 @@ static void files(mgrid_backend *mpi) {
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = (rlim_t)next + 20;
     if (low) limit.rlim_max = limit.rlim_cur;
-    mgrid_backend *b = mgrid_backend_over(mpi, "nccl", NULL, &e);
+    mgrid_backend *b = mgrid_backend_over(mpi, maker(), NULL, &e);
     mgrid_backend_set_hooks(b, &hooks, &e);
     setrlimit(RLIMIT_NOFILE, &limit);
     mgrid_state *s = mgrid_materialize(p, b, "train", &e);

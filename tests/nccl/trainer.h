@@ -29,10 +29,21 @@
 FUNCTIONS(X)
 #undef X
 
+/* The backend: of $MAKER, nccl or rccl. */
+static inline const char *maker(void) { return getenv("MAKER") ? getenv("MAKER") : "nccl"; }
+static inline bool        on_hip(void) { return strcmp(maker(), "rccl") == 0; }
+
+static inline void *symbol_of(void *lib, const char *prefix, const char *name) {
+  char whole[64];
+  snprintf(whole, sizeof whole, "%s%s", on_hip() && strcmp(prefix, "cuda") == 0 ? "hip" : prefix, name);
+  return dlsym(lib, whole);
+}
+
 static inline void load(void) {
-  void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *cuda = dlopen("libcudart.so.13", RTLD_NOW);
+  void *nccl = dlopen(on_hip() ? "librccl.so.1" : "libnccl.so.2", RTLD_NOW);
+  void *cuda = dlopen(on_hip() ? "libamdhip64.so.6" : "libcudart.so.13", RTLD_NOW);
 #define X(lib, name) \
-  void *found_##name = nccl && cuda ? dlsym(lib, #lib #name) : NULL; \
+  void *found_##name = nccl && cuda ? symbol_of(lib, #lib, #name) : NULL; \
   if (!found_##name) exit(77); \
   memcpy(&p_##name, &found_##name, sizeof p_##name);
   FUNCTIONS(X)

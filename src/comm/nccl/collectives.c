@@ -22,7 +22,7 @@ void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
   if (e == cudaSuccess) return buffer;
-  mgrid_cuda_failed(n, err, e, "cudaMalloc", "");
+  mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
   return NULL;
 }
 
@@ -42,7 +42,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
   cudaError_t e =
       n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, n->stream);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "");
 }
 
 /* ------------------------------------------------------------------------- calls */
@@ -122,7 +122,7 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   mgrid_outcome outcome = mgrid_wait(in_stream, &l, mgrid_now() + n->options.timeout, n->carrier, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT, "nccl: %s for %s did not end within %g seconds", call, name,
+    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %g seconds", call, name,
                       n->options.timeout);
   return outcome;
 }
@@ -134,7 +134,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
   cudaError_t e =
       n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, n->stream);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
 }
 
 /* A call on a blocking communicator: the first use blocks the thread until all ranks have come. */
@@ -180,10 +180,10 @@ static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   nccl_comm on = *c;
   bool      stuck = false;
   on.stream = stream;
-  if (!c->comm || c->lost) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s is of no use after a failure", spec->name);
+  if (!c->comm || c->lost) return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s is of no use after a failure", spec->name);
   if (c->suspended) return suspended(spec, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
+  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), spec->name);
   mgrid_outcome s = start(n, &on, w, spec->name, &stuck, err);
   if (!s) s = wait_stream(n, &on, names[w->call], spec->name, err);
   n->used = true;
@@ -230,17 +230,17 @@ static mgrid_outcome prove(const proof *p, mgrid_error *err) {
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   mgrid_outcome s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got != want)
-    s = mgrid_fail(err, MGRID_UNPROVED, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
+    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
                    want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
     s = exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
     if (!s && got != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_UNPROVED, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
+      s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
                      spec->name, got, spec->ranks[root]);
   }
   if (!s) s = exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
-    s = mgrid_fail(err, MGRID_UNPROVED, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
+    s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ring of %s brought rank %" PRId64, spec->name, got);
   return s;
 }
 
@@ -249,7 +249,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->prove(n->carrier, spec, native, err);
   if (n->broken) { /* the other members wait for this rank */
     mgrid_nccl_tell(n, spec);
-    mgrid_fail(err, MGRID_UNPROVED, "nccl: %s is not proved after an earlier failure", spec->name);
+    mgrid_fail(err, MGRID_UNPROVED, MAKER ": %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
   if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* as all of its members see */

@@ -59,7 +59,7 @@ mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double second
   mgrid_outcome outcome = mgrid_wait(in_progress, &p, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
+    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": %s for %s did not end within %.3g seconds", call, name, seconds);
   return outcome;
 }
 
@@ -81,14 +81,14 @@ mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommCount", spec->name);
   if (count != spec->size || rank != spec->position || device != n->device)
     return mgrid_fail(err, MGRID_UNPROVED,
-                      "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
-                      " on GPU %d",
+                      MAKER ": %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
+                            " on GPU %d",
                       spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
     e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking,
                                           spec->options->asked.high_priority ? high : low);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("StreamCreateWithPriority"), spec->name);
 }
 
 /* ------------------------------------------------------------------------ the list */

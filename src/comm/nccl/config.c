@@ -17,13 +17,19 @@ static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) 
   case MGRID_NCCL_MIN_CTAS: c->minCTAs = n; return MGRID_OK;
   case MGRID_NCCL_NET_NAME: c->netName = v->net_name; return MGRID_OK;
   case MGRID_NCCL_SPLIT_SHARE: c->splitShare = n; return MGRID_OK;
+#if NCCL_VERSION_CODE >= 22600
   case MGRID_NCCL_TRAFFIC_CLASS: c->trafficClass = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 22700
   case MGRID_NCCL_COLLNET_ENABLE: c->collnetEnable = n; return MGRID_OK;
   case MGRID_NCCL_CTA_POLICY: c->CTAPolicy = n; return MGRID_OK;
   case MGRID_NCCL_SHRINK_SHARE: c->shrinkShare = n; return MGRID_OK;
   case MGRID_NCCL_NVLS_CTAS: c->nvlsCTAs = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 22800
   case MGRID_NCCL_N_CHANNELS_PER_NET_PEER: c->nChannelsPerNetPeer = n; return MGRID_OK;
   case MGRID_NCCL_NVLINK_CENTRIC_SCHED: c->nvlinkCentricSched = n; return MGRID_OK;
+#endif
 #if NCCL_VERSION_CODE >= 22900
   case MGRID_NCCL_GRAPH_USAGE_MODE: c->graphUsageMode = n; return MGRID_OK;
   case MGRID_NCCL_NUM_RMA_CTX: c->numRmaCtx = n; return MGRID_OK;
@@ -52,7 +58,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
                       "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
                       "optional = true to leave it out there)",
                       name, f->name, mgrid_nccl_library_text(f->version, since),
-                      old ? "this is NCCL" : "moongrid was built with the headers of", text);
+                      old ? "this is " MAKER_TITLE : "moongrid was built with the headers of", text);
   }
   if (v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64,
@@ -76,7 +82,11 @@ mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spe
   mgrid_status s = set_all(n, v, spec->name, config, err);
   if (s) return s;
   set_both_bounds(config, v);
+#if NCCL_VERSION_CODE >= 22703
   if (n->lib.version >= 22703) config->commName = name;
+#else
+  (void)name;
+#endif
   return MGRID_OK;
 }
 
@@ -88,8 +98,8 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   mgrid_status  s = MGRID_OK;
   if (m->leaks >= NCCL_LEAKS_MAX)
     return mgrid_fail(err, MGRID_LIMIT,
-                      "nccl: failed creations have left %d threads and sockets of NCCL in this process, which it "
-                      "never ends; start the process anew",
+                      MAKER ": failed creations have left %d threads and sockets of NCCL in this process, which it "
+                            "never ends; start the process anew",
                       m->leaks);
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;

@@ -54,8 +54,8 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
   char members[160];
   members_text(spec, members, sizeof members);
   return mgrid_fail(err, MGRID_TIMED_OUT,
-                    "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
-                    "%s",
+                    MAKER ": %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
+                          "%s",
                     spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
 }
 
@@ -93,7 +93,7 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
   if (pthread_create(&m->thread, NULL, run_maker, m) != 0) {
     char why[MGRID_ALLOWED];
     free(m);
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for the creation of %s%s", f->spec->name,
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for the creation of %s%s", f->spec->name,
                       mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   f->ids = NULL; /* the maker's */
@@ -198,11 +198,11 @@ static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
     if (made) made[i] = f[i].made;
   }
   if (n->leaks > before)
-    mgrid_log(
-        &n->base.hooks, MGRID_LOG_WARN,
-        "nccl: creations that failed leave %d threads and sockets in this process, %d in all; above %d it makes no "
-        "more",
-        n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
+    mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
+              MAKER
+              ": creations that failed leave %d threads and sockets in this process, %d in all; above %d it makes no "
+              "more",
+              n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
   if (made) mgrid_nccl_abort_all(n, nspecs, made);
   for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
@@ -284,7 +284,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   flight       *f = calloc(nspecs + 1, sizeof *f);
   mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
   cudaError_t   e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
-  if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
+  if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, GPU_CALL("SetDevice"), "");
   if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (by_id(&spec[i])) s = prepare(n, &spec[i], &f[i], &why);

@@ -41,7 +41,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
   *keep = s != MGRID_OK; /* NCCL may still write there */
   if (s || !j->made) return s;
-  if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
+  if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what, spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
   if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
@@ -89,7 +89,7 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
                                    mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
   cudaError_t   e = n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
+  if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
   if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], n->options.parent, &native[i], err);
@@ -107,7 +107,7 @@ mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgr
     if (parent && parent->comm)
       s = split_one(n, &spec[i], parent->comm, &native[i], err);
     else
-      s = mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the communicator of its parent is of no use", spec[i].name);
+      s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent is of no use", spec[i].name);
     if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
     if (s) s = mgrid_nccl_whose(n, s);
     if (s && s != MGRID_GAVE_UP) /* whoever takes part in this split, or one that follows */

@@ -94,11 +94,11 @@ static mgrid_outcome together(nccl_backend *n, size_t count, nccl_comm **comm, c
                 : mgrid_nccl_watch(n, seconds > 0.1 ? seconds : 0.1, false, run, b, what, name, &left_behind, &why);
   if (left_behind) {
     n->broken = true;
-    mgrid_log(
-        &n->base.hooks, MGRID_LOG_WARN,
-        "nccl: %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of this machine, or kernels, "
-        "still use them; end the process",
-        what, name, b->n - 1, seconds);
+    mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
+              MAKER
+              ": %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of this machine, or kernels, "
+              "still use them; end the process",
+              what, name, b->n - 1, seconds);
     for (size_t i = 0; i < count; i++)
       if (comm[i] && comm[i]->comm && (!chosen || chosen[i])) comm[i]->comm = NULL, comm[i]->stuck = true;
   } else {

@@ -48,13 +48,13 @@ static bool in_home(const char *name, char value[NCCL_SETTING]) {
   char          room[1024], path[1024];
   if (file && *file) return in_file(file, name, value);
   if (getpwuid_r(getuid(), &entry, room, sizeof room, &user) != 0 || !user) return false;
-  snprintf(path, sizeof path, "%s/.nccl.conf", user->pw_dir);
+  snprintf(path, sizeof path, "%s/." MAKER_SETTINGS, user->pw_dir);
   return in_file(path, name, value);
 }
 
 bool mgrid_nccl_setting(const char *name, char value[NCCL_SETTING]) {
   const char *set = getenv(name);
-  if (!set) return in_home(name, value) || in_file("/etc/nccl.conf", name, value);
+  if (!set) return in_home(name, value) || in_file("/etc/" MAKER_SETTINGS, name, value);
   snprintf(value, NCCL_SETTING, "%s", set);
   return true;
 }

@@ -40,12 +40,13 @@ void mgrid_nccl_files(const nccl_backend *m, size_t n, const mgrid_comm_spec *sp
   limit.rlim_cur = limit.rlim_max;
   if (was < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
     mgrid_log(&m->base.hooks, MGRID_LOG_INFO,
-              "nccl: the limit of open files is raised from %" PRIu64 " to %" PRIu64
-              ": communicators may need %" PRId64,
+              MAKER ": the limit of open files is raised from %" PRIu64 " to %" PRIu64
+                    ": communicators may need %" PRId64,
               (uint64_t)was, (uint64_t)limit.rlim_max, needed);
   if (limit.rlim_max < (rlim_t)needed)
     mgrid_log(&m->base.hooks, MGRID_LOG_WARN,
-              "nccl: communicators of rank %" PRId64 " may need %" PRId64 " open files, and the hard limit is %" PRIu64
-              ": raise it (ulimit -Hn), or let families use fewer channels (nccl = { max_ctas = ... })",
+              MAKER ": communicators of rank %" PRId64 " may need %" PRId64
+                    " open files, and the hard limit is %" PRIu64
+                    ": raise it (ulimit -Hn), or let families use fewer channels (nccl = { max_ctas = ... })",
               m->base.rank, needed, (uint64_t)limit.rlim_max);
 }

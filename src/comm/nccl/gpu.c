@@ -13,17 +13,17 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
   int                       wanted = o->device;
   if (wanted < 0 && o->ndevices > 0) {
     if (n->local_rank >= o->ndevices)
-      return mgrid_fail(err, MGRID_USAGE, "nccl: the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
+      return mgrid_fail(err, MGRID_USAGE, MAKER ": the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
                         n->local_size, n->lib.machine);
     wanted = o->devices[n->local_rank];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
-    return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
+    return mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
                       n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = n->lib.cudaFree(NULL); /* makes the context, which cudaSetDevice does only since CUDA 12 */
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
 }
 
 /* -------------------------------------------------------------- one GPU, several ranks */
@@ -40,7 +40,7 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
   u->share = n->options.share_gpu;
   u->chosen = n->options.device < 0 && n->options.ndevices == 0;
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("DeviceGetPCIBusId"), "");
 }
 
 static bool same_gpu(const gpu_use *a, const gpu_use *b) {
@@ -51,12 +51,12 @@ static mgrid_status refuse(const nccl_backend *n, const gpu_use *mine, int64_t o
   int64_t low = other < n->base.rank ? other : n->base.rank, high = other < n->base.rank ? n->base.rank : other;
   if (mine->chosen && n->local_size > n->lib.devices)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
-                      "(--share-gpu, mgrid_nccl_options.share_gpu)",
+                      MAKER ": host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
+                            "(--share-gpu, mgrid_nccl_options.share_gpu)",
                       n->lib.machine, n->lib.devices, mgrid_s_of(n->lib.devices), n->local_size);
   return mgrid_fail(err, MGRID_BACKEND,
-                    "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
-                    "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
+                    MAKER ": ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
+                          "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
                     low, high, mine->bus, n->lib.machine);
 }
 
@@ -81,8 +81,8 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
     mgrid_show(other->bus, sizeof other->bus);
     bool same = r != n->base.rank && same_gpu(other, &mine);
     if (other->share != mine.share)
-      s = mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
-                     mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
+      s = mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s",
+                     n->base.rank, mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
     else if (same && !mine.share)
       s = refuse(n, &mine, r, err);
     nth += same && r < n->base.rank;
@@ -102,12 +102,13 @@ static ncclResult_t run_synchronize(const nccl_library *lib, void *ud) {
 mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name, mgrid_error *err) {
   bool          left_behind;
   mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_outcome s =
-      mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL, "cudaDeviceSynchronize", name, &left_behind, &why);
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL, GPU_CALL("DeviceSynchronize"), name,
+                                     &left_behind, &why);
   if (left_behind) n->leaks--; /* it ends with the kernels */
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
-                       "nccl: GPU %d was not idle within %.3g seconds, before %s: communicators are not made beside "
+                       MAKER
+                       ": GPU %d was not idle within %.3g seconds, before %s: communicators are not made beside "
                        "running kernels, since NCCL may wait for these (mgrid_state_revoke ends those that wait for "
                        "lost ranks)",
                        n->device, seconds, name);

@@ -90,7 +90,7 @@ static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t
     for (low = 1; low < spec->size;) low *= 2;
   else if (!(s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, p, bytes, seconds, err))
            && p->digest != digest_of(spec))
-    s = mgrid_fail(err, MGRID_BACKEND, "nccl: rank %d of %s does not see the same members or options",
+    s = mgrid_fail(err, MGRID_BACKEND, MAKER ": rank %d of %s does not see the same members or options",
                    spec->ranks[at - low], spec->name);
   for (int64_t step = low / 2; step > 0 && !s; step /= 2)
     if (at + step < spec->size)
@@ -115,8 +115,8 @@ mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, doubl
     return MGRID_OK;
   }
   free(p);
-  if (strncmp(why.message, "nccl:", 5) != 0 && s != MGRID_NO_MEMORY)
-    mgrid_error_reword(&why, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  if (strncmp(why.message, MAKER ":", sizeof MAKER) != 0 && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, MAKER ": %s: waiting for its unique id: %.600s", spec->name, why.message);
   mgrid_error_pass(err, &why);
   return s;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Before 2.19 two threads could not abort at the same time (NVIDIA/nccl#992). */
-enum { OLDEST = 21900, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
+enum { OLDEST = 21900 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
   int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the form was 2804 */
@@ -23,8 +23,11 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
                             mgrid_error *err) {
   char text[24], first[24];
   if (found) return MGRID_OK;
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which came with NCCL %s; this is NCCL %s", what, function,
-                    mgrid_nccl_library_text(since, first), mgrid_nccl_library_text(lib->version, text));
+  if (lib->version >= since) /* it says that it follows a newer NCCL than it does */
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which this " MAKER_TITLE " %s does not have", what,
+                      function, mgrid_nccl_library_text(lib->version, text));
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which came with NCCL %s; this is " MAKER_TITLE " %s", what,
+                    function, mgrid_nccl_library_text(since, first), mgrid_nccl_library_text(lib->version, text));
 }
 
 /* A function of a library, whatever its type: all function pointers are alike here. */
@@ -38,7 +41,7 @@ static void *open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* stays loaded: its threads may still run */
   const char *why = dlerror();
-  return mgrid_null(err, MGRID_MISSING, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
+  return mgrid_null(err, MGRID_MISSING, MAKER ": %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
 }
 
@@ -46,7 +49,8 @@ static void *open_library(const char *file, mgrid_error *err) {
 static bool fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
-  return symbol(runtime, "cudaDriverGetVersion", &get) && get(&driver) == cudaSuccess && driver / 1000 >= major;
+  return symbol(runtime, GPU_CALL("DriverGetVersion"), &get) && get(&driver) == cudaSuccess
+         && GPU_MAJOR(driver) >= major;
 }
 
 /* All of them have the functions that we call. If none fits, the probe tells what is wrong with the newest. */
@@ -54,8 +58,8 @@ static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
   int         found = 0;
   for (int pass = 0; pass < 2; pass++)
-    for (int major = CUDA_MAJOR; major >= OLDEST_CUDA; major--) {
-      snprintf(file, 32, "libcudart.so.%d", major);
+    for (int major = GPU_NEWEST; major >= GPU_OLDEST; major--) {
+      snprintf(file, 32, GPU_FILE, major);
       void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : open_library(file, &newest);
       if (lib && fits(lib, major)) return lib;
       if (lib && major > found) found = major;
@@ -65,17 +69,17 @@ static void *open_runtime(char file[32], mgrid_error *err) {
     return NULL;
   }
   mgrid_error_clear(&newest);
-  snprintf(file, 32, "libcudart.so.%d", found);
+  snprintf(file, 32, GPU_FILE, found);
   return open_library(file, err);
 }
 
 static mgrid_status load(nccl_library *lib, mgrid_error *err) {
-  char  cudart[32];
-  void *nccl = open_library("libnccl.so.2", err);
+  char  runtime[32];
+  void *nccl = open_library(MAKER_FILE, err);
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
   if (!symbol(nccl, "nccl" #name, &lib->name)) \
-    return mgrid_fail(err, MGRID_MISSING, "nccl: libnccl.so.2 has no function nccl%s", #name);
+    return mgrid_fail(err, MGRID_MISSING, MAKER ": " MAKER_FILE " has no function nccl%s", #name);
   NCCL_FUNCTIONS(X)
 #undef X
 #define X(name) symbol(nccl, "nccl" #name, &lib->name);
@@ -83,22 +87,23 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
 #undef X
   char text[24], oldest[24], header[24];
   if (lib->GetVersion(&lib->version) != ncclSuccess)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: ncclGetVersion failed");
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": ncclGetVersion failed");
   if (lib->version < OLDEST)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
-                      "%s)",
+                      MAKER ": this is " MAKER_TITLE
+                            " %s; moongrid needs %s or later (it was built with the headers of "
+                            "%s)",
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
 #define X(name, since, parameters) \
   if (lib->version >= since) symbol(nccl, "nccl" #name, &lib->name);
   NCCL_NEWER_FUNCTIONS(X)
 #undef X
-  void *cuda = open_runtime(cudart, err);
+  void *cuda = open_runtime(runtime, err);
   if (!cuda) return MGRID_MISSING;
 #define X(name) \
-  if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
-    return mgrid_fail(err, MGRID_MISSING, "nccl: %s has no function cuda%s", cudart, #name);
+  if (!symbol(cuda, GPU_CALL(#name), &lib->cuda##name)) \
+    return mgrid_fail(err, MGRID_MISSING, MAKER ": %s has no function %s", runtime, GPU_CALL(#name));
   CUDA_FUNCTIONS(X)
 #undef X
   return MGRID_OK;
@@ -115,28 +120,31 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
-                      "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
+                      MAKER ": the " GPU_TITLE " driver on host %s is the toolkit's stub library, which works "
+                            "nowhere (" GPU_CALL("GetDeviceCount") ": %s); " MAKER_TITLE " %s is present",
                       lib->machine, name, nccl);
   if (lib->driver == 0)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
-                      "%s is present",
+                      MAKER ": no " GPU_TITLE
+                            " driver on host %s (" GPU_CALL("GetDeviceCount") ": %s, driver version 0); " MAKER_TITLE
+                                                                              " %s is present",
                       lib->machine, name, nccl);
   if (r == cudaErrorInsufficientDriver)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
-                      "%d.%d; NCCL %s is present",
-                      lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
-                      lib->runtime % 1000 / 10, nccl);
+                      MAKER ": the " GPU_TITLE " driver on host %s is too old: it knows " GPU_TITLE
+                            " %d.%d, the runtime is "
+                            "%d.%d; " MAKER_TITLE " %s is present",
+                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), GPU_MAJOR(lib->runtime),
+                      GPU_MINOR(lib->runtime), nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
-    return mgrid_fail(err, MGRID_MISSING, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present",
+    return mgrid_fail(err, MGRID_MISSING,
+                      MAKER ": " GPU_CALL("GetDeviceCount") " on host %s: %s (%s); " MAKER_TITLE " %s is present",
                       lib->machine, name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
     return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
-                      "%s are present",
-                      lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
+                      MAKER ": no GPU is visible on host %s (" GPU_MASK "?); driver %d.%d and " MAKER_TITLE
+                            " %s are present",
+                      lib->machine, GPU_MAJOR(lib->driver), GPU_MINOR(lib->driver), nccl);
   lib->devices = devices;
   return MGRID_OK;
 }

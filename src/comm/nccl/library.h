@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.h - NCCL and the CUDA runtime, opened at run time: a table of their functions.
+** library.h - NCCL and the CUDA runtime, or RCCL and HIP (maker.h), opened at run time: a table of their functions.
 ** Types come from the headers, so the compiler sees every call as it would a linked one.
 */
 #ifndef MGRID_NCCL_LIBRARY_H
 #define MGRID_NCCL_LIBRARY_H
 
 #include "base/base.h"
+#include "comm/nccl/maker.h"
 
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-
-/* All are needed but NCCL_OPTIONAL_FUNCTIONS, NULL if the library is older than CommInitRankScalable (2.23.4),
-** CommShrink (2.27.3) or CommRevoke (2.28.7). */
+/* All are needed but NCCL_OPTIONAL_FUNCTIONS, which are NULL if the library has them not. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
   X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(GroupStart) X(GroupEnd) \
   X(AllReduce) X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
-#define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError) X(CommInitRankScalable) X(CommShrink) X(CommRevoke)
+#define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError)
 /* Not in the headers of every version that moongrid is built with, or in C++ alone: their types are ours. X(name, the
-** first NCCL that has it, parameters). NULL where the library is older. */
+** first NCCL that has it, or 0 to take it where it is found, parameters). NULL where the library is older. */
 #define NCCL_NEWER_FUNCTIONS(X) \
+  X(CommInitRankScalable, 0, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *)) \
+  X(CommShrink, 0, (ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int)) \
+  X(CommRevoke, 0, (ncclComm_t, int)) \
   X(MemAlloc, 21900, (void **, size_t)) X(MemFree, 21900, (void *)) \
   X(CommWindowRegister, 22703, (ncclComm_t, void *, size_t, ncclWindow_t *, int)) \
   X(CommWindowDeregister, 22703, (ncclComm_t, ncclWindow_t)) \
@@ -46,13 +46,17 @@ typedef struct nccl_library {
 #define X(name, since, parameters) ncclResult_t(*name) parameters;
   NCCL_NEWER_FUNCTIONS(X)
 #undef X
-#define X(name) __typeof__(cuda##name) *cuda##name;
+#define X(name) __typeof__(GPU_FUNCTION(name)) *cuda##name;
   CUDA_FUNCTIONS(X)
 #undef X
   int  version;                  /* of the NCCL that runs: 22809 */
-  int  runtime, driver, devices; /* versions of CUDA: 13000; GPUs that this process sees */
+  int  runtime, driver, devices; /* versions of CUDA or HIP: GPU_MAJOR; GPUs that this process sees */
   char machine[64];              /* its host name, for messages */
 } nccl_library;
+
+/* 13 and 0 of 13000 in CUDA */
+#define GPU_MAJOR(version) ((version) / GPU_MAJOR_UNIT)
+#define GPU_MINOR(version) ((version) % GPU_MAJOR_UNIT / GPU_MINOR_UNIT)
 
 enum { NCCL_GROUPS_ABORTS = 22200 }; /* from this version on a group may hold aborts */
 

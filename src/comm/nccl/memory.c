@@ -38,7 +38,7 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
       s = resume ? MGRID_NCCL_HAS(&n->lib, CommResume, "to resume a state", err)
                  : MGRID_NCCL_HAS(&n->lib, CommSuspend, "to suspend a state", err);
       if (!s && (!c->comm || c->lost))
-        s = mgrid_fail(err, MGRID_BACKEND, "nccl: %s is of no use after a failure", c->name);
+        s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s is of no use after a failure", c->name);
     } else {
       s = one(n, c, resume, err);
     }

@@ -55,16 +55,16 @@ static mgrid_status make_events(nccl_backend *n, mgrid_error *err) {
   cudaEvent_t *all[] = { &n->move.copied, &n->move.sent[0], &n->move.sent[1] };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     cudaError_t e = *all[i] ? cudaSuccess : n->lib.cudaEventCreateWithFlags(all[i], cudaEventDisableTiming);
-    if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaEventCreateWithFlags", "a move");
+    if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("EventCreateWithFlags"), "a move");
   }
   return MGRID_OK;
 }
 
 static mgrid_status move_ready(mgrid_backend *b, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (n->broken) return mgrid_fail(err, MGRID_BACKEND, "nccl: the backend moves nothing after an earlier failure");
+  if (n->broken) return mgrid_fail(err, MGRID_BACKEND, MAKER ": the backend moves nothing after an earlier failure");
   cudaError_t e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
-  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", "a move");
+  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "a move");
   mgrid_status    s = describe(n, err);
   mgrid_comm_spec spec = spec_of(n);
   if (!s) s = make_events(n, err);
@@ -81,13 +81,13 @@ static mgrid_status move_reaches(mgrid_backend *b, const void *data, const char 
   } of;
   memset(&of, 0, sizeof of);
   cudaError_t e = n->lib.cudaPointerGetAttributes(&of.is, data);
-  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaPointerGetAttributes", what);
+  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("PointerGetAttributes"), what);
   if (of.is.type == cudaMemoryTypeManaged || (of.is.type == cudaMemoryTypeDevice && of.is.device == n->device))
     return MGRID_OK;
   if (of.is.type == cudaMemoryTypeDevice)
     return mgrid_fail(err, MGRID_REFUSED, "%s is in memory of GPU %d; the backend has GPU %d", what, of.is.device,
                       n->device);
-  return mgrid_fail(err, MGRID_REFUSED, "%s is in memory of the CPU; nccl moves what is in that of the GPU", what);
+  return mgrid_fail(err, MGRID_REFUSED, "%s is in memory of the CPU; " MAKER " moves what is in that of the GPU", what);
 }
 
 static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
@@ -113,7 +113,7 @@ static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
   n->move.memory = NULL, n->move.bytes = 0;
   cudaError_t e = n->lib.cudaMalloc(&n->move.memory, bytes);
   if (e != cudaSuccess) {
-    mgrid_cuda_failed(n, err, e, "cudaMalloc", "the window of a move");
+    mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "the window of a move");
     return NULL;
   }
   n->move.bytes = bytes;
@@ -205,7 +205,7 @@ static mgrid_outcome move_post(mgrid_backend *b, size_t count, const mgrid_post 
   if (e == cudaSuccess) e = n->lib.cudaStreamWaitEvent(c->stream, n->move.copied, 0);
   if (e != cudaSuccess) {
     free(g);
-    return mgrid_cuda_failed(n, err, e, "cudaStreamWaitEvent", "a move");
+    return mgrid_cuda_failed(n, err, e, GPU_CALL("StreamWaitEvent"), "a move");
   }
   mgrid_outcome s = mgrid_nccl_call(n, c, run_batch, g, "ncclSend/Recv", c->name, &stuck, err);
   if (stuck) c->comm = NULL, c->stuck = true;
@@ -215,7 +215,7 @@ static mgrid_outcome move_post(mgrid_backend *b, size_t count, const mgrid_post 
   n->move.nslots[turn] = count;
   n->move.posted++;
   e = n->lib.cudaEventRecord(n->move.sent[turn], c->stream);
-  return e == cudaSuccess ? MGRID_OK : (mgrid_outcome)mgrid_cuda_failed(n, err, e, "cudaEventRecord", "a move");
+  return e == cudaSuccess ? MGRID_OK : (mgrid_outcome)mgrid_cuda_failed(n, err, e, GPU_CALL("EventRecord"), "a move");
 }
 
 static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *ended, mgrid_error *err) {

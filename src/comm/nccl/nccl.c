@@ -10,19 +10,19 @@
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
                                const char *name) {
   const char *detail = n->lib.GetLastError ? n->lib.GetLastError(NULL) : "";
-  return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
+  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
                     n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
                     detail && *detail ? ")" : "");
 }
 
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
                                const char *name) {
-  return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name, n->device,
-                    n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
+  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name,
+                    n->device, n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
 }
 
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
-  mgrid_fail(err, MGRID_OTHER_RANK, "nccl: rank %" PRId64 " gave up", who);
+  mgrid_fail(err, MGRID_OTHER_RANK, MAKER ": rank %" PRId64 " gave up", who);
   return MGRID_GAVE_UP;
 }
 
@@ -70,8 +70,8 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "the parent that was handed over", "");
   if (count == n->base.world && rank == n->base.rank && device == n->device) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE,
-                    "nccl: the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
-                    " on GPU %d here",
+                    MAKER ": the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
+                          " on GPU %d here",
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
@@ -81,7 +81,7 @@ static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&number, 2 * sizeof *n->number);
   n->number = number;
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMalloc", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
 }
 
 /* After a failure kernels may hang, and to free memory is to wait for them: then it stays. */
@@ -151,7 +151,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                             .kind = mgrid_backend_named("nccl"),
+                             .kind = mgrid_backend_named(MAKER),
                              .ops = &nccl_ops,
                              .rank = carrier->rank,
                              .world = carrier->world,
@@ -194,13 +194,13 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   mgrid_status s = mgrid_nccl_open(&lib, err);
   if (s) return s;
   mgrid_nccl_overridden(&overridden);
-  snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s%s%s",
+  snprintf(buf, len, MAKER_TITLE " %s (built with the headers of %s), " GPU_TITLE " %d.%d, driver %d.%d, %d GPU%s%s%s",
            mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
-           lib.runtime / 1000, lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices,
+           GPU_MAJOR(lib.runtime), GPU_MINOR(lib.runtime), GPU_MAJOR(lib.driver), GPU_MINOR(lib.driver), lib.devices,
            mgrid_s_of(lib.devices), overridden.len ? "; the environment overrides options: " : "",
            overridden.len ? overridden.data : "");
   mgrid_text_free(&overridden);
   return MGRID_OK;
 }
 
-MGRID_ENTRY(nccl) = { MGRID_LAYOUT, .over = nccl_over, .probe = nccl_probe };
+MAKER_ENTRY = { MGRID_LAYOUT, .over = nccl_over, .probe = nccl_probe };

@@ -81,8 +81,8 @@ typedef struct nccl_backend {
 /* What failed creations may leave in a process before it makes no more. */
 enum { NCCL_LEAKS_MAX = 32 };
 
-/* Is this backend nccl? If not, the carrier makes the communicator. */
-static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return strcmp(kind->name, "nccl") == 0; }
+/* Is it this backend? If not, the carrier makes the communicator. */
+static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return strcmp(kind->name, MAKER) == 0; }
 
 /* "nccl: what for name: ncclInvalidUsage (...)" */
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,

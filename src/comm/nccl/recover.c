@@ -36,7 +36,7 @@ static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
   ncclResult_t state = ncclSuccess, r;
   char         version[24];
   if (!n->lib.CommShrink) {
-    snprintf(text, 96, "NCCL %s has no ncclCommShrink", mgrid_nccl_library_text(n->lib.version, version));
+    snprintf(text, 96, MAKER_TITLE " %s has no ncclCommShrink", mgrid_nccl_library_text(n->lib.version, version));
     return text;
   }
   if (!old->comm) return "the old communicator was aborted";

@@ -42,7 +42,8 @@ mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint
       s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, &own, sizeof own, seconds, &why);
   free(got);
   *least = s ? 0 : own.number;
-  if (s && s != MGRID_NO_MEMORY) mgrid_error_reword(&why, "nccl: %s: among %s: %.600s", spec->name, whom, why.message);
+  if (s && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, MAKER ": %s: among %s: %.600s", spec->name, whom, why.message);
   if (s) mgrid_error_pass(err, &why);
   return s;
 }

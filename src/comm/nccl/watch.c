@@ -45,7 +45,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   if (pthread_create(&thread, NULL, run, w) != 0) {
     char why[MGRID_ALLOWED];
     free(w);
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for %s of %s%s", what, name,
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": no thread for %s of %s%s", what, name,
                       mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   int64_t       who;
@@ -58,8 +58,8 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     n->leaks++;
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
     return mgrid_fail(err, MGRID_TIMED_OUT,
-                      "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
-                      "the process",
+                      MAKER ": %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+                            "the process",
                       what, name, seconds);
   }
   if (outcome == MGRID_OK) pthread_join(thread, NULL);

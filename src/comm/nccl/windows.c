@@ -44,7 +44,7 @@ mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec
     if (mgrid_numbers_of(o->device, network[i]) > 0)
       s = mgrid_fail(err, MGRID_UNSUPPORTED,
                      "%s: '%s' of option 'device' is asked for otherwise since NCCL 2.29, which moongrid does not "
-                     "know; this is NCCL %s",
+                     "know; this is " MAKER_TITLE " %s",
                      spec->name, network[i], mgrid_nccl_library_text(n->lib.version, text));
   return s;
 }
@@ -126,7 +126,7 @@ mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, n
     j.window = &c->window[i];
     s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
     if (!s && !c->window[i].handle) /* without NVLink or cuMem, and NCCL_LOCAL_REGISTER=0, the call does nothing */
-      s = mgrid_fail(err, MGRID_UNSUPPORTED, "nccl: ncclCommWindowRegister gave no window for '%s' of %s",
+      s = mgrid_fail(err, MGRID_UNSUPPORTED, MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
                      o->windows->at[i].name, spec->name);
   }
   if (s || !c->device_room) return s;

@@ -236,7 +236,22 @@ static void push_field(lua_State *L, const mgrid_nccl_field *f) {
   if (f->high < INT32_MAX) set_integer(L, "high", f->high);
 }
 
-/* moongrid.options() -> what family:with takes, the fields of its `nccl`; a table for each */
+static void push_backend(lua_State *L, const mgrid_descriptor *d) {
+  const struct {
+    const char *name;
+    bool        is;
+  } abilities[] = { { "makes", d->native != MGRID_NATIVE_NONE }, { "carries", d->carries }, { "carried", d->carried } };
+  lua_createtable(L, 0, 5);
+  set_text(L, "name", d->name);
+  set_text(L, "doc", d->doc);
+  for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {
+    lua_pushboolean(L, abilities[i].is);
+    lua_setfield(L, -2, abilities[i].name);
+  }
+}
+
+/* moongrid.options() -> what family:with takes, the fields of its `nccl`, the backends that are opened by name; a table for
+** each */
 static int options(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
@@ -248,7 +263,13 @@ static int options(lua_State *L) {
     push_field(L, &mgrid_nccl_fields[i]);
     lua_rawseti(L, -2, i + 1);
   }
-  return 2;
+  lua_newtable(L);
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
+    if (!d->library) continue;
+    push_backend(L, d);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  }
+  return 3;
 }
 
 void mgrid_lua_open_options(lua_State *L) {

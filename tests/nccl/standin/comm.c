@@ -272,7 +272,7 @@ __attribute__((constructor)) static void the_beginning(void) {
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&changed, &attr);
   pthread_condattr_destroy(&attr);
-  standin_log("loaded as libnccl.so.2, plays NCCL %d.%d.%d; no result of it is a result of a GPU", v / 10000,
+  standin_log("loaded as " STANDIN_LIBRARY ", plays NCCL %d.%d.%d; no result of it is a result of a GPU", v / 10000,
               v / 100 % 100, v % 100);
 }
 

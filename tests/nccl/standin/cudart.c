@@ -45,20 +45,20 @@ static const struct {
   cudaError_t code;
   const char *name, *text;
 } errors[] = {
-  { cudaSuccess, "cudaSuccess", "no error" },
-  { cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument" },
-  { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
-  { cudaErrorStubLibrary, "cudaErrorStubLibrary", "CUDA driver is a stub library" },
-  { cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+  { cudaSuccess, STANDIN_GPU "Success", "no error" },
+  { cudaErrorInvalidValue, STANDIN_GPU "ErrorInvalidValue", "invalid argument" },
+  { cudaErrorMemoryAllocation, STANDIN_GPU "ErrorMemoryAllocation", "out of memory" },
+  { cudaErrorStubLibrary, STANDIN_GPU "ErrorStubLibrary", "CUDA driver is a stub library" },
+  { cudaErrorInsufficientDriver, STANDIN_GPU "ErrorInsufficientDriver",
     "CUDA driver version is insufficient for CUDA runtime version" },
-  { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
-  { cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal" },
-  { cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument" },
-  { cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle" },
-  { cudaErrorNotReady, "cudaErrorNotReady", "device not ready" },
-  { cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered" },
-  { cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated" },
-  { cudaErrorUnknown, "cudaErrorUnknown", "unknown error" },
+  { cudaErrorNoDevice, STANDIN_GPU "ErrorNoDevice", "no CUDA-capable device is detected" },
+  { cudaErrorInvalidDevice, STANDIN_GPU "ErrorInvalidDevice", "invalid device ordinal" },
+  { cudaErrorInvalidPitchValue, STANDIN_GPU "ErrorInvalidPitchValue", "invalid pitch argument" },
+  { cudaErrorInvalidResourceHandle, STANDIN_GPU "ErrorInvalidResourceHandle", "invalid resource handle" },
+  { cudaErrorNotReady, STANDIN_GPU "ErrorNotReady", "device not ready" },
+  { cudaErrorIllegalAddress, STANDIN_GPU "ErrorIllegalAddress", "an illegal memory access was encountered" },
+  { cudaErrorLaunchTimeout, STANDIN_GPU "ErrorLaunchTimeout", "the launch timed out and was terminated" },
+  { cudaErrorUnknown, STANDIN_GPU "ErrorUnknown", "unknown error" },
 };
 
 SI_API const char *cudaGetErrorName(cudaError_t error) {
@@ -111,15 +111,15 @@ static int devices(void) {
 int standin_physical(int device) { return visible(device); }
 
 /* The runtime that the process has loaded: an older one (cudart12.c) says so when it is loaded. */
-static int runtime = CUDART_VERSION;
+static int runtime = STANDIN_RUNTIME;
 
 void standin_runtime(int version) { runtime = version; }
 
-static int driver_version(void) { return (int)standin_env("STANDIN_DRIVER", CUDART_VERSION); }
+static int driver_version(void) { return (int)standin_env("STANDIN_DRIVER", STANDIN_RUNTIME); }
 
 cudaError_t standin_driver(void) {
   if (standin_env("STANDIN_NO_DRIVER", 0)) return cudaErrorInsufficientDriver;
-  if (driver_version() / 1000 < runtime / 1000) return cudaErrorInsufficientDriver;
+  if (driver_version() / STANDIN_MAJOR < runtime / STANDIN_MAJOR) return cudaErrorInsufficientDriver;
   if (standin_env("STANDIN_STUB_DRIVER", 0)) return cudaErrorStubLibrary;
   return devices() ? cudaSuccess : cudaErrorNoDevice;
 }
@@ -128,7 +128,7 @@ int cuda_device(void) { return current; }
 
 SI_API cudaError_t cudaRuntimeGetVersion(int *version) {
   if (!version) return cuda_answer(cudaErrorInvalidValue);
-  *version = CUDART_VERSION;
+  *version = STANDIN_RUNTIME;
   return cudaSuccess;
 }
 

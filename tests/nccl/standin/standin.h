@@ -18,6 +18,19 @@
 
 #define STANDIN_NAME "moongrid NCCL stand-in (not NCCL, no GPU)"
 
+/* What runs on CUDA, or under other names on HIP: build.sh renames the functions. */
+#ifdef STANDIN_HIP
+#define STANDIN_LIBRARY "librccl.so.1"
+#define STANDIN_GPU     "hip"
+#define STANDIN_RUNTIME 60300000
+#define STANDIN_MAJOR   10000000
+#else
+#define STANDIN_LIBRARY "libnccl.so.2"
+#define STANDIN_GPU     "cuda"
+#define STANDIN_RUNTIME CUDART_VERSION
+#define STANDIN_MAJOR   1000
+#endif
+
 /* The phrase that tests look for, where the real library would block for ever. */
 #define STANDIN_HANG "real NCCL would hang here"
 
