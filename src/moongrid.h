@@ -89,7 +89,7 @@
 **   dims of a grid; modes of a family; tensor's axes   64; 30; 8
 **   families one over the other; parts of a family     64; 4096
 **   rounds of a cover, and so groups of a rank in it   1024
-**   ranks of a rehearsal (a check samples more)        2^20
+**   ranks of a plan that are all checked (of more some) 2^20
 **   a name of a dim, grid, family, tensor or axis      31 bytes
 **   a file that is read; a text in a recipe            2^20 bytes
 **   values of a value that is copied or is JSON        2^18, 32 deep, 2^22 bytes of text

@@ -80,13 +80,12 @@ MGRID_API void        mgrid_plan_free(mgrid_plan *p);
 MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
 MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
-MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i);
-MGRID_API int64_t             mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
+MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name); /* or NULL */
 MGRID_API size_t              mgrid_plan_ngrids(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
-/* The earlier family whose communicators all groups of family i use, or -1. */
-MGRID_API int64_t mgrid_plan_shares(const mgrid_plan *p, size_t i);
+/* The earlier family whose communicators all groups of this one use, or NULL. */
+MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
 /* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text; of plan NULL zeros. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
@@ -145,24 +144,10 @@ typedef struct mgrid_change {
 MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                                        mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* Play every rank of the plan in this process: each walks its own schedule and waits in
-** each creation until all members are there. MGRID_UNPROVED when they would wait for ever
-** or do not see the same group; the message names rank, family and group. O(members) in time and memory;
-** MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
-typedef struct mgrid_rehearsal {
-  size_t  size;          /* sizeof(mgrid_rehearsal) */
-  int64_t communicators; /* of the job */
-  int64_t memberships;   /* of all ranks in these */
-  int64_t most_per_rank; /* communicators of the rank that has most */
-} mgrid_rehearsal;
-#define MGRID_REHEARSAL_INIT \
-  { sizeof(mgrid_rehearsal), 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
-
 /* Check the laws of the plan. Every family: mgrid_family_locate finds each listed member at its group and
 ** position, a partition has each rank once, and the number of members is mgrid_family_total. The
 ** schedule: every rank creates its groups in one order of all groups, has in each the position that its
-** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
+** view says, and all members of a group create it, so that nobody waits for ever. MGRID_UNPROVED names family, group and position, or
 ** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it.
 ** Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of each family, and some 256
 ** ranks. O(members x modes) of what is looked at, in constant memory. Local. out may be NULL. */
@@ -170,7 +155,7 @@ typedef struct mgrid_plan_checked {
   size_t  size;          /* sizeof(mgrid_plan_checked) */
   bool    sampled;       /* only some members and ranks were checked */
   int64_t members;       /* checked, over all families */
-  int64_t communicators; /* created by the checked ranks */
+  int64_t communicators; /* created by the checked ranks: of all ranks those of the job */
   int64_t memberships;   /* of the checked ranks in communicators */
   int64_t most_per_rank; /* communicators of the rank that has most */
 } mgrid_plan_checked;

@@ -84,7 +84,7 @@ _FUNCTIONS: list[tuple[str, Any, list[Any]]] = [
     ("mgrid_plan_print_json", c_int, [c_void_p, c_int64, Sink, c_void_p, POINTER(Error)]),
     ("mgrid_plan_nfamilies", c_size_t, [c_void_p]),
     ("mgrid_plan_family_name", c_char_p, [c_void_p, c_size_t]),
-    ("mgrid_plan_family", c_void_p, [c_void_p, c_size_t]),
+    ("mgrid_plan_family", c_void_p, [c_void_p, c_char_p]),
     ("mgrid_plan_ngrids", c_size_t, [c_void_p]),
     ("mgrid_plan_grid_name", c_char_p, [c_void_p, c_size_t]),
     ("mgrid_plan_grid", c_void_p, [c_void_p, c_char_p]),
@@ -186,8 +186,8 @@ class Plan:
         try:
             ranks = (c_int32 * c.mgrid_family_size(rule, 0))()
             c.mgrid_family_members(rule, 0, ranks)
-            return list(ranks), [name for i, name in enumerate(self.families)
-                                 if c.mgrid_family_equal(c.mgrid_plan_family(self._plan, i), rule)]
+            return list(ranks), [name for name in self.families
+                                 if c.mgrid_family_equal(c.mgrid_plan_family(self._plan, name.encode()), rule)]
         finally:
             c.mgrid_family_free(rule)
 

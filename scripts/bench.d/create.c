@@ -45,7 +45,7 @@ static int32_t *members_of(const mgrid_family *f, int64_t group) {
 }
 
 static int32_t *members(const job *j, int family, int64_t group) {
-  return members_of(mgrid_plan_family(j->plan, (size_t)family), group);
+  return members_of(j->plan->content.entry[family].family, group);
 }
 
 static void hold(job *j, MPI_Comm comm, const mgrid_family *f, int64_t group, int64_t position) {
@@ -89,7 +89,7 @@ static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n
 /* (a) Megatron's way: all ranks of the world take part in the creation of every group. */
 static void by_world(job *j, bool kind) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
+    const mgrid_family *f = j->plan->content.entry[i].family;
     int64_t             group = -1, position = -1;
     bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm            own = MPI_COMM_NULL;
@@ -111,7 +111,7 @@ static void by_world(job *j, bool kind) {
 /* (b) One split per family. */
 static void by_split(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
+    const mgrid_family *f = j->plan->content.entry[i].family;
     int64_t             group = -1, position = 0;
     bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm            c;
@@ -124,7 +124,7 @@ static void by_split(job *j) {
 /* (c) Members only, without sharing. */
 static void by_group(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
+    const mgrid_family *f = j->plan->content.entry[i].family;
     int64_t             group, position;
     if (!mgrid_family_locate(f, j->rank, 0, &group, &position)) continue;
     MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), i);
@@ -135,7 +135,7 @@ static void by_group(job *j) {
 
 static void hold_shared(job *j, int k, MPI_Comm c) {
   const mgrid_creation *m = &j->view.comm[k];
-  hold(j, c, mgrid_plan_family(j->plan, (size_t)m->entry), m->group, m->position);
+  hold(j, c, j->plan->content.entry[m->entry].family, m->group, m->position);
 }
 
 /* The communicators that moongrid makes, by plain C with lists made before: the lower bound. */
@@ -192,8 +192,8 @@ static void by_idup(job *j) {
 /* The same by splits of the world, one for each family that creates any communicator in the job. */
 static void by_split_best(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
-    if (mgrid_plan_shares(j->plan, (size_t)i) >= 0 || mgrid_family_max_size(f) < 2) continue;
+    const mgrid_family *f = j->plan->content.entry[i].family;
+    if (j->plan->shares[i] >= 0 || mgrid_family_max_size(f) < 2) continue;
     int64_t  group = -1, position = 0;
     bool     in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm c;
@@ -275,7 +275,7 @@ static void prepare(job *j, bool everything) {
   if (j->view.ncomms > MOST || mgrid_plan_nfamilies(j->plan) > MOST) die("too many communicators");
   for (int k = 0; k < (int)j->view.ncomms; k++) j->shared[k] = members(j, j->view.comm[k].entry, j->view.comm[k].group);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
+    const mgrid_family *f = j->plan->content.entry[i].family;
     int64_t             group, position;
     j->mine[i] = mgrid_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group) : NULL;
     if (!everything) continue;
@@ -288,8 +288,7 @@ static void prepare(job *j, bool everything) {
 static void release(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) free(j->shared[k]);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(mgrid_plan_family(j->plan, (size_t)i)); g++)
-      free(j->all[i][g]);
+    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(j->plan->content.entry[i].family); g++) free(j->all[i][g]);
     free(j->all[i]);
     free(j->mine[i]);
   }

@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < MEGATRON.n; i++) {
     b[i] = bare_rule(&MEGATRON, &MEGATRON.rule[i], dims);
     if (b[i].nindex > 4 || b[i].ninside > 4) die("a rule of more than four loops");
-    size_t total = (size_t)mgrid_family_total(mgrid_plan_family(p, (size_t)i));
+    size_t total = (size_t)mgrid_family_total(family_of(p, i));
     most = total > most ? total : most;
     all += total;
   }
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
   for (int round = -1; round < atoi(argv[1]); round++) { /* the first warms up, and compares */
     double sum[3] = { 0, 0, 0 };
     for (int i = 0; i < MEGATRON.n; i++) {
-      const mgrid_family *f = mgrid_plan_family(p, (size_t)i);
+      const mgrid_family *f = family_of(p, i);
       double              t0 = now();
       int32_t            *end = ours(f, mine);
       double              t1 = now();

@@ -220,4 +220,9 @@ static inline bare bare_rule(const layout *l, const rule *r, mgrid_dim dims[GRID
   return b;
 }
 
+/* The ith family of a plan. */
+static inline const mgrid_family *family_of(const mgrid_plan *p, size_t i) {
+  return mgrid_plan_family(p, mgrid_plan_family_name(p, i));
+}
+
 #endif

@@ -39,10 +39,16 @@ static void hold(job *j, ncclComm_t comm, const mgrid_family *f, int64_t group, 
   j->comm[j->n++] = (held){ comm, f, group, position };
 }
 
+/* The ith family. */
+static const mgrid_family *family_of(const mgrid_plan *p, size_t i) {
+  return mgrid_plan_family(p, mgrid_plan_family_name(p, i));
+}
+
 /* Families with groups of several ranks; of those with equal members all, or the first alone, as
 ** moongrid shares them. */
 static bool wanted(const job *j, size_t i, bool all) {
-  return mgrid_family_max_size(mgrid_plan_family(j->plan, i)) > 1 && (all || mgrid_plan_shares(j->plan, i) < 0);
+  return mgrid_family_max_size(family_of(j->plan, i)) > 1
+         && (all || !mgrid_plan_shares(j->plan, mgrid_plan_family_name(j->plan, i)));
 }
 
 static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, int tag) {
@@ -64,7 +70,7 @@ static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, i
 /* One after the other, in the order of the families: the same on all ranks, so nobody waits for ever. */
 static void by_init(job *j, bool all) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, i);
+    const mgrid_family *f = family_of(j->plan, i);
     int64_t             group, position;
     if (!wanted(j, i, all) || !mgrid_family_locate(f, gpu.rank, 0, &group, &position)) continue;
     if (mgrid_family_size(f, group) > 1) hold(j, init(f, group, position, (int)i), f, group, position);
@@ -76,7 +82,7 @@ static void by_split(job *j, const mgrid_family *world, bool all) {
   ncclComm_t parent = init(world, 0, gpu.rank, MOST);
   hold(j, parent, world, 0, gpu.rank);
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
-    const mgrid_family *f = mgrid_plan_family(j->plan, i);
+    const mgrid_family *f = family_of(j->plan, i);
     int64_t             group = -1, position = 0;
     ncclComm_t          comm = NULL;
     if (!wanted(j, i, all)) continue;
@@ -89,7 +95,7 @@ static void by_split(job *j, const mgrid_family *world, bool all) {
 static void by_moongrid(job *j, mgrid_state *state) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     mgrid_error         e = MGRID_ERROR_INIT;
-    const mgrid_family *f = mgrid_plan_family(j->plan, i);
+    const mgrid_family *f = family_of(j->plan, i);
     const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
     if (wanted(j, i, false) && mgrid_nccl_comm(g))
       hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_position(g));

@@ -61,7 +61,7 @@ static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
 
 mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err) {
   if (!s || mgrid_lacks_list(n, lost, "lost ranks", err)) return NULL;
-  int64_t entry = mgrid_plan_find(s->plan, family);
+  int64_t entry = mgrid_content_find(&s->plan->content, family);
   if (entry < 0) {
     mgrid_state_unknown(s, family, err);
     return NULL;

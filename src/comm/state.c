@@ -274,7 +274,7 @@ mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_error  mine = MGRID_ERROR_INIT;
-  int64_t      entry = mgrid_plan_find(s->plan, family);
+  int64_t      entry = mgrid_content_find(&s->plan->content, family);
   mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
@@ -332,7 +332,7 @@ size_t mgrid_state_ncomms(const mgrid_state *s) {
 
 const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth, mgrid_error *err) {
   if (!s) return NULL;
-  int64_t entry = mgrid_plan_find(s->plan, family);
+  int64_t entry = mgrid_content_find(&s->plan->content, family);
   if (entry < 0) {
     mgrid_state_unknown(s, family, err);
     return NULL;

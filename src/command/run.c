@@ -63,8 +63,8 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
 /* --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
   if (!c->cli.world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
-  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
-  mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->cli.world, err) : NULL;
+  mgrid_created r = { 0 };
+  mgrid_plan   *p = rt ? cli_plan(&c->cli, rt, c->cli.world, err) : NULL;
   cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->cli.world);
   mgrid_status s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
   cli_progress_end();
@@ -82,7 +82,7 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
 /* How many communicators all ranks hold together, one for each member; -1: unknown. Counted in the plan,
 ** because the only reduction over all ranks that backends have is a minimum. */
 static int64_t held_in_all(const mgrid_plan *p) {
-  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
+  mgrid_created r = { 0 };
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
 }
 
@@ -261,7 +261,7 @@ static mgrid_status check_carrier(const options *c, const mgrid_descriptor *want
 /* Read one side, or with `vs` two, whose options are put together in the first; *by: the addition that takes two. False:
 ** nothing is left to do. */
 static bool parse(options *side, const cli_addition **by, const cli_command *self, int argc, char **argv) {
-  options            *a = &side[0], *b = &side[1];
+  options                   *a = &side[0], *b = &side[1];
   const cli_addition *const *some = self->additions;
   bool                       two = false;
   while (*some && !(*some)->go) some++;
@@ -280,10 +280,10 @@ static bool parse(options *side, const cli_addition **by, const cli_command *sel
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options        side[2] = { { .backend = "auto" }, { .backend = "auto" } }, *c = side;
-  mgrid_error    err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
-  mgrid_runtime *rt[2] = { NULL, NULL };
-  char           list[MGRID_BACKENDS_TEXT];
+  options             side[2] = { { .backend = "auto" }, { .backend = "auto" } }, *c = side;
+  mgrid_error         err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
+  mgrid_runtime      *rt[2] = { NULL, NULL };
+  char                list[MGRID_BACKENDS_TEXT];
   const cli_addition *by;
   if (!parse(side, &by, self, argc, argv)) return c->cli.code;
   const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);

@@ -107,7 +107,7 @@ mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, si
   if (!copy) return mgrid_oom(err);
   mgrid_status s = MGRID_OK;
   for (char *name = strtok_r(copy, ",", &save); name && !s; name = strtok_r(NULL, ",", &save)) {
-    int64_t at = mgrid_plan_find(p, name);
+    int64_t at = mgrid_content_find(&p->content, name);
     bool    again = false;
     for (size_t i = 0; i < *n; i++) again = again || family[i] == at;
     if (at >= 0 && !again) family[(*n)++] = (int)at;

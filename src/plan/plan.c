@@ -90,17 +90,18 @@ size_t      mgrid_plan_nfamilies(const mgrid_plan *p) { return p ? p->content.ne
 const char *mgrid_plan_family_name(const mgrid_plan *p, size_t i) {
   return p && i < p->content.nentries ? p->content.entry[i].name : NULL;
 }
-const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i) {
-  return p && i < p->content.nentries ? p->content.entry[i].family : NULL;
-}
-int64_t mgrid_plan_find(const mgrid_plan *p, const char *family) {
-  return p ? mgrid_content_find(&p->content, family) : -1;
+const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name) {
+  int at = p ? mgrid_content_find(&p->content, name) : -1;
+  return at < 0 ? NULL : p->content.entry[at].family;
 }
 size_t      mgrid_plan_ngrids(const mgrid_plan *p) { return p ? p->content.ngrids : 0; }
 const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i) {
   return p && i < p->content.ngrids ? p->content.grid[i].name : NULL;
 }
-int64_t mgrid_plan_shares(const mgrid_plan *p, size_t i) { return p && i < p->content.nentries ? p->shares[i] : -1; }
+const char *mgrid_plan_shares(const mgrid_plan *p, const char *family) {
+  int at = p ? mgrid_content_find(&p->content, family) : -1;
+  return at < 0 || p->shares[at] < 0 ? NULL : p->content.entry[p->shares[at]].name;
+}
 
 const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
   int at = p ? mgrid_content_grid(&p->content, name) : -1;

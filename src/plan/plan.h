@@ -117,10 +117,17 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 ** quarter as many ranks, and at the next member of each of their groups. */
 enum { MGRID_CHECK_WHOLE = 1 << 20, MGRID_CHECK_SOME = 1024 };
 
+/* What ranks create that were checked, or played. */
+typedef struct mgrid_created {
+  int64_t communicators; /* of the job */
+  int64_t memberships;   /* of all ranks in these */
+  int64_t most_per_rank; /* communicators of the rank that has most */
+} mgrid_created;
+
 /* Check the premises of the proof above, for all ranks or (sample > 0) for about `sample` ranks spread
 ** over the world. Memory does not grow with the world; *out counts what was checked. If a premise fails,
 ** MGRID_UNPROVED with rank, family and group. */
-mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
+mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out, mgrid_error *err);
 
 /* The creations of every rank, in the order of that rank. A struct of its own so that tests can change it. */
 typedef struct mgrid_itinerary {
@@ -129,10 +136,12 @@ typedef struct mgrid_itinerary {
   mgrid_creation *step;
 } mgrid_itinerary;
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err);
-/* Does every rank reach its end? mgrid_plan_rehearse is this with the plan's own itinerary. */
-mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
-                                  mgrid_error *err);
+/* Does every rank reach its end? Each waits in each creation until all members are there. MGRID_UNPROVED names rank, family
+** and group. */
+mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
+/* The same with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
+mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 
 /* -------------------------------------------------- laws.c, idle_ranks.c, unheeded.c */
 

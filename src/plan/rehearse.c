@@ -77,7 +77,7 @@ static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const 
 }
 
 /* Each rank that does not wait goes to its next group; the last member to arrive lets all members go on. */
-static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
+static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
                          mgrid_error *err) {
   while (now->nready > 0) {
     int64_t rank = now->ready[--now->nready];
@@ -101,11 +101,11 @@ static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_p
   return MGRID_OK;
 }
 
-mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
+mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
                                   mgrid_error *err) {
   progress now = { 0 };
   int64_t  groups = 0;
-  *out = (mgrid_rehearsal)MGRID_REHEARSAL_INIT;
+  *out = (mgrid_created){ 0 };
   now.base = malloc((p->content.nentries + 1) * sizeof *now.base);
   for (size_t i = 0; now.base && i < p->content.nentries; i++) {
     now.base[i] = groups;
@@ -131,12 +131,12 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
   return status;
 }
 
-mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err) {
+mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_itinerary steps = { 0 };
-  mgrid_rehearsal seen;
-  mgrid_status    s = out ? mgrid_struct_check(out, sizeof seen, "mgrid_rehearsal", err) : MGRID_OK;
-  if (!s && p->content.world > MGRID_REHEARSED_MAX)
+  mgrid_created   seen;
+  mgrid_status    s = MGRID_OK;
+  if (p->content.world > MGRID_REHEARSED_MAX)
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
                    "a rehearsal goes through every rank, at most %d of them, not %" PRId64
                    "; the check of a plan samples "
@@ -145,6 +145,6 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgri
   if (!s) s = mgrid_itinerary_of(&steps, p, err);
   if (!s) s = mgrid_itinerary_play(&steps, p, &seen, err);
   mgrid_itinerary_free(&steps);
-  if (!s) mgrid_struct_write(out, &seen, sizeof seen);
+  if (!s && out) *out = seen;
   return s;
 }

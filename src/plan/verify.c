@@ -69,14 +69,14 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err) {
+mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_created *out, mgrid_error *err) {
   int64_t      world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
   uint64_t     sum = 0;
   mgrid_status s = MGRID_OK;
   int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* of an entry in schedule order */
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
-  *out = (mgrid_rehearsal)MGRID_REHEARSAL_INIT;
+  *out = (mgrid_created){ 0 };
   for (int64_t r = 0; r < world && !s; r += step) {
     mgrid_view v;
     if ((s = mgrid_view_init(&v, p, r, err))) break;
@@ -163,7 +163,7 @@ static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, m
 mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
-  mgrid_rehearsal    schedule;
+  mgrid_created      schedule;
   mgrid_status       s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
   c.sampled = p->content.world > MGRID_CHECK_WHOLE;
   for (size_t i = 0; i < p->content.nentries && !s; i++)

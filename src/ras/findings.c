@@ -154,7 +154,7 @@ static bool identify(const json_t *comm, processes *all, mgrid_text *names) {
       if (may_look(all) && find(all, entry)->rank >= 0) known = entry;
     }
   for (size_t k = 0; known && k < mgrid_plan_nfamilies(all->plan); k++) {
-    const mgrid_family *f = mgrid_plan_family(all->plan, k);
+    const mgrid_family *f = mgrid_plan_family(all->plan, mgrid_plan_family_name(all->plan, k));
     int64_t             rank = find(all, known)->rank;
     for (int64_t nth = 0; may_look(all) && mgrid_family_locate(f, rank, nth, &group, &position); nth++) {
       if (position != number(known, "rank") || !fits(comm, all, f, group)) continue;

@@ -29,7 +29,7 @@ local outputs = {
   ["int64_t *"] = "f->out_numbers", ["int32_t *"] = "f->out_ranks", ["size_t *"] = "&f->out_size",
   ["bool *"] = "&f->out_bool", ["int *"] = "&f->out_int", ["double *"] = "f->out_doubles", ["void *"] = "f",
   ["mgrid_plan_counts *"] = "&f->counts", ["mgrid_change *"] = "&f->change", ["mgrid_segment *"] = "&f->segment",
-  ["mgrid_rehearsal *"] = "&f->rehearsal", ["mgrid_plan_checked *"] = "&f->checked",
+  ["mgrid_plan_checked *"] = "&f->checked",
   ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory",
   ["mgrid_resources *"] = "&f->resources", ["mgrid_error *"] = "err",
   ["mgrid_nccl_window *"] = "&f->window", ["mgrid_held_memory *"] = "&f->held",

@@ -52,11 +52,11 @@ static mgrid_plan *plan_of(mgrid_topology *t) {
 }
 
 static void assert_text(const mgrid_plan *p, const char *family, const char *options) {
-  assert_string_equal(p->content.entry[mgrid_plan_find(p, family)].choice->text, options);
+  assert_string_equal(p->content.entry[mgrid_content_find(&p->content, family)].choice->text, options);
 }
 
 static void assert_shares(const mgrid_plan *p, const char *family, const char *other) {
-  int64_t at = mgrid_plan_shares(p, (size_t)mgrid_plan_find(p, family));
+  int64_t at = p->shares[mgrid_content_find(&p->content, family)];
   assert_string_equal(at < 0 ? "" : mgrid_plan_family_name(p, (size_t)at), other);
 }
 
@@ -218,8 +218,8 @@ static void test_random(void **unused) {
       for (size_t i = 0; i < n && n > 1; i++)
         for (size_t k = 0; k < n; k++) listed[at[i]][at[k]] = i != k;
     }
-    mgrid_plan     *p = mgrid_plan_new(t.topology, anew(&why));
-    mgrid_rehearsal seen = MGRID_REHEARSAL_INIT;
+    mgrid_plan   *p = mgrid_plan_new(t.topology, anew(&why));
+    mgrid_created seen = { 0 };
     check(&r, p != NULL);
     if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT, was = MGRID_PLAN_COUNTS_INIT;
@@ -255,7 +255,7 @@ static void test_launch(void **unused) {
   LIST(t, "ring", "ep", "dp");
   LIST(t, "ep", "tp");
   mgrid_plan    *p = plan_of(t);
-  int64_t        rounds = mgrid_family_rounds(mgrid_plan_family(p, 6));
+  int64_t        rounds = mgrid_family_rounds(p->content.entry[6].family);
   mgrid_backend *b = mgrid_backend_dry(8, 5, anew(&why));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&why));
   /* grads, copy and single wait for none; then ring, with a number for each of its rounds; then what waits for it */
@@ -265,7 +265,7 @@ static void test_launch(void **unused) {
   for (size_t nth = 0; nth < 2; nth++) {
     const mgrid_group *g = mgrid_state_group_nth(s, "ring", nth, anew(&why));
     assert_int_equal(mgrid_group_launch_order(g),
-                     3 + mgrid_family_round(mgrid_plan_family(p, 6), mgrid_group_index(g)));
+                     3 + mgrid_family_round(p->content.entry[6].family, mgrid_group_index(g)));
   }
   assert_int_equal(launch(s, "ep"), 3 + rounds);
   assert_int_equal(launch(s, "tp"), 4 + rounds);

@@ -113,7 +113,6 @@ static mgrid_status whole_way(mgrid_error *err) {
     if (!s) s = mgrid_plan_why(p, 0, 3, true, count_text, &length, err);
     if (!s) s = mgrid_plan_why(p, 0, mgrid_plan_world(p) - 1, false, count_text, &length, err);
     if (!s) s = mgrid_plan_print_schedule(p, -1, count_text, &length, err);
-    if (!s) s = mgrid_plan_rehearse(p, NULL, err);
     if (!s) s = mgrid_plan_check(p, NULL, err);
     if (!s) s = (b = mgrid_backend_dry(16, 3, err)) ? MGRID_OK : MGRID_LIMIT;
     if (!s) s = (state = mgrid_materialize(p, b, "state", err)) ? MGRID_OK : MGRID_LIMIT;

@@ -49,7 +49,6 @@ typedef struct fixture {
   mgrid_plan_counts      counts;
   mgrid_change           change;
   mgrid_segment          segment;
-  mgrid_rehearsal        rehearsal;
   mgrid_plan_checked     checked;
   mgrid_machine          machine;
   mgrid_gpu_memory       memory;
@@ -146,7 +145,7 @@ static void open_fixture(fixture *f) {
   f->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
-  f->rehearsal = (mgrid_rehearsal)MGRID_REHEARSAL_INIT, f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
+  f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
   f->machine = (mgrid_machine)MGRID_MACHINE_INIT, f->memory = (mgrid_gpu_memory)MGRID_GPU_MEMORY_INIT;
   f->site = (mgrid_site)MGRID_SITE_INIT, f->resources = (mgrid_resources)MGRID_RESOURCES_INIT;
   f->window = (mgrid_nccl_window)MGRID_NCCL_WINDOW_INIT, f->held = (mgrid_held_memory)MGRID_HELD_MEMORY_INIT;

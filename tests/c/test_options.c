@@ -91,7 +91,7 @@ static void test_apart(void **unused) {
     assert_int_equal(mgrid_topology_add(t, "a", f, NULL, anew(&why)), MGRID_OK);
     assert_int_equal(mgrid_topology_add(t, "b", f, &o, anew(&why)), MGRID_OK);
     mgrid_plan *p = mgrid_plan_new(t, anew(&why));
-    assert_int_equal(mgrid_plan_shares(p, 0) < 0 && mgrid_plan_shares(p, 1) < 0, row->apart);
+    assert_int_equal(p->shares[0] < 0 && p->shares[1] < 0, row->apart);
     const mgrid_choice *plain = p->content.entry[0].choice, *with = p->content.entry[1].choice;
     assert_int_equal(mgrid_choice_shares(plain, with), !row->apart);
     assert_int_equal(*with->identity != '\0', row->apart);
@@ -219,7 +219,7 @@ static void test_backend_none(void **unused) {
   mgrid_topology_add(t, "alone", one, &o, &why);
   mgrid_plan        *p = mgrid_plan_new(t, &why);
   mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
-  mgrid_rehearsal    played = MGRID_REHEARSAL_INIT;
+  mgrid_created      played = { 0 };
   mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
   mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
   mgrid_backend     *b = mgrid_backend_dry(8, 5, &why);
@@ -227,7 +227,7 @@ static void test_backend_none(void **unused) {
   const mgrid_group *asked = mgrid_state_group(s, "asked", &why), *made = mgrid_state_group(s, "dp", &why);
   const mgrid_group *alone = mgrid_state_group(s, "alone", &why);
   assert_int_equal(why.status, MGRID_OK);
-  for (size_t i = 0; i < 4; i++) assert_int_equal(mgrid_plan_shares(p, i), -1);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(p->shares[i], -1);
   assert_int_equal(mgrid_plan_count(p, &counts, &why), MGRID_OK);
   assert_true(counts.families == 4 && counts.groups == 6 && counts.singles == 8 && counts.communicators == 2);
   assert_int_equal(mgrid_plan_count_rank(p, 5, &counts, &why), MGRID_OK);

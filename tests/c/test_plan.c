@@ -33,14 +33,14 @@ static int pass_of(const drawn_options *o) { return o->o.first ? 0 : o->o.lazy ?
 
 static brute brute_of(const mgrid_plan *p, const drawn_topology *t) {
   brute b = { .plan = p };
-  for (size_t i = 0; i < t->n; i++) b.of[i] = lists_of(mgrid_plan_family(p, i));
+  for (size_t i = 0; i < t->n; i++) b.of[i] = lists_of(p->content.entry[i].family);
   for (size_t i = 0; i < t->n; i++) b.none[i] = strcmp(t->options[i].backend, "none") == 0;
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < t->n; i++)
       if (pass_of(&t->options[i]) == pass)
-        for (int64_t round = 0; round < mgrid_family_rounds(mgrid_plan_family(p, i)); round++)
+        for (int64_t round = 0; round < mgrid_family_rounds(p->content.entry[i].family); round++)
           for (int64_t g = 0; g < b.of[i].n; g++) {
-            if (mgrid_family_round(mgrid_plan_family(p, i), g) != round) continue;
+            if (mgrid_family_round(p->content.entry[i].family, g) != round) continue;
             b.at = lists_room(b.at, b.n, sizeof *b.at);
             listed_group *here = &b.at[b.n];
             *here = (listed_group){ (int)i, g, (int)b.n };
@@ -96,13 +96,13 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
   check(r, have.families == want.families && have.singles == want.singles && have.groups == want.groups);
   check(r, have.communicators == want.communicators);
   for (int i = 0; i < (int)t->n; i++) {
-    int64_t sum = 0, rounds = mgrid_family_rounds(mgrid_plan_family(p, (size_t)i));
-    check(r, mgrid_plan_shares(p, (size_t)i) == brute_shares(b, t, i));
+    int64_t sum = 0, rounds = mgrid_family_rounds(p->content.entry[i].family);
+    check(r, p->shares[i] == brute_shares(b, t, i));
     for (int64_t round = 0; round < rounds; round++) {
       int64_t led = 0;
       for (size_t k = 0; k < b->n; k++)
         led += b->at[k].entry == i && is_made(b, k) && b->at[k].leader == (int)k
-               && mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
+               && mgrid_family_round(p->content.entry[i].family, b->at[k].group) == round;
       check(r, mgrid_plan_led(p, i, round, NULL) == led);
       sum += led;
     }
@@ -138,7 +138,7 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
       check(r, ncomms < v.ncomms);
       const mgrid_creation *c = &v.comm[ncomms];
       check(r, c->entry == g->entry && c->group == g->group && c->position == position && c->size == size_at(b, k));
-      check(r, c->round == mgrid_family_round(mgrid_plan_family(p, (size_t)g->entry), g->group));
+      check(r, c->round == mgrid_family_round(p->content.entry[g->entry].family, g->group));
       comm[k] = (int)ncomms++;
     } else if (is_made(b, k)) {
       comm[k] = comm[g->leader];
@@ -177,9 +177,9 @@ static void test_dedup(void **unused) {
     brute b = brute_of(p, &t);
     check_counts(&r, p, &b, &t);
     for (int64_t rank = 0; rank < t.world; rank++) check_view(&r, p, &b, rank);
-    for (size_t i = 0; i < t.n; i++) shared += mgrid_plan_shares(p, i) >= 0;
+    for (size_t i = 0; i < t.n; i++) shared += p->shares[i] >= 0;
     for (size_t k = 0; k < b.n; k++)
-      partly += b.at[k].leader != (int)k && size_at(&b, k) > 1 && mgrid_plan_shares(p, (size_t)b.at[k].entry) < 0;
+      partly += b.at[k].leader != (int)k && size_at(&b, k) > 1 && p->shares[b.at[k].entry] < 0;
     brute_free(&b, t.n);
     mgrid_plan_free(p);
     topology_free(&t);
@@ -294,8 +294,8 @@ static void test_large_plan(void **unused) {
   }
   mgrid_plan *p = mgrid_plan_new(t, anew(&err));
   assert_non_null(p);
-  assert_int_equal(mgrid_plan_shares(p, 3), 0); /* etp is tp */
-  assert_int_equal(mgrid_plan_shares(p, 4), -1);
+  assert_int_equal(p->shares[3], 0); /* etp is tp */
+  assert_int_equal(p->shares[4], -1);
   assert_int_equal(mgrid_plan_count(p, &counts, anew(&err)), MGRID_OK);
   int64_t groups = world / 8 + world / 16 + 128 + world / 8 + world / 4 + 128;
   assert_int_equal(counts.groups, groups);

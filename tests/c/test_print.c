@@ -287,7 +287,7 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
   check(r, number(root, "world") == mgrid_plan_world(p));
   check(r, json_object_size(families) == mgrid_plan_nfamilies(p));
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const mgrid_family *f = mgrid_plan_family(p, i);
+    const mgrid_family *f = p->content.entry[i].family;
     const json_t *j = json_object_get(families, mgrid_plan_family_name(p, i)), *shares = json_object_get(j, "shares");
     bool          uniform = true;
     for (int64_t g = 1; g < mgrid_family_count(f); g++) uniform &= mgrid_family_size(f, g) == mgrid_family_size(f, 0);
@@ -297,10 +297,10 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
     else if (!uniform)
       check(r, json_is_null(json_object_get(j, "size")));
     check(r, strcmp(json_string_value(json_object_get(j, "coverage")), coverage[mgrid_family_coverage(f)]) == 0);
-    if (mgrid_plan_shares(p, i) < 0)
+    if (p->shares[i] < 0)
       check(r, json_is_null(shares));
     else
-      check(r, strcmp(json_string_value(shares), mgrid_plan_family_name(p, (size_t)mgrid_plan_shares(p, i))) == 0);
+      check(r, strcmp(json_string_value(shares), mgrid_plan_family_name(p, (size_t)p->shares[i])) == 0);
     check(r, (int64_t)json_array_size(json_object_get(j, "groups")) == mgrid_family_count(f));
     for (int64_t g = 0; g < mgrid_family_count(f); g++)
       check_ranks(r, f, g, json_array_get(json_object_get(j, "groups"), (size_t)g));
@@ -319,7 +319,7 @@ static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const jso
   size_t     at = 0;
   check(r, mgrid_view_init(&v, p, rank, anew(&why)) == MGRID_OK && number(root, "rank") == rank);
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const mgrid_family *f = mgrid_plan_family(p, i);
+    const mgrid_family *f = p->content.entry[i].family;
     const json_t       *j = json_object_get(json_object_get(root, "families"), mgrid_plan_family_name(p, i));
     bool                cover = mgrid_family_coverage(f) == MGRID_COVER;
     check(r, cover == json_is_array(j));

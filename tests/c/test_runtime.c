@@ -41,8 +41,8 @@ static void test_plan(void **state) {
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, anew(&err));
   assert_non_null(p);
   assert_int_equal(mgrid_plan_nfamilies(p), 7);
-  assert_int_equal(mgrid_plan_find(p, "cp_dp"), 4);
-  assert_int_equal(mgrid_family_size(mgrid_plan_family(p, 4), 0), 4);
+  assert_int_equal(mgrid_content_find(&p->content, "cp_dp"), 4);
+  assert_int_equal(mgrid_family_size(p->content.entry[4].family, 0), 4);
   assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_NOT_NOW);
   assert_string_equal(err.message, "the runtime has a recipe already: picotron");
   mgrid_runtime_free(rt); /* the plan outlives it */
@@ -389,7 +389,6 @@ static void test_first_error(void **state) {
   assert_int_equal(mgrid_plan_count_rank(p, 0, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_diff(p, p, 0, NULL, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_gpu_memory(p, -1, NULL, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_plan_rehearse(p, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_check(p, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_state_shrink(s, "tp", 0, NULL, &err));
   assert_int_equal(mgrid_state_revoke(s, &err), MGRID_USAGE);

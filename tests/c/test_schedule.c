@@ -18,16 +18,16 @@ static void test_rehearsals(void **unused) {
   (void)unused;
   int64_t created = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng             r = rng_new(seed);
-    drawn_topology  t = draw_topology(&r, 40);
-    mgrid_plan     *p = mgrid_plan_new(t.topology, anew(&why));
-    mgrid_rehearsal done = MGRID_REHEARSAL_INIT;
-    mgrid_view      v;
-    int64_t         most = 0, memberships = 0, leaders = 0;
+    rng            r = rng_new(seed);
+    drawn_topology t = draw_topology(&r, 40);
+    mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&why));
+    mgrid_created  done = { 0 };
+    mgrid_view     v;
+    int64_t        most = 0, memberships = 0, leaders = 0;
     check(&r, p != NULL);
     if (mgrid_plan_rehearse(p, &done, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, mgrid_plan_rehearse(p, NULL, anew(&why)) == MGRID_OK); /* `out` may be NULL */
-    mgrid_rehearsal seen = MGRID_REHEARSAL_INIT;
+    mgrid_created seen = { 0 };
     if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
     mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
@@ -81,7 +81,7 @@ static void reverse_steps(mgrid_itinerary *s, int64_t rank) {
 
 enum tamper { NOTHING, REVERSE_ODD, REVERSE_ALL, GROUP, NO_GROUP, POSITION, SIZE, LEAVE_OUT, REPEAT };
 
-static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
+static mgrid_status tampered(enum tamper what, mgrid_created *out) {
   mgrid_plan     *p = square();
   mgrid_itinerary s;
   assert_int_equal(mgrid_itinerary_of(&s, p, anew(&why)), MGRID_OK);
@@ -111,7 +111,7 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
 
 static void test_checker_passes(void **unused) {
   (void)unused;
-  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
+  mgrid_created out = { 0 };
   assert_int_equal(tampered(NOTHING, &out), MGRID_OK);
   assert_int_equal(out.communicators, 5);
   assert_int_equal(out.memberships, 12);
@@ -132,7 +132,7 @@ static void test_checker_fails(void **unused) {
     { SIZE, "rank 1 goes to all[0] as 1 of 3, where it is not" },
     { LEAVE_OUT, "rank 0 would wait for ever in all[0]: 3 of 4 members came, rank 3 does not" },
   };
-  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
+  mgrid_created out = { 0 };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(tampered(bad[i].what, &out), MGRID_UNPROVED);
     assert_string_equal(why.message, bad[i].text);
@@ -144,10 +144,10 @@ static void test_checker_fails(void **unused) {
 static void test_verify_fails(void **unused) {
   (void)unused;
   static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
-  mgrid_rehearsal          out = MGRID_REHEARSAL_INIT;
+  mgrid_created            out = { 0 };
   for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
     mgrid_plan   *p = square();
-    mgrid_family *all = p->content.entry[mgrid_plan_find(p, "all")].family;
+    mgrid_family *all = p->content.entry[mgrid_content_find(&p->content, "all")].family;
     assert_int_equal(mgrid_plan_verify(p, sample, &out, anew(&why)), MGRID_OK);
     assert_int_equal(out.communicators, sample ? 4 : 5); /* as seen by their first members */
     all->high = 2;                                       /* who asks with rank 3 is told that it is in no group */
@@ -156,7 +156,7 @@ static void test_verify_fails(void **unused) {
     mgrid_plan_free(p);
   }
   mgrid_plan *p = square();
-  p->content.entry[mgrid_plan_find(p, "column")].family->rule->offset = -1;
+  p->content.entry[mgrid_content_find(&p->content, "column")].family->rule->offset = -1;
   assert_int_equal(mgrid_plan_verify(p, 0, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
   mgrid_plan_free(p);
@@ -219,8 +219,8 @@ static void test_check_samples(void **unused) {
 /* Coming to a group a second time waits for all members a second time. */
 static void test_checker_counts_each_meeting(void **unused) {
   (void)unused;
-  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
-  mgrid_status    s = tampered(REPEAT, &out);
+  mgrid_created out = { 0 };
+  mgrid_status  s = tampered(REPEAT, &out);
   assert_true(s == MGRID_BACKEND || (s == MGRID_OK && out.communicators == 5 && out.memberships == 12));
 }
 
@@ -234,7 +234,7 @@ static void test_checker_fails_at_random(void **unused) {
     drawn_topology  t = draw_topology(&r, 12);
     mgrid_plan     *p = mgrid_plan_new(t.topology, anew(&why));
     mgrid_itinerary s;
-    mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
+    mgrid_created   out = { 0 };
     bool            crossed = false;
     check(&r, mgrid_itinerary_of(&s, p, anew(&why)) == MGRID_OK);
     for (int64_t odd = 1; odd < t.world; odd += 2)
@@ -336,7 +336,7 @@ static void test_dry_states(void **unused) {
     drawn_topology t = draw_topology(&r, 16);
     mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&why));
     lists          of[DRAWN_FAMILIES];
-    for (size_t i = 0; i < t.n; i++) of[i] = lists_of(mgrid_plan_family(p, i));
+    for (size_t i = 0; i < t.n; i++) of[i] = lists_of(p->content.entry[i].family);
     for (int64_t rank = 0; rank < t.world; rank++) {
       mgrid_backend *b = mgrid_backend_dry(t.world, rank, anew(&why));
       mgrid_state   *s = mgrid_materialize(p, b, "test", anew(&why));

@@ -182,9 +182,9 @@ static void test_plan(void **unused) {
   mgrid_topology_add(t, "other", f, &o, anew(&why));
   mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   assert_string_equal(p->content.entry[1].choice->text, " cartesian{x:4:periodic y:2}");
-  assert_int_equal(mgrid_plan_shares(p, 1), -1);
-  assert_int_equal(mgrid_plan_shares(p, 2), 1);
-  assert_int_equal(mgrid_plan_shares(p, 3), -1);
+  assert_int_equal(p->shares[1], -1);
+  assert_int_equal(p->shares[2], 1);
+  assert_int_equal(p->shares[3], -1);
 
   mgrid_text unheeded = { 0 };
   mgrid_plan_unheeded(p, mgrid_backend_named("mpi"), &unheeded);

@@ -90,7 +90,6 @@ static mgrid_status site(things *w, void *x) {
   return mgrid_plan_resources(w->p, 0, x, &r, &w->e);
 }
 static mgrid_status resources(things *w, void *x) { return mgrid_plan_resources(w->p, 0, NULL, x, &w->e); }
-static mgrid_status rehearsal(things *w, void *x) { return mgrid_plan_rehearse(w->p, x, &w->e); }
 static mgrid_status checked(things *w, void *x) { return mgrid_plan_check(w->p, x, &w->e); }
 static mgrid_status machine(things *w, void *x) { return mgrid_state_machine(w->s, x, &w->e); }
 static mgrid_status segment(things *w, void *x) {
@@ -129,7 +128,6 @@ static const mgrid_change       a_change = MGRID_CHANGE_INIT;
 static const mgrid_gpu_memory   a_memory = MGRID_GPU_MEMORY_INIT;
 static const mgrid_site         a_site = MGRID_SITE_INIT;
 static const mgrid_resources    some_resources = MGRID_RESOURCES_INIT;
-static const mgrid_rehearsal    a_rehearsal = MGRID_REHEARSAL_INIT;
 static const mgrid_plan_checked a_checked = MGRID_PLAN_CHECKED_INIT;
 static const mgrid_machine      a_machine = MGRID_MACHINE_INIT;
 static const mgrid_segment      a_segment = MGRID_SEGMENT_INIT;
@@ -155,7 +153,6 @@ static const struct {
   { "mgrid_gpu_memory", memory, &a_memory, sizeof a_memory, true, 0 },
   { "mgrid_site", site, &a_site, sizeof a_site, false, 0 },
   { "mgrid_resources", resources, &some_resources, sizeof some_resources, true, 0 },
-  { "mgrid_rehearsal", rehearsal, &a_rehearsal, sizeof a_rehearsal, true, 0 },
   { "mgrid_plan_checked", checked, &a_checked, sizeof a_checked, true, 0 },
   { "mgrid_machine", machine, &a_machine, sizeof a_machine, true, 0 },
   { "mgrid_segment", segment, &a_segment, sizeof a_segment, true, 0 },

@@ -56,7 +56,6 @@ static const char *read_plan(mgrid_plan *shared) {
   char               digest[33], text[256];
   mgrid_plan        *p = mgrid_plan_ref(shared);
   mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
-  mgrid_rehearsal    rehearsal = MGRID_REHEARSAL_INIT;
   mgrid_resources    resources = MGRID_RESOURCES_INIT;
   mgrid_change       change = MGRID_CHANGE_INIT;
   mgrid_plan_digest(p, digest);
@@ -64,11 +63,10 @@ static const char *read_plan(mgrid_plan *shared) {
   mgrid_plan_print_json(p, 3, take, &length, &e);
   mgrid_plan_print_schedule(p, -1, take, &length, &e);
   mgrid_plan_check(p, &checked, &e);
-  mgrid_plan_rehearse(p, &rehearsal, &e);
   mgrid_plan_resources(p, -1, NULL, &resources, &e);
   mgrid_plan_diff(p, p, 3, &change, take, &length, &e);
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const mgrid_family *f = mgrid_plan_family(p, i);
+    const mgrid_family *f = mgrid_plan_family(p, mgrid_plan_family_name(p, i));
     mgrid_family       *mine = mgrid_family_ref(f), *twin = mgrid_family_twin(mine, &e);
     int64_t             group, position;
     mgrid_family_locate(f, 3, 0, &group, &position);

@@ -34,7 +34,7 @@ local outputs = {
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",
   ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
-for _, struct in ipairs { "plan_counts", "change", "segment", "rehearsal", "plan_checked", "machine", "gpu_memory",
+for _, struct in ipairs { "plan_counts", "change", "segment", "plan_checked", "machine", "gpu_memory",
   "resources", "tensor_part", "move_peer", "move_sums", "held_memory", "nccl_window" } do
   outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
 end

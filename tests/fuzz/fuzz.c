@@ -65,7 +65,6 @@ void fuzz_ask_plan(const mgrid_plan *p) {
   char               digest[33];
   mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
-  mgrid_rehearsal    r = MGRID_REHEARSAL_INIT;
   mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
   mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
   mgrid_resources    resources = MGRID_RESOURCES_INIT;
@@ -79,7 +78,6 @@ void fuzz_ask_plan(const mgrid_plan *p) {
   mgrid_plan_print_json(p, last, fuzz_sink, &length, &e);
   mgrid_plan_count(p, &counts, &e);
   mgrid_plan_count_rank(p, last, &counts, &e);
-  mgrid_plan_rehearse(p, &r, &e);
   mgrid_plan_check(p, &checked, &e);
   mgrid_plan_gpu_memory(p, -1, &memory, &e);
   mgrid_plan_resources(p, -1, NULL, &resources, &e);

@@ -26,7 +26,7 @@ static bool ends_with(const char *text, const char *end) {
 /* Return whether an earlier family has the same groups. */
 static bool drawn_already(const mgrid_plan *p, size_t i) {
   for (size_t k = 0; k < i; k++)
-    if (mgrid_family_equal(mgrid_plan_family(p, i), mgrid_plan_family(p, k))) return true;
+    if (mgrid_family_equal(p->content.entry[i].family, p->content.entry[k].family)) return true;
   return false;
 }
 

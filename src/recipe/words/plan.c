@@ -88,7 +88,7 @@ static int plan_schedule(lua_State *L) {
 /* The index of the family named at i; raises with the nearest name. */
 static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
   const char *name = luaL_checkstring(L, i), *known[256];
-  int         at = (int)mgrid_plan_find(p, name);
+  int         at = (int)mgrid_content_find(&p->content, name);
   size_t      n = 0;
   if (at >= 0) return at;
   for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
@@ -142,10 +142,10 @@ static int plan_counts(lua_State *L) {
 
 /* plan:rehearse() -> communicators, memberships; raises if creating them would deadlock */
 static int plan_rehearse(lua_State *L) {
-  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_plan     *p = mgrid_lua_check_plan(L, 1);
-  int64_t         each = (int64_t)p->content.nentries + 1;
+  mgrid_created r = { 0 };
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
+  int64_t       each = (int64_t)p->content.nentries + 1;
   mgrid_lua_charge(L, p->content.world * each);
   mgrid_lua_reserve(L, p->content.world * each, 64);
   if (mgrid_plan_rehearse(p, &r, &e)) return mgrid_lua_raise_error(L, &e);
@@ -286,7 +286,10 @@ static int plan_index(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char       *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
   if (key && mgrid_lua_class_get(L, &plan_class, 1, key)) return 1;
-  const char *kind = !key ? NULL : mgrid_plan_find(p, key) >= 0 ? "family" : mgrid_plan_grid(p, key) ? "grid" : NULL;
+  const char *kind = !key                                        ? NULL
+                     : mgrid_content_find(&p->content, key) >= 0 ? "family"
+                     : mgrid_plan_grid(p, key)                   ? "grid"
+                                                                 : NULL;
   if (kind)
     return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a Plan has no field '%s'; plan:%s \"%s\" is its %s", key, kind,
                               key, kind);
@@ -295,7 +298,7 @@ static int plan_index(lua_State *L) {
 
 static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t     i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
+  int64_t     i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&p->content, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= p->content.nentries) return 0;
   lua_pushstring(L, p->content.entry[i + 1].name);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);

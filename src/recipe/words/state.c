@@ -91,7 +91,7 @@ static int state_groups(lua_State *L) {
 
 /* state:has(family) -> boolean: is there a family of that name? This rank need not be in it. */
 static int state_has(lua_State *L) {
-  lua_pushboolean(L, mgrid_plan_find(mgrid_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_content_find(&mgrid_lua_check_state(L, 1)->plan->content, luaL_checkstring(L, 2)) >= 0);
   return 1;
 }
 
@@ -225,7 +225,7 @@ static int state_tostring(lua_State *L) {
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
   mgrid_state *s = mgrid_lua_check_state(L, 1);
-  int64_t      i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
+  int64_t      i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&s->plan->content, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
   const char        *name = s->plan->content.entry[i + 1].name;
   const mgrid_group *g = mgrid_state_group(s, name, NULL);
