@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- torch's DeviceMesh on moongrid, for stock Lua: its operations under its names, on rules instead of rank
--- lists. What it asks torch to create at once is collected here in a topology; a plan of that shares equal
--- groups and becomes real communicators:
+-- lists. torch creates groups at once; here they are collected in a topology, whose plan shares equal groups
+-- and becomes real communicators:
 --
 --   local DeviceMesh = require "moongrid.device_mesh"
 --   local mesh = DeviceMesh.init_device_mesh(job.world, { 2, 2, 2 }, { mesh_dim_names = { "dp", "cp", "tp" } })
@@ -10,10 +10,10 @@
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
 --   print(state.mesh_tp.position, state[fsdp:name()].size)        -- state.mesh_tp is nil on a rank outside the mesh
 --
--- Where torch takes the device type, this takes the world; what Python passes by keyword is a table, the
--- last argument. There is no current rank: every rank makes the same calls, and a question says for which
--- rank it is. Groups keep the order of the mesh, so a rank's number in a group is its coordinate, also where
--- torch without `preserve_rank_order` numbers the members of a permuted mesh in ascending order.
+-- The world replaces torch's device type; keyword arguments are a table, the last argument. There is no
+-- current rank: every rank makes the same calls, and a question names the rank. Groups keep the order of the
+-- mesh, so a rank's number in a group is its coordinate, even where torch without `preserve_rank_order`
+-- numbers the members of a permuted mesh in ascending order.
 
 local layer = require "moongrid.layer"
 local MeshLayout = require "moongrid.mesh_layout"
@@ -25,14 +25,14 @@ local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, la
 ---@overload fun(...: string): moongrid.DeviceMesh
 ---@field shape integer[] sizes of the dims, the last varies fastest
 ---@field ndim integer number of dims
----@field mesh_dim_names? string[] names of the dims; nil where they have none
+---@field mesh_dim_names? string[] names of the dims; nil if they have none
 ---@field _layout moongrid.MeshLayout[] for each dim, over the places in the mesh's list of ranks
 local DeviceMesh = {}
 DeviceMesh.__index = DeviceMesh
 
----How groups are asked for: a backend, options as `Family:with` takes them, or `{ backend, options }`. Backends
----are "nccl", "mpi", "gloo" (which is "mpi": groups on the CPU) and "fake" (which is "none": groups that only
----answer). torch's names of options are known as well: is_high_priority_stream, config.
+---Options of groups: a backend, options for `Family:with`, or `{ backend, options }`. Backends are "nccl", "mpi",
+---"gloo" (the same as "mpi": groups on the CPU) and "fake" (the same as "none": groups without communicators).
+---torch's names of options are accepted, too: is_high_priority_stream, config.
 ---@alias moongrid.DeviceMesh.Backend string|moongrid.Options|{ [1]: string, [2]: moongrid.Options }
 
 ---@class moongrid.DeviceMesh.Keywords
@@ -41,7 +41,7 @@ DeviceMesh.__index = DeviceMesh
 
 -- Arguments ---------------------------------------------------------------------
 
--- Refuse keyword arguments that are not known; none is an empty table.
+-- Refuse unknown keyword arguments; none given is an empty table.
 local function keywords(given, ...)
   given = given or {}
   layer.check("the last argument", given, "table", "a table of keyword arguments")
@@ -53,7 +53,7 @@ local function keywords(given, ...)
   return given
 end
 
--- A copy of the names of so many dims; nil where there are none.
+-- Check the names of ndim dims and return a copy; nil if there are none.
 local function check_names(names, ndim)
   if names == nil then return nil end
   names = list("mesh_dim_names", names, "a list of names")
@@ -71,7 +71,7 @@ end
 
 local RENAMED = { is_high_priority_stream = "high_priority", config = "nccl" } -- torch's words for options
 
--- What `Family:with` takes, from one backend override.
+-- Convert one backend override to options for `Family:with`.
 local function options_of(override)
   local backend, given, options = override, {}, {}
   if type(override) == "table" then
@@ -88,7 +88,7 @@ local function options_of(override)
   return options
 end
 
--- Options for each of so many dims.
+-- Return options for each dim.
 local function overrides(given, names, ndim)
   local options, number_of = {}, {}
   layer.check("backend_override", given or {}, "table", "a table by dim")
@@ -109,7 +109,7 @@ local function overrides(given, names, ndim)
   return options
 end
 
--- The ranks of a nested list, the last index fastest, and its shape.
+-- Return the ranks of a nested list, the last index fastest, and its shape.
 local function unnested(mesh)
   local shape, ranks, inner = {}, {}, mesh
   layer.check("mesh", mesh, "table", "a list of ranks, nested for several dims")
@@ -137,7 +137,7 @@ local function nested(ranks, shape)
   return ranks
 end
 
--- A layout for each size, the last one fastest.
+-- Return a layout for each size, the last one fastest.
 local function row_major(shape)
   local layouts, stride = {}, 1
   for i = #shape, 1, -1 do
@@ -158,7 +158,7 @@ local function new_mesh(root, dims)
   return setmetatable(self, DeviceMesh)
 end
 
--- Dims with groups of their own, of names that are checked. Collects nothing where the options are refused.
+-- Make dims with new groups; the names are already checked. Collects nothing if the options are refused.
 local function new_dims(root, layouts, names, backend_override)
   local options, families, dims = overrides(backend_override, names, #layouts), {}, {}
   for i, layout in ipairs(layouts) do
@@ -183,7 +183,7 @@ local function check_mesh(what, value)
   return value
 end
 
--- The mesh's own dim of a name or, if `flattened`, what `_flatten` made of its root.
+-- Return the mesh's own dim of a name or, if `flattened`, one that `_flatten` made of its root.
 local function dim_named(self, name, flattened)
   local names = {}
   local function find(mesh)
@@ -194,7 +194,7 @@ local function dim_named(self, name, flattened)
   end
   local dim = find(self)
   for _, mesh in ipairs(flattened and self.root.flattened or {}) do dim = dim or find(mesh) end
-  return dim or refuse("'%s' is no dim of %s; there are %s", shown(name), self, table.concat(names, ", "))
+  return dim or refuse("'%s' is not a dim of %s; there are %s", shown(name), self, table.concat(names, ", "))
 end
 
 local function dim_of(self, mesh_dim)
@@ -202,16 +202,16 @@ local function dim_of(self, mesh_dim)
   if mesh_dim == nil then refuse("%s has %d dims; say which one", self, self.ndim) end
   if type(mesh_dim) == "string" and self.mesh_dim_names then return dim_named(self, mesh_dim, true) end
   return self.dims[math.type(mesh_dim) == "integer" and mesh_dim + 1]
-    or refuse("%s is no dim of %s; dims are 0 to %d", shown(mesh_dim), self, self.ndim - 1)
+    or refuse("%s is not a dim of %s; dims are 0 to %d", shown(mesh_dim), self, self.ndim - 1)
 end
 
--- The groups of all dims together; each is the mesh of the ranks in it.
+-- Return the groups of all dims together; each is the mesh of its ranks.
 local function whole(self)
   self.submeshes = self.submeshes or self.root:groups(MeshLayout.join(self._layout))
   return self.submeshes
 end
 
----A mesh over the first ranks of a world.
+---Make a mesh over the first ranks of a world.
 ---@param world moongrid.World|integer or the number of its ranks
 ---@param mesh_shape integer[] sizes of the dims, each 1 or more; their product is at most the ranks
 ---@param arguments? moongrid.DeviceMesh.Keywords
@@ -232,10 +232,10 @@ function DeviceMesh.init_device_mesh(world, mesh_shape, arguments)
   return new_root_mesh(root, row_major(mesh_shape), keywords(arguments, "mesh_dim_names", "backend_override"))
 end
 
----A mesh over ranks in any order. Ranks that do not follow each other make explicit lists, O(ranks).
+---Make a mesh over ranks in any order. Ranks that are not consecutive make explicit lists, O(ranks).
 ---@param world moongrid.World|integer or the number of its ranks
----@param mesh? integer[]|integer[][] ranks of the world, each at most once, nested for several dims; left out
---- where `_layout` is given
+---@param mesh? integer[]|integer[][] ranks of the world, each at most once, nested for several dims; not with
+--- `_layout`
 ---@param arguments? moongrid.DeviceMesh.Arguments
 ---@return moongrid.DeviceMesh
 function DeviceMesh.new(world, mesh, arguments)
@@ -261,13 +261,13 @@ end
 
 ---Arguments of `DeviceMesh.new`.
 ---@class moongrid.DeviceMesh.Arguments: moongrid.DeviceMesh.Keywords
----@field preserve_rank_order? true true is what this does anyway
+---@field preserve_rank_order? true always so here
 ---@field _layout? (moongrid.MeshLayout|string)[] for each dim, over the places in `_rank_map`. Those that reach a
 --- part of the places make several meshes: "(2):(4)" and "(2):(1)" over 8 places make 2 of 4 ranks
----@field _rank_map? integer[] ranks of the world by place; left out: all
+---@field _rank_map? integer[] ranks of the world by place; default: all
 
----Meshes of groups that exist, and which the dims keep: each group of a family is a mesh, or each of the meshes in
----`mesh`. A rank outside of all has none.
+---Make meshes of existing groups, which become the groups of the dims: each group of a family is a mesh, or each of
+---the meshes in `mesh`. A rank outside all groups has none.
 ---@param group moongrid.Family|moongrid.Family[] groups of equal size, no rank in two; or one family for each dim
 ---@param world moongrid.World|integer
 ---@param mesh? moongrid.DeviceMesh|integer[]|integer[][] for several families: a mesh whose dims have these groups
@@ -306,8 +306,8 @@ function DeviceMesh.from_group(group, world, mesh, arguments)
   return root.mesh
 end
 
----A slice, torch's `mesh["dp", "tp"]`: `mesh("dp", "tp")`, with the groups of its dims. Makes no groups.
----@param ... string names of dims, slow to fast; of a mesh that is made of no other also what `_flatten` made of it
+---Return a slice, torch's `mesh["dp", "tp"]`: `mesh("dp", "tp")`, with the groups of its dims. Makes no groups.
+---@param ... string names of dims, slow to fast; for a root mesh also those that `_flatten` made of it
 ---@return moongrid.DeviceMesh
 function DeviceMesh:__call(...)
   if not self.mesh_dim_names then refuse("%s has no mesh_dim_names; slices are made by name", self) end
@@ -330,9 +330,9 @@ function DeviceMesh:__call(...)
   return new_mesh(self.root, dims)
 end
 
----All dims as one, with groups of its own, which the root mesh knows by name from then on. Again under the same
----name gives the mesh that exists, and so does a mesh of one dim under its own name. O(dims).
----@param mesh_dim_name? string left out: the names joined by "_"
+---Merge all dims into one, with new groups, which the root mesh knows by name from then on. Returns the existing mesh
+---for a name used before, and for a mesh of one dim under its own name. O(dims).
+---@param mesh_dim_name? string default: the names joined by "_"
 ---@param backend_override? moongrid.DeviceMesh.Backend
 ---@return moongrid.DeviceMesh # of one dim
 function DeviceMesh:_flatten(mesh_dim_name, backend_override)
@@ -362,11 +362,11 @@ function DeviceMesh:_flatten(mesh_dim_name, backend_override)
   return mesh
 end
 
----One dim as several, with groups of their own; the other dims keep theirs. O(dims).
+---Split one dim into several, with new groups; the other dims keep theirs. O(dims).
 ---@param dim integer|string its number from 0, or its name
 ---@param mesh_sizes integer[] slow to fast; their product is the size of the dim, and they meet the boundaries of
 --- its layout
----@param mesh_dim_names? string[] one for each size, none as another dim has it; left out where the mesh has no names
+---@param mesh_dim_names? string[] one for each size, different from the other dims'; none if the mesh has no names
 ---@param backend_override? table<string|integer, moongrid.DeviceMesh.Backend> by new name, or number from 0
 ---@return moongrid.DeviceMesh
 function DeviceMesh:_unflatten(dim, mesh_sizes, mesh_dim_names, backend_override)
@@ -393,7 +393,7 @@ function DeviceMesh:_unflatten(dim, mesh_sizes, mesh_dim_names, backend_override
   return new_mesh(self.root, dims)
 end
 
----The dims of several meshes over the same ranks as one mesh, in any order, with their groups.
+---Combine the dims of several meshes over the same ranks into one mesh, in any order, with their groups.
 ---@param device_mesh_list moongrid.DeviceMesh[] with names, none twice; no rank twice in what they make
 ---@return moongrid.DeviceMesh # made of the first mesh's root, whose topology has all its groups
 function DeviceMesh._concatenate(device_mesh_list)
@@ -420,7 +420,8 @@ function DeviceMesh._concatenate(device_mesh_list)
   return new_mesh(root, dims)
 end
 
----@param mesh_dim? integer|string number from 0, or name, of a dim or of what `_flatten` made; left out: the only one
+---@param mesh_dim? integer|string number from 0, or name, of a dim or of one that `_flatten` made; default: the only
+---dim
 ---@return moongrid.Family # all groups of the dim, with their options
 function DeviceMesh:get_group(mesh_dim) return dim_of(self, mesh_dim).groups.family end
 
@@ -431,7 +432,7 @@ function DeviceMesh:get_all_groups()
   return families
 end
 
----Their name in the topology: "mesh_" and the dim's name, or "mesh_dim_" and its number, and "_1" and so on where
+---Return their name in the topology: "mesh_" and the dim's name, or "mesh_dim_" and its number; then "_1" and so on if
 ---meshes of one root have other groups of that name. `state[mesh:name "tp"]` is this rank's group.
 ---@param mesh_dim? integer|string as for `get_group`
 ---@return string
@@ -455,15 +456,15 @@ function DeviceMesh:get_coordinate(rank)
   return coordinate[1] and coordinate
 end
 
----@param mesh_dim? integer|string as for `get_group`; left out: all dims
+---@param mesh_dim? integer|string as for `get_group`; default: all dims
 ---@return integer # ranks along the dim, or of the mesh
 function DeviceMesh:size(mesh_dim)
   if mesh_dim == nil then return MeshLayout.join(self._layout):numel() end
   return dim_of(self, mesh_dim).layout:numel()
 end
 
----The mesh that a rank is in, torch's tensor `mesh.mesh`. O(ranks of it).
----@param rank? integer of the world; may be left out of a mesh that is the same for all
+---Return the mesh that contains a rank, torch's tensor `mesh.mesh`. O(its ranks).
+---@param rank? integer of the world; optional if the mesh is the same for all
 ---@return integer[]|integer[][]|nil # ranks, nested as `shape`; nil for a rank outside
 function DeviceMesh:mesh(rank)
   local submeshes = whole(self)
@@ -481,8 +482,8 @@ function DeviceMesh:_get_all_submeshes(mesh_dim_name)
   return lists
 end
 
----What has been created for this mesh and all that have its root, in that order.
----@param into? moongrid.Topology add it there, several roots in one job; left out: a new one
+---Return everything created for this mesh and all with the same root, in order of creation.
+---@param into? moongrid.Topology to add to, for several roots in one job; default: a new one
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function DeviceMesh:topology(into, prefix)

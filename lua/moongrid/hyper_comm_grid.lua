@@ -28,10 +28,10 @@ local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, la
 local HyperCommGrid = {}
 HyperCommGrid.__index = HyperCommGrid
 
----Options of a call that names groups; those of `Family:with` may be among them.
+---Options of a call that names groups, including those of `Family:with`.
 ---@class moongrid.HyperCommGrid.Options: moongrid.Options
----@field view? string a registered view; left out: "base"
----@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
+---@field view? string a registered view; default: "base"
+---@field group_desc? string name in the topology; default: the dims joined by "_", after view and "_"
 
 local function factorization(what, window, shape, dim_names)
   if #shape ~= #dim_names then
@@ -46,8 +46,8 @@ local function check_options(options)
   if type(options or {}) ~= "table" then refuse("options are %s; write { view = NAME }", type(options)) end
 end
 
--- The groups of a call: key, rule, and default name. If all dims are shared the groups are the
--- base's, in every view.
+-- Return the groups of a call: key, rule, and default name. If all dims are shared, the groups are
+-- the base's, in every view.
 local function resolve(self, dims, options)
   check_options(options)
   for option in pairs(options or {}) do
@@ -73,12 +73,12 @@ local function resolve(self, dims, options)
   return asked .. ":" .. table.concat(ordered, "-"), family, asked == "base" and name or asked .. "_" .. name
 end
 
----A grid over part of a world.
+---Make a grid over some ranks of a world.
 ---@param world moongrid.World|integer the world (or a window of it) that the grid lies on, or its size
 ---@param shape integer[] sizes, each 1 or more; their product is at most the ranks from rank_offset on
 ---@param dim_names string[] as many different names as sizes, the first varies fastest
 ---@param rank_offset? integer first rank of the grid, 0 (default) or more
----@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is "mpi": groups on the CPU)
+---@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is the same as "mpi": groups on the CPU)
 ---@return moongrid.HyperCommGrid # refused where one of these does not hold
 function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
   world, rank_offset = layer.world_of(world), rank_offset or 0
@@ -105,8 +105,8 @@ function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
   return self
 end
 
----Another factorization of the same ranks. Shared dims are proved to have the same groups in
----both, on the rules: equal rules for each dim make every product of them equal as well.
+---Register another factorization of the same ranks. Proves by the rules that shared dims have the same
+---groups in both: equal rules for each dim make every product of them equal as well.
 ---@param name string not registered yet; prefix of the names of its groups
 ---@param shape integer[] sizes whose product is the size of the grid
 ---@param dim_names string[] as many different names as sizes, the first varies fastest
@@ -120,9 +120,9 @@ function HyperCommGrid:register_view(name, shape, dim_names, shared_dims)
   for _, dim in ipairs(list("shared_dims", shared_dims or {})) do
     layer.check("shared dim of " .. what, dim, "string", "a name")
     if shared[dim] then refuse("shared dim '%s' of %s is named twice; name it once", dim, what) end
-    local ours = attempt("shared dim of " .. what .. ", in view 'base'", base.along, base, dim)
-    local its = attempt("shared dim of " .. what, grid.along, grid, dim)
-    attempt(("shared dim '%s' of %s has other groups than in 'base'"):format(dim, what), mg.same, ours, its)
+    local in_base = attempt("shared dim of " .. what .. ", in view 'base'", base.along, base, dim)
+    local in_view = attempt("shared dim of " .. what, grid.along, grid, dim)
+    attempt(("shared dim '%s' of %s has other groups than in 'base'"):format(dim, what), mg.same, in_base, in_view)
     shared[dim] = true
   end
   layer.add(self.collected, name, grid, "view '" .. name .. "' needs another name")
@@ -130,17 +130,17 @@ function HyperCommGrid:register_view(name, shape, dim_names, shared_dims)
   self.view_names[#self.view_names + 1] = name
 end
 
----The rule of some dims, nothing is created: for what is derived from it, `grid:family("pp"):pick(0, -1)`.
+---Return the rule of some dims without creating groups, to derive others: `grid:family("pp"):pick(0, -1)`.
 ---@param dims string|string[] names of dims in any order, each once; none: a group for each rank
----@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@param options? moongrid.HyperCommGrid.Options only `view` matters
 ---@return moongrid.Family # ranks ascend in a group; refused: an unknown view or dim
 function HyperCommGrid:family(dims, options)
   local _, family = resolve(self, dims, options)
   return family
 end
 
----Create the groups of some dims: they join the topology. A second call is harmless, and with another
----`group_desc` gives them a second name; other options than the first time are refused.
+---Create the groups of some dims: add them to the topology. A second call is harmless, and with another
+---`group_desc` gives them a second name; options that differ from the first call's are refused.
 ---@param dims string|string[] as for `family`
 ---@param options? moongrid.HyperCommGrid.Options
 ---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank outside
@@ -172,21 +172,21 @@ local function created(self, dims, options)
   return self.pgs[key] or refuse("group '%s' has not been created; call create_pg first", name)
 end
 
----The groups that `create_pg` made; refused where it has not.
+---Return the groups that `create_pg` made; refused if it has not.
 ---@param dims string|string[] as for `family`
----@param options? moongrid.HyperCommGrid.Options of which only `view` counts
----@return moongrid.Family # the very same value
+---@param options? moongrid.HyperCommGrid.Options only `view` matters
+---@return moongrid.Family # the identical value
 function HyperCommGrid:get_pg(dims, options) return created(self, dims, options).family end
 
----Their name in the topology: `state[grid:name { "cp", "dp" }]` is this rank's group.
+---Return their name in the topology: `state[grid:name { "cp", "dp" }]` is this rank's group.
 ---@param dims string|string[] as for `family`
----@param options? moongrid.HyperCommGrid.Options of which only `view` counts
----@return string # refused where they have not been created
+---@param options? moongrid.HyperCommGrid.Options only `view` matters
+---@return string # refused if they have not been created
 function HyperCommGrid:name(dims, options) return created(self, dims, options).name end
 
----The ranks of all groups of some dims, created or not. O(ranks of the grid).
+---Return the ranks of all groups of some dims, created or not. O(ranks of the grid).
 ---@param dims string|string[] as for `family`
----@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@param options? moongrid.HyperCommGrid.Options only `view` matters
 ---@return integer[][]
 function HyperCommGrid:get_rank_enum(dims, options)
   local lists = {}
@@ -194,15 +194,15 @@ function HyperCommGrid:get_rank_enum(dims, options)
   return lists
 end
 
----@param rank integer the rank that asks; refused where it is left out
+---@param rank integer the rank that asks; required
 ---@return boolean
 function HyperCommGrid:is_current_rank_in_grid(rank)
   layer.check_rank(rank)
   return rank >= self.window.offset and rank < self.window.offset + self.size
 end
 
----What has been created, in that order, and the grids under the names of their views.
----@param into? moongrid.Topology add it there, several grids in one job; left out: a new one
+---Return everything created, in that order, and the grids under the names of their views.
+---@param into? moongrid.Topology to add to, for several grids in one job; default: a new one
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function HyperCommGrid:topology(into, prefix)
@@ -212,8 +212,8 @@ function HyperCommGrid:topology(into, prefix)
   return topology
 end
 
----Forget all groups; views stay. Collective where a state is given.
----@param state? moongrid.State made of this grid's topology: closed, its communicators are given back
+---Forget all groups; views stay. Collective if a state is given.
+---@param state? moongrid.State made of this grid's topology, to close
 function HyperCommGrid:destroy(state)
   layer.close(state)
   self.pgs, self.collected = {}, mg.topology(self.window)

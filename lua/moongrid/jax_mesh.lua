@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- JAX's mesh_utils on moongrid, for stock Lua: create_device_mesh and create_hybrid_device_mesh under their
--- names. The order of the devices is that of the bundled recipe `jax_mesh`; groups that are asked for are
--- collected in a topology, and a plan of that becomes real communicators:
+-- names. The order of the devices is that of the bundled recipe `jax_mesh`; groups are
+-- collected in a topology, whose plan becomes real communicators:
 --
 --   local mesh_utils = require "moongrid.jax_mesh"
 --   local mesh = mesh_utils.create_device_mesh(job.world, { 2, 4 }, devices, { axis_names = { "data", "model" } })
@@ -11,8 +11,8 @@
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
 --   print(state.model.position, state.data_model.size)
 --
--- Axes are slowest first, the last one is where most is sent. There is no current rank: every rank makes the
--- same calls, and whoever asks says which rank.
+-- Axes are slowest first; most data is sent along the last one. There is no current rank: every rank makes the
+-- same calls, and questions name the rank.
 
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
@@ -23,8 +23,8 @@ local recipe = mg.load "jax_mesh"
 
 ---A device as JAX lists it.
 ---@class moongrid.JaxDevice
----@field id? integer its rank, counted from the start of the world or window; left out: its place in the list
----@field platform? string "tpu", "gpu" or "cpu"; left out: tpu with coords, else cpu
+---@field id? integer its rank, counted from the start of the world or window; default: its index in the list
+---@field platform? string "tpu", "gpu" or "cpu"; default: tpu with coords, else cpu
 ---@field device_kind? string such as "TPU v4"
 ---@field coords? integer[] x, y and z; a TPU needs them
 ---@field core_on_chip? integer 0 by default
@@ -44,7 +44,7 @@ local function reversed(axes)
   return back
 end
 
--- A mesh by the recipe; options that the call does not have are refused.
+-- Make a mesh by the recipe; refuse options that the call does not have.
 local function new(call, takes, world, params, options)
   world = layer.world_of(world)
   layer.check("options", options or {}, "table", "a table by name")
@@ -71,12 +71,12 @@ end
 
 local M = {}
 
----Devices of one network in an order that suits it.
----@param world moongrid.World|integer the devices, or how many there are
+---Make a mesh of the devices of one network, in an order that suits it.
+---@param world moongrid.World|integer the devices, or their number
 ---@param mesh_shape integer[] size of each axis, slowest first; one may be -1: what remains
----@param devices? moongrid.JaxDevice[] one for each rank; left out: the ranks in order
+---@param devices? moongrid.JaxDevice[] one for each rank; default: the ranks in order
 ---@param options? { axis_names?: string[], contiguous_submeshes?: boolean, allow_split_physical_axes?: boolean }
---- axis_names: left out, axis_0, axis_1, ...; contiguous_submeshes: devices of a process side by side, or
+--- axis_names: default axis_0, axis_1, ...; contiguous_submeshes: keep devices of a process together, or
 --- refuse; allow_split_physical_axes: several axes may share one of the torus
 ---@return moongrid.JaxMesh # refused where the devices do not fit
 function M.create_device_mesh(world, mesh_shape, devices, options)
@@ -84,14 +84,14 @@ function M.create_device_mesh(world, mesh_shape, devices, options)
     { mesh_shape = mesh_shape, devices = devices }, options)
 end
 
----Devices of several slices, or processes: an axis is (slice, place inside).
----@param world moongrid.World|integer the devices, or how many there are
+---Make a mesh of several slices, or processes: an axis is (slice, index inside).
+---@param world moongrid.World|integer the devices, or their number
 ---@param mesh_shape integer[] size of each axis inside a slice, slowest first
 ---@param dcn_mesh_shape integer[] slices along each axis; as many sizes as in `mesh_shape`
----@param devices moongrid.JaxDevice[] one for each rank, with a slice_index unless processes are asked for
+---@param devices moongrid.JaxDevice[] one for each rank, with a slice_index unless process_is_granule
 ---@param options? { axis_names?: string[], process_is_granule?: boolean, should_sort_granules_by_key?: boolean,
 --- allow_split_physical_axes?: boolean } process_is_granule: processes, not slices;
---- should_sort_granules_by_key = false: in the order in which the devices name them
+--- should_sort_granules_by_key = false: in the order in which the devices list them
 ---@return moongrid.JaxMesh # refused where the devices do not fit
 function M.create_hybrid_device_mesh(world, mesh_shape, dcn_mesh_shape, devices, options)
   layer.check("dcn_mesh_shape", dcn_mesh_shape, "table", "the slices along each axis")
@@ -100,11 +100,11 @@ function M.create_hybrid_device_mesh(world, mesh_shape, dcn_mesh_shape, devices,
     { mesh_shape = mesh_shape, dcn_mesh_shape = dcn_mesh_shape, devices = devices }, options)
 end
 
----The mesh flat. O(ranks).
----@return integer[] ranks the one at each place, the last axis fastest
+---Return the mesh as a flat list. O(ranks).
+---@return integer[] ranks the last axis fastest
 function JaxMesh:device_order() return self:family(self.axis_names):ranks(0) end
 
----The groups along some axes, as rules where the order allows it; nothing is created. O(ranks) with devices.
+---Return the groups along some axes, as rules if the order allows it; creates nothing. O(ranks) with devices.
 ---@param axes string|string[] names, each once, the first one slowest inside a group; none: a group for each rank
 ---@return moongrid.Family # numbered along the other axes, their last one fastest
 function JaxMesh:family(axes)
@@ -112,7 +112,8 @@ function JaxMesh:family(axes)
   return attempt("axes", self.grid.ordered, self.grid, reversed(axes))
 end
 
----The same, to be created: they join the topology under the axes' names, joined by "_". Again is harmless.
+---Create the groups along some axes: add them to the topology under the axes' names, joined by "_". A second call is
+---harmless.
 ---@param axes string|string[] as for `family`, at least one
 ---@return moongrid.Family
 function JaxMesh:group(axes)
@@ -125,7 +126,7 @@ function JaxMesh:group(axes)
   return family
 end
 
----@param rank integer of the world; refused where it is left out
+---@param rank integer of the world; required
 ---@return integer[]? coordinate of its device, one for each axis; nil for a rank outside the mesh
 function JaxMesh:coordinate(rank)
   layer.check_rank(rank)
@@ -136,8 +137,8 @@ function JaxMesh:coordinate(rank)
   return coordinate
 end
 
----What `group` was asked for, in that order. A grid is not in it: ask the mesh for coordinates.
----@param into? moongrid.Topology add it there, several meshes in one job; left out: a new one
+---Return everything created by `group`, in that order. It has no grid: ask the mesh for coordinates.
+---@param into? moongrid.Topology to add to, for several meshes in one job; default: a new one
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function JaxMesh:topology(into, prefix)

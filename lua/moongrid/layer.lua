@@ -11,14 +11,14 @@ local FOLDER = debug.getinfo(1, "S").source:match("^(.*)layer%.lua$")
 
 ---Raise a formatted message with the position of the first caller outside this folder.
 function M.refuse(...)
-  local level, at = 2, debug.getinfo(2, "Sl")
-  while at and (at.source:sub(1, #FOLDER) == FOLDER or at.currentline <= 0) do
-    level, at = level + 1, debug.getinfo(level + 1, "Sl")
+  local level, caller = 2, debug.getinfo(2, "Sl")
+  while caller and (caller.source:sub(1, #FOLDER) == FOLDER or caller.currentline <= 0) do
+    level, caller = level + 1, debug.getinfo(level + 1, "Sl")
   end
   error(string.format(...), level)
 end
 
--- The message of a refusal of moongrid, without positions inside this folder and advice for recipes.
+-- Return moongrid's error message without positions inside this folder and advice for recipes.
 local function refusal(value)
   return (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since [^;%s]+", ""):gsub(", or assign nil first$", ""))
 end
@@ -30,7 +30,7 @@ function M.attempt(what, fn, ...)
   return table.unpack(said, 2, said.n)
 end
 
----Add to a topology, which must not have the name. If it is refused, the hint goes into the message.
+---Add to a topology, which must not have the name. If refused, the message ends with the hint.
 function M.add(topology, name, value, hint)
   for known in pairs(topology) do -- moongrid would take the same family, with other options
     if known == name then M.refuse("%s: '%s' is in the topology already; name yours otherwise", hint, name) end
@@ -41,10 +41,10 @@ function M.add(topology, name, value, hint)
   M.refuse("%s: %s", said:find("'" .. name .. "'", 1, true) == 1 and hint or "topology", said)
 end
 
----A value in a message.
+---Return a value as messages show it.
 function M.shown(value) return (tostring(value):gsub(":? %(?0x%x+%)?$", "")) end
 
----A value as text, the same for equal values.
+---Return a value as text, identical for equal values.
 function M.text(value)
   if type(value) ~= "table" then return M.shown(value) end
   local fields = {}
@@ -53,7 +53,7 @@ function M.text(value)
   return "{" .. table.concat(fields, ", ") .. "}"
 end
 
--- World, Topology, State, ... of moongrid's values, and Lua's type of others.
+-- Return World, Topology, State, ... for moongrid's values, Lua's type for others.
 local function kind_of(value) return type(value) == "userdata" and tostring(value):match "^%a+" or type(value) end
 
 ---Refuse an argument of another kind.
@@ -61,16 +61,16 @@ function M.check(what, value, kind, takes)
   if kind_of(value) ~= kind then M.refuse("%s is %s; it takes %s", what, kind_of(value), takes) end
 end
 
----A copy of a list.
+---Return a copy of a list.
 function M.list(what, value, takes)
   M.check(what, value, "table", takes or "a list")
   return table.move(value, 1, #value, 1, {})
 end
 
----Refuse a value that is no size of a dim or axis.
-function M.check_size(size, of)
+---Refuse a value that is not a size of a dim or axis.
+function M.check_size(size, owner)
   if math.type(size) ~= "integer" or size < 1 then
-    M.refuse("size %s of %s is no size; sizes are integers of 1 or more", M.shown(size), of)
+    M.refuse("size %s of %s is not a size; sizes are integers of 1 or more", M.shown(size), owner)
   end
 end
 
@@ -78,7 +78,7 @@ function M.check_rank(rank)
   if math.type(rank) ~= "integer" then M.refuse("rank is %s; say which rank of the world asks", M.shown(rank)) end
 end
 
----A World from a World or a number of ranks.
+---Return a World from a World or a number of ranks.
 function M.world_of(world)
   if math.type(world) == "integer" then return M.attempt("world", mg.world, world) end
   if kind_of(world) ~= "World" then
@@ -89,7 +89,7 @@ end
 
 local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
 
----The backend of an option by the names that torch has; nil where it is left out.
+---Return the backend for one of torch's names; nil for nil.
 function M.backend_of(name)
   if name and not BACKENDS[name] then
     M.refuse("backend '%s' is not known; there are nccl, gloo and mpi", M.shown(name))
@@ -97,7 +97,7 @@ function M.backend_of(name)
   return BACKENDS[name]
 end
 
----A new topology of a world, or `into`; and a function that adds to it under a prefix.
+---Return a new topology of a world, or `into`; and a function that adds to it under a prefix.
 function M.topology(world, into, prefix)
   into, prefix = into or mg.topology(world), prefix or ""
   M.check("into", into, "Topology", "a topology")
@@ -105,7 +105,7 @@ function M.topology(world, into, prefix)
   return into, function(name, value) M.add(into, prefix .. name, value, "choose another prefix") end
 end
 
----Close a state where one is given.
+---Close a state, if one is given.
 function M.close(state)
   if not state then return end
   M.check("state", state, "State", "a state")

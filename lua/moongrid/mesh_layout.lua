@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Layouts of moongrid.device_mesh, `(sizes):(strides)`: which places one group has, the last size
--- fastest. (2,2):(4,1) has the places 0, 1, 4, 5; over 8 places its groups begin at 0 and 2. Layouts are
+-- Layouts of moongrid.device_mesh, `(sizes):(strides)`: the places of one group, the last size
+-- fastest. (2,2):(4,1) has the places 0, 1, 4, 5; over 8 places its groups start at 0 and 2. Layouts are
 -- canonical, without sizes of 1 and with joined runs ((2,2):(2,1) is (4):(1)), and never change.
 -- A place is a position in the mesh's list of ranks.
 
@@ -10,7 +10,7 @@ local layer = require "moongrid.layer"
 
 local refuse = layer.refuse
 
-local MOST = 0x7fffffff -- as a world has ranks
+local MOST = 0x7fffffff -- the most ranks of a world
 
 ---@class moongrid.MeshLayout
 ---@field sizes integer[] each 2 or more, slowest first
@@ -18,7 +18,7 @@ local MOST = 0x7fffffff -- as a world has ranks
 local MeshLayout = {}
 MeshLayout.__index = MeshLayout
 
--- Of valid sizes and strides.
+-- Make a layout of valid sizes and strides.
 local function canonical(sizes, strides)
   local self = setmetatable({ sizes = {}, strides = {} }, MeshLayout)
   for i, size in ipairs(sizes) do
@@ -32,7 +32,7 @@ local function canonical(sizes, strides)
   return self
 end
 
--- Strides with which the places of these sizes follow each other; what is no size is refused later.
+-- Return the strides that make the places of these sizes contiguous; invalid sizes are refused later.
 local function contiguous(sizes)
   local strides, stride = {}, 1
   for i = #sizes, 1, -1 do
@@ -43,7 +43,7 @@ local function contiguous(sizes)
   return strides
 end
 
--- "(2,4)", "(2,)" or "2" as a list.
+-- Parse "(2,4)", "(2,)" or "2" to a list.
 local function numbers(text)
   local list = {}
   if not text:find "^%(?[%d, ]*%)?$" then return nil end
@@ -53,7 +53,7 @@ end
 
 ---@param sizes integer[]|string each 1 or more, slowest first, at most 2147483647 places in all; or a
 --- whole layout as text, "(2,2):(4,1)"
----@param strides? integer[] for each size 1 to 2147483647; left out: the places follow each other
+---@param strides? integer[] for each size 1 to 2147483647; default: contiguous places
 ---@return moongrid.MeshLayout
 function MeshLayout.new(sizes, strides)
   if type(sizes) == "string" then
@@ -81,7 +81,7 @@ function MeshLayout.new(sizes, strides)
   return canonical(sizes, strides)
 end
 
----One layout out of several, the first slowest.
+---Combine several layouts into one, the first slowest.
 ---@param layouts moongrid.MeshLayout[]
 ---@return moongrid.MeshLayout
 function MeshLayout.join(layouts)
@@ -100,7 +100,7 @@ function MeshLayout:numel()
   return n
 end
 
----@return boolean # do the places of a group ascend
+---@return boolean # whether the places of a group ascend
 function MeshLayout:check_sorted()
   for i = 2, #self.strides do
     if self.strides[i] > self.strides[i - 1] then return false end
@@ -108,7 +108,7 @@ function MeshLayout:check_sorted()
   return true
 end
 
--- Its (size, stride), smallest stride first.
+-- Return its (size, stride), smallest stride first.
 local function ascending(self)
   local modes = {}
   for i, size in ipairs(self.sizes) do modes[i] = { size = size, stride = self.strides[i] } end
@@ -116,12 +116,12 @@ local function ascending(self)
   return modes
 end
 
----Does copy beside copy reach each of `places` once? Then each stride is a multiple of the next
----smaller stride times its size, and `places` is one of the largest.
----@param places? integer left out: does it for some number of places
+---Return whether shifted copies cover each of `places` once. Then each stride is a multiple of the next
+---smaller stride times its size, and `places` is a multiple of the largest such product.
+---@param places? integer default: for some number of places
 ---@return boolean
 function MeshLayout:check_orthogonal(places)
-  local run = 1 -- places from which on the next stride may be
+  local run = 1 -- the next stride is a multiple of this
   for _, mode in ipairs(ascending(self)) do
     if mode.stride % run ~= 0 then return false end
     run = mode.size * mode.stride
@@ -129,7 +129,7 @@ function MeshLayout:check_orthogonal(places)
   return not places or places % run == 0
 end
 
----Refuse a number of places that copy beside copy does not reach, each once: `check_orthogonal`.
+---Refuse a number of places that shifted copies do not cover exactly once: `check_orthogonal`.
 ---@param places integer
 function MeshLayout:fill(places)
   if not self:check_orthogonal(places) then
@@ -138,8 +138,8 @@ function MeshLayout:fill(places)
   end
 end
 
----Where the groups begin: with this layout it reaches `places`, rounded up to what it can reach. Where
----`check_orthogonal` does not hold, groups are apart, as in torch, and leave places out: (2,2,2):(1,12,4) has (2):(2).
+---Return the layout of the starts of the groups: together with this layout it covers `places`, rounded up. Where
+---`check_orthogonal` does not hold, groups leave places out, as in torch: (2,2,2):(1,12,4) has (2):(2).
 ---@param places integer 1 or more
 ---@return moongrid.MeshLayout # refused where places of one group coincide
 function MeshLayout:complement(places)
@@ -165,27 +165,27 @@ function MeshLayout:composition(sizes)
   layer.check("sizes", sizes, "table", "a list of sizes")
   for _, size in ipairs(sizes) do layer.check_size(size, "a part of layout " .. tostring(self)) end
   local text, parts = table.concat(sizes, " x "), {}
-  local left, at = canonical(self.sizes, self.strides), #self.sizes
+  local left, index = canonical(self.sizes, self.strides), #self.sizes
   for i = #sizes, 1, -1 do
     local size, taken, strides = sizes[i], {}, {}
     while size > 1 do
-      local mode = left.sizes[at] or 1
+      local mode = left.sizes[index] or 1
       local part = math.min(size, mode)
       if part == 1 or size % part ~= 0 or mode % part ~= 0 then
         refuse("%s does not meet the boundaries of layout %s; use its sizes, divisors or products of them", text, self)
       end
       table.insert(taken, 1, part)
-      table.insert(strides, 1, left.strides[at])
-      size, left.sizes[at], left.strides[at] = size // part, mode // part, left.strides[at] * part
-      if left.sizes[at] == 1 then at = at - 1 end
+      table.insert(strides, 1, left.strides[index])
+      size, left.sizes[index], left.strides[index] = size // part, mode // part, left.strides[index] * part
+      if left.sizes[index] == 1 then index = index - 1 end
     end
     parts[i] = canonical(taken, strides)
   end
-  if at > 0 then refuse("%s leaves places of layout %s out; their product is %d", text, self, self:numel()) end
+  if index > 0 then refuse("%s leaves places of layout %s out; their product is %d", text, self, self:numel()) end
   return parts
 end
 
----The places of the group that begins at 0. O(places).
+---Return the places of the group that starts at 0. O(places).
 ---@return integer[]
 function MeshLayout:all_ranks_from_zero()
   local places = { 0 }
@@ -199,7 +199,7 @@ function MeshLayout:all_ranks_from_zero()
   return places
 end
 
----The places of all groups over so many places, rounded up as `complement` does. O(places).
+---Return the places of all groups, rounded up as `complement` does. O(places).
 ---@param places integer 1 or more
 ---@return integer[][]
 function MeshLayout:global_ranks(places)
@@ -211,7 +211,7 @@ function MeshLayout:global_ranks(places)
   return groups
 end
 
----All groups over a world or window, as a rule: O(modes), whatever the number of ranks.
+---Return all groups over a world or window, as a rule: O(modes) for any number of ranks.
 ---@param world moongrid.World `check_orthogonal(world.size)` holds
 ---@return moongrid.Family # numbered by their first rank, which ascends
 function MeshLayout:family(world)

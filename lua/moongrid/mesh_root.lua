@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: MIT
 --
--- Roots of moongrid.device_mesh: what all meshes share that are made of one. Layouts speak of places; the root
--- says which ranks are there, makes groups of layouts, and collects them in a topology.
+-- Roots of moongrid.device_mesh: the data that all meshes made of one root share. Layouts have places; the root
+-- knows the rank at each place, makes groups of layouts, and collects them in a topology.
 
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
 
 ---@class moongrid.MeshRoot
----@field world moongrid.World that the ranks are of
+---@field world moongrid.World of the ranks
 ---@field size integer number of places
 ---@field window? moongrid.World the places are its ranks, in order; nil: `lists` has them
 ---@field lists? moongrid.Family the ranks by place, a group for each mesh: one, or several made of groups
 ---@field members_only? boolean made of groups: ranks outside have no mesh
----@field mesh moongrid.DeviceMesh that is made of no other; whoever makes it says so
----@field flattened moongrid.DeviceMesh[] what `_flatten` made, in that order
+---@field mesh moongrid.DeviceMesh the root mesh, made of no other; its maker sets this
+---@field flattened moongrid.DeviceMesh[] meshes that `_flatten` made, in that order
 ---@field collected moongrid.Topology
 ---@field groups_by_name table<string, moongrid.MeshRoot.Groups>
 local MeshRoot = {}
@@ -34,9 +34,9 @@ function MeshRoot.new(world, fields)
   return setmetatable(fields, MeshRoot)
 end
 
----Of a list of ranks: a window where they follow each other. O(ranks).
+---Make a root of a list of ranks: a window if they are consecutive. O(ranks).
 ---@param world moongrid.World
----@param ranks integer[] at least one; refused where one is not of the world, or there twice
+---@param ranks integer[] at least one; refused if one is outside the world, or occurs twice
 ---@return moongrid.MeshRoot
 function MeshRoot.of(world, ranks)
   local first, run = ranks[1], true
@@ -57,7 +57,7 @@ function MeshRoot:same_ranks(other)
   return self.lists ~= nil and self.lists == other.lists
 end
 
----All groups of a layout: a rule over a window, explicit lists over others, O(ranks).
+---Return all groups of a layout: a rule over a window, explicit lists over others, O(ranks).
 ---@param layout moongrid.MeshLayout `check_orthogonal(size)` holds
 ---@return moongrid.Family # numbered by their first place, which ascends
 function MeshRoot:groups(layout)
@@ -72,7 +72,7 @@ function MeshRoot:groups(layout)
   return self.world:table(groups, "partial")
 end
 
----Put groups into the topology, unless they are there under this name with these options.
+---Add groups to the topology, unless it has them under this name with these options.
 ---@param dim string
 ---@param family moongrid.Family with its options
 ---@param options string the options as text

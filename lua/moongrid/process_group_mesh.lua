@@ -24,7 +24,7 @@ local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, la
 local ProcessGroupMesh = {}
 ProcessGroupMesh.__index = ProcessGroupMesh
 
--- A sorted copy of a list of different integers from 0 to below n.
+-- Return a sorted copy of a list of different integers from 0 to below n.
 local function indices_below(n, what, value)
   local sorted, seen = list(what, value, "a list of integers"), {}
   for _, index in ipairs(sorted) do
@@ -40,14 +40,14 @@ end
 
 local function axis_name(axis) return "axis_" .. axis end
 
----A mesh over a whole world, or over a window of one.
+---Make a mesh over a whole world, or over a window of one.
 ---@param world moongrid.World|integer or the number of its ranks
 ---@param size integer[] sizes of the axes, each 1 or more; their product is the number of ranks.
---- One may be `mg.fill`: what the others leave
+--- One may be `mg.fill`: what the others leave over
 ---@return moongrid.ProcessGroupMesh # refused, with the nearest sizes, where they do not fit
 function ProcessGroupMesh.new(world, size)
   world = layer.world_of(world)
-  if type(size) ~= "table" or #size == 0 then refuse("size is no list; it takes the size of each axis") end
+  if type(size) ~= "table" or #size == 0 then refuse("size is not a list; it needs the size of each axis") end
   local self, order, sizes = setmetatable({ shape = {}, world = world }, ProcessGroupMesh), {}, {}
   for axis = #size - 1, 0, -1 do
     order[#order + 1], sizes[axis_name(axis)] = axis_name(axis), size[axis + 1]
@@ -58,7 +58,7 @@ function ProcessGroupMesh.new(world, size)
   return self
 end
 
--- Axes, with an index list for each of them; of a single axis both are given bare.
+-- Return axes, with an index list for each of them; a single axis may come without lists around both.
 local function axes_and_lists(axis, indices)
   if type(axis) == "number" then axis, indices = { axis }, { indices } end
   axis = list("axis", axis, "a list of integers")
@@ -69,22 +69,22 @@ local function axes_and_lists(axis, indices)
   return axis, indices
 end
 
--- The axes, ascending, and the index lists in the same order; no lists if they leave nothing out.
+-- Return the axes, ascending, and the index lists in the same order; no lists if they leave nothing out.
 local function selection(self, axis, indices)
   if not indices then return indices_below(#self.shape, "axis", type(axis) == "number" and { axis } or axis) end
   axis, indices = axes_and_lists(axis, indices)
   local axes = indices_below(#self.shape, "axis", axis)
-  local of, lists, some = {}, {}, false
+  local by_axis, lists, some = {}, {}, false
   for i, ax in ipairs(axis) do
-    of[ax] = indices_below(self.shape[ax + 1], "indices_at_axis of axis " .. ax, indices[i])
-    if #of[ax] == 0 then refuse("indices_at_axis of axis %d is empty; leave it out for all", ax) end
-    some = some or #of[ax] < self.shape[ax + 1]
+    by_axis[ax] = indices_below(self.shape[ax + 1], "indices_at_axis of axis " .. ax, indices[i])
+    if #by_axis[ax] == 0 then refuse("indices_at_axis of axis %d is empty; leave it out for all", ax) end
+    some = some or #by_axis[ax] < self.shape[ax + 1]
   end
-  for i, ax in ipairs(axes) do lists[i] = of[ax] end
+  for i, ax in ipairs(axes) do lists[i] = by_axis[ax] end
   return axes, some and lists or nil
 end
 
--- Keep the family, or return the kept one that has these groups and this backend.
+-- Store the family, or return the stored one with these groups and this backend.
 local function keep(self, family, name, whole, backend)
   backend = layer.backend_of(backend)
   for _, known in ipairs(self.created) do
@@ -96,13 +96,13 @@ local function keep(self, family, name, whole, backend)
   return family
 end
 
----Create the groups along some axes: ranks of a group differ in these coordinates only. They ascend,
----whatever the order of axes and indices. A second call returns the same groups. O(dims), with
+---Create the groups along some axes: ranks of a group differ only in these coordinates. They ascend
+---for any order of axes and indices. A second call returns the same groups. O(dims), with
 ---indices O(ranks of a group).
 ---@param axis integer|integer[] 0 to #shape - 1, each once; none: a group for each rank
 ---@param indices_at_axis? integer[]|integer[][] coordinates to keep, each once, at least one;
---- for a list of axes one list for each; left out: all
----@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is "mpi": groups on the CPU)
+--- for a list of axes one list for each; default: all
+---@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is the same as "mpi": groups on the CPU)
 ---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank that is not selected
 function ProcessGroupMesh:create_group_along_axis(axis, indices_at_axis, backend)
   local axes, indices = selection(self, axis, indices_at_axis)
@@ -119,10 +119,10 @@ function ProcessGroupMesh:create_group_along_axis(axis, indices_at_axis, backend
   return keep(self, family, name, not indices and #axes <= 8, backend)
 end
 
----The same as `create_group_along_axis`: what exists is found, what does not is created.
+---The same as `create_group_along_axis`: finds existing groups, creates others.
 ProcessGroupMesh.get_group_along_axis = ProcessGroupMesh.create_group_along_axis
 
----One group of any ranks, which ascend in it; created unless it exists. An explicit list, O(ranks).
+---Return the group of any ranks, in ascending order; creates it unless it exists. An explicit list, O(ranks).
 ---@param ranks_in_group integer[] ranks of the world, each once, at least one
 ---@param backend? "nccl"|"gloo"|"mpi"
 ---@return moongrid.Family # of one group
@@ -132,8 +132,8 @@ function ProcessGroupMesh:get_group(ranks_in_group, backend)
   return keep(self, family, "ranks", false, backend)
 end
 
----The name of groups in the topology, from the call that made them: axis_0, axis_0_2, with "_n" and
----a number where there are indices or a backend. `state[mesh:name(group)]` is this rank's group.
+---Return the name of groups in the topology, from the call that made them: axis_0, axis_0_2, with "_n" and
+---a number if there are indices or a backend. `state[mesh:name(group)]` is this rank's group.
 ---@param group moongrid.Family made by this mesh; refused otherwise
 ---@return string
 function ProcessGroupMesh:name(group)
@@ -143,10 +143,10 @@ function ProcessGroupMesh:name(group)
   return refuse("%s was not created by this mesh, or destroyed; pass what its methods return", shown(group))
 end
 
----The ranks of the group that a rank is in.
+---Return the ranks of the group that contains a rank.
 ---@param group moongrid.Family made by this mesh; refused otherwise
 ---@param rank integer of the world
----@return integer[]? ranks nil for a rank that is in none
+---@return integer[]? ranks nil for a rank in no group
 function ProcessGroupMesh:get_ranks_in_group(group, rank)
   local name = self:name(group)
   layer.check_rank(rank)
@@ -154,7 +154,7 @@ function ProcessGroupMesh:get_ranks_in_group(group, rank)
   return number and group:ranks(number)
 end
 
----The coordinates that differ from a base along some axes, the last axis of the list fastest.
+---Return the coordinates that differ from a base along some axes, the last axis of the list fastest.
 ---@param base_coord integer[] a coordinate for each axis
 ---@param axis integer|integer[] from 0
 ---@param indices_at_axis integer[]|integer[][] for each axis of the list one list
@@ -178,7 +178,7 @@ function ProcessGroupMesh.get_coords_along_axis(base_coord, axis, indices_at_axi
 end
 
 ---@param rank integer of the world
----@param dim? integer axis, 0 to #shape - 1; left out: all
+---@param dim? integer axis, 0 to #shape - 1; default: all
 ---@return integer|integer[]|nil coordinate from 0, or one for each axis; nil for a rank outside
 function ProcessGroupMesh:coordinate(rank, dim)
   layer.check_rank(rank)
@@ -188,7 +188,7 @@ function ProcessGroupMesh:coordinate(rank, dim)
   return coord[1] and coord
 end
 
----@param dim? integer axis, 0 to #shape - 1; left out: all
+---@param dim? integer axis, 0 to #shape - 1; default: all
 ---@return integer|integer[] size of that axis, or a copy of `shape`
 function ProcessGroupMesh:size(dim)
   if not dim then return table.move(self.shape, 1, #self.shape, 1, {}) end
@@ -214,16 +214,16 @@ function ProcessGroupMesh.ravel(coord, shape, mode)
   if #coord ~= #shape then refuse("%d coordinates for %d axes; give one for each", #coord, #shape) end
   local rank = 0
   for i, size in ipairs(shape) do
-    local at = coord[i]
-    if math.type(at) ~= "integer" then
-      refuse("coordinate %s of axis %d is no integer; it is 0 to %d", shown(at), i - 1, size - 1)
+    local value = coord[i]
+    if math.type(value) ~= "integer" then
+      refuse("coordinate %s of axis %d is not an integer; it is 0 to %d", shown(value), i - 1, size - 1)
     end
-    if mode == "wrap" then at = at % size end
-    if mode == "clip" then at = math.max(0, math.min(at, size - 1)) end
-    if at < 0 or at >= size then
-      refuse("coordinate %d of axis %d is not in 0 to %d; mode wrap or clip brings it there", at, i - 1, size - 1)
+    if mode == "wrap" then value = value % size end
+    if mode == "clip" then value = math.max(0, math.min(value, size - 1)) end
+    if value < 0 or value >= size then
+      refuse("coordinate %d of axis %d is not in 0 to %d; mode wrap or clip brings it there", value, i - 1, size - 1)
     end
-    rank = rank * size + at
+    rank = rank * size + value
   end
   return rank
 end
@@ -240,8 +240,8 @@ function ProcessGroupMesh.unravel(rank, shape)
   return coord
 end
 
----What has been created, in that order, and the grid `mesh` (dims axis_0, axis_1, ...).
----@param into? moongrid.Topology add it there, several meshes in one job; left out: a new one
+---Return everything created, in that order, and the grid `mesh` (dims axis_0, axis_1, ...).
+---@param into? moongrid.Topology to add to, for several meshes in one job; default: a new one
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function ProcessGroupMesh:topology(into, prefix)
@@ -251,8 +251,8 @@ function ProcessGroupMesh:topology(into, prefix)
   return topology
 end
 
----Forget all groups. Collective where a state is given.
----@param state? moongrid.State made of this mesh's topology: closed, its communicators are given back
+---Forget all groups. Collective if a state is given.
+---@param state? moongrid.State made of this mesh's topology, to close
 function ProcessGroupMesh:destroy_mesh_process_groups(state)
   layer.close(state)
   self.created = {}

@@ -1,35 +1,35 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a state is asked: queries, getters of groups, and their arguments. A recipe says these by name, in a
--- table or in a function that returns one; its base's come along. This file is loaded at the first question,
--- and so are such functions called, so that planning does not pay for them.
+-- Questions to a state: queries, getters of groups, and their arguments. A recipe defines them by name, in a
+-- table or in a function that returns one, and inherits its base's. This file is loaded, and such functions
+-- are called, at the first question, so that planning does not pay for them.
 
 local core, shared, parameters = ...
 local sorted_pairs, show, word = shared.sorted_pairs, shared.show, shared.word
 
--- What a field has under a name: its kind for messages, and whether a value is of it.
+-- The values of each field: their kind for messages, and a check.
 local kinds = {
-  queries = { "query '%s' is no function", function(v) return type(v) == "function" end },
-  getters = { "getter '%s' is %s; a family would do, or a function that gives one",
+  queries = { "query '%s' is not a function", function(v) return type(v) == "function" end },
+  getters = { "getter '%s' is %s; a family would do, or a function that returns one",
     function(v) return type(v) == "function" or type(v) == "string" end },
-  families = { "families: '%s' has %s; words that say when it is there would do",
+  families = { "families: '%s' has %s; a text that says when it exists would do",
     function(v) return type(v) == "string" end },
   arguments = { "arguments of queries are names, not %s" },
 }
 
--- Refuse a field that has a value of another kind. `where` is the recipe's.
+-- Refuse a field with a value of another kind. `where` is the recipe's.
 local function check(field, all, where)
-  local said, is = kinds[field][1], kinds[field][2]
+  local message, is_valid = kinds[field][1], kinds[field][2]
   for name, value in sorted_pairs(all) do
-    if not is and type(name) ~= "string" and type(value) ~= "string" then
-      core.raise_at(where, string.format(said, show(value)))
-    elseif is and not is(value) then
-      core.raise_at(where, string.format(said, word(name), show(value)))
+    if not is_valid and type(name) ~= "string" and type(value) ~= "string" then
+      core.raise_at(where, string.format(message, show(value)))
+    elseif is_valid and not is_valid(value) then
+      core.raise_at(where, string.format(message, word(name), show(value)))
     end
   end
 end
 
--- What the recipe itself has in a field, a table.
+-- Return the recipe's own table of a field.
 local function own(body, field)
   local said = body.asked[field]
   if type(said) ~= "function" then return said or {} end
@@ -41,7 +41,7 @@ local function own(body, field)
   return all
 end
 
--- All of a field by name, the recipe's over its base's.
+-- Return all entries of a field by name; the recipe's replace its base's.
 local function all_of(body, field)
   body.answers = body.answers or {}
   if not body.answers[field] then
@@ -72,8 +72,8 @@ local function arguments_of(body)
   return body.arguments
 end
 
--- The arguments of a question under their full names, with the defaults; one that is unknown or of another kind
--- is refused.
+-- Return the arguments of a question under their full names, with the defaults. Refuse an unknown one, or one of
+-- another kind.
 local function checked(body, q)
   local arguments, full = arguments_of(body), {}
   for name, value in sorted_pairs(q) do
@@ -85,7 +85,7 @@ local function checked(body, q)
   return parameters.with_defaults(arguments, full)
 end
 
--- What a recipe writes to have some.
+-- How a recipe defines entries, for messages.
 local written = {
   query = "queries = { NAME = function(state, q, p) ... end }",
   getter = 'getters = { NAME = "family" }',
@@ -111,7 +111,7 @@ local function ask(body, state, name, q)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 
--- When is a family there? The words of the recipe for its name, or for a name with a * that fits.
+-- Return when a family exists: the recipe's text for its name, or for a name with a * that fits.
 local function condition_of(body, family)
   local all = all_of(body, "families")
   if all[family] then return all[family] end
@@ -120,14 +120,14 @@ local function condition_of(body, family)
   end
 end
 
--- A getter is a family, or a function (state, q, p, set) that gives its name, or nil where there is no group.
+-- A getter is a family's name, or a function (state, q, p, set) that returns it, or nil if there is no group.
 local function family_of(getter, ...)
   if type(getter) == "string" then return getter end
   return getter(...)
 end
 
--- The family whose group a getter gives, for C to look up. With check_initialized=false, an argument that
--- many systems have, nil where it is not there.
+-- Return the family whose group a getter returns, for C to look up. If the family does not exist, return nil with
+-- check_initialized=false, an argument that many systems have; else raise.
 local function group(body, state, name, q)
   local getter = known("getter", body, all_of(body, "getters"), name)
   q = checked(body, q)
@@ -140,8 +140,8 @@ local function group(body, state, name, q)
     when and "; it is there with " .. when or ""))
 end
 
--- The family that a getter gives with these flags, the others at their defaults; and a flag that it read and that
--- is not among them yet. No family: it may need a state, or an argument that is no flag.
+-- Return the family of a getter with these flags, the others at their defaults; and a flag that it read that is not
+-- among them yet. No family: it may need a state, or an argument that is not a flag.
 local function given(body, getter, flags, p, set)
   local by_name, undecided = arguments_of(body).by_name, nil
   local q = setmetatable({}, { __index = function(_, name)
@@ -154,7 +154,7 @@ local function given(body, getter, flags, p, set)
   return ok and family or nil, undecided
 end
 
--- The families that a getter gives, for each choice of the flags that it reads: { { arguments = "those that
+-- Return the families of a getter, for each choice of the flags that it reads: { { arguments = "those that
 -- matter", family }, ... }, the one without arguments first.
 local function cases_of(body, getter, p, set)
   local by_name, cases = arguments_of(body).by_name, {}

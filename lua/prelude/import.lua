@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- recipe.import "./helpers.lua": the functions of a file that several recipes of a folder use. It runs once, under the
--- rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host has loaded.
+-- recipe.import "./helpers.lua": the functions of a file that several recipes of a folder share. The file runs once,
+-- under the rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host has loaded.
 
 local core, shared = ...
 local imported = {} -- by path: { the functions, the hash of the text with those of its own imports }
 
--- The file runs as if it were a recipe file: what it names lies relative to it.
+-- Run the file like a recipe file: paths in it are relative to it.
 local function run(name, running, where)
   local path, chunk, key, text = core.load(name, running[#running].path)
   if imported[key] then return imported[key] end
@@ -24,7 +24,7 @@ local function run(name, running, where)
   end
   for field, fn in shared.sorted_pairs(value) do
     if type(field) ~= "string" or type(fn) ~= "function" then
-      core.raise_at(where, string.format("%s returned a table where '%s' is no function by name", path,
+      core.raise_at(where, string.format("%s returned a table where '%s' is not a function by name", path,
         shared.word(field)))
     end
   end
@@ -33,7 +33,7 @@ local function run(name, running, where)
   return imported[key]
 end
 
--- running: the files that are being run, the innermost last, each with the hash of its text.
+-- running: the files now running, the innermost last, each with the hash of its text.
 return function(name, running, where)
   local file = running[#running]
   if not file then core.raise_at(where, "recipe.import stands at the top of a file, outside of build") end
@@ -42,6 +42,6 @@ return function(name, running, where)
       .. shared.show(name))
   end
   local got = run(name, running, where)
-  file.text = file.text * 31 + got.text -- ranks compare it where they compare the recipe's
+  file.text = file.text * 31 + got.text -- ranks compare it when they compare the recipe's
   return got.functions
 end

@@ -2,14 +2,14 @@
 --
 -- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
 -- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
--- have parse(text, of_host), which reads a value of the command line, or returns nil and perhaps why;
--- text(value, p), which writes it in canonical form (default: tostring); nearest(value), an accepted
--- value that is near.
+-- have parse(text, of_host), which reads a value from the command line, or returns nil and maybe the reason;
+-- text(value, p), which writes it in canonical form (default: tostring); nearest(value), which returns the
+-- nearest accepted value.
 
 local core, shared = ...
 local is_list = shared.is_list
 
--- An integer from `least` to `most`.
+-- Return the kind of integers from `least` to `most`.
 local function whole(least, most, what)
   return { what = what, check = function(v) return math.type(v) == "integer" and v >= least and v <= most end }
 end
@@ -86,7 +86,7 @@ local declared = {
     check = is_table,
     text = text_of_table,
   },
-  file = { -- the plan has what is in it; only who plans can name a file, recipes see none
+  file = { -- the plan has its contents; only the caller can name a file, recipes cannot
     what = "a table by name, or the path of a JSON or YAML file with one",
     parse = function(text, of_host)
       if string.find(text, "^%s*{") or not of_host then return core.decode(text) end

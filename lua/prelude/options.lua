@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- Options of families from outside of the recipe, given among its parameters: ["tp.max_ctas"] = 8, or for several
--- families ["*.timeout"] = 600. A field of NCCL's goes by its own name. This file is loaded where there are some.
+-- Options of families from outside the recipe, given among its parameters: ["tp.max_ctas"] = 8, or for several
+-- families ["*.timeout"] = 600. Fields of NCCL have their own names. This file is loaded if there are any options.
 
 local core, shared = ...
 local sorted_pairs, fits = shared.sorted_pairs, shared.fits
 
--- The families that a name or a pattern means.
+-- Return the families that a name or a pattern matches.
 local function families_of(t, meant, what)
   local chosen, known = {}, {}
   for family in pairs(t) do
@@ -17,8 +17,8 @@ local function families_of(t, meant, what)
   return chosen
 end
 
--- Put them on top of what the recipe has chosen, in the order of their names: a * comes before letters, so a
--- family's own option wins over one for several.
+-- Apply them on top of the recipe's own options, in the order of their names: a * sorts before letters, so a
+-- family's own option overrides one for several.
 return function(t, given)
   for name, value in sorted_pairs(given) do
     local what = "option '" .. name .. "': "

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a recipe declares by name, and what values that gets: the parameters of its plans, the settings
--- that a host switches while it runs, the arguments of its queries. Each is a list of
+-- The declarations of a recipe, and their values: the parameters of its plans, the settings that a host
+-- switches while it runs, the arguments of its queries. Each is a list of
 -- `param.KIND(default, doc, aliases...)`.
 
 local core, shared, kinds = ...
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
 
-local serial = 0 -- counts declarations, to list parameters in the order in which they are written
+local serial = 0 -- counts declarations, to list parameters in the order written
 
-local is_param, none = {}, {} -- what tells a declaration; most have no other name
+local is_param, none = {}, {} -- the mark of a declaration; no aliases, as most have
 
 local function declare(kind, default, doc, ...)
   serial = serial + 1
@@ -19,7 +19,7 @@ local function declare(kind, default, doc, ...)
   }
 end
 
--- Is it still what param.KIND makes? A recipe may change it.
+-- Return whether it is still what param.KIND made: a recipe may have changed it.
 local function is_sound(p)
   local kind, aliases = kinds[p.kind], p.aliases
   if not kind or math.type(p.serial) ~= "integer" then return false end
@@ -50,13 +50,13 @@ local function kind_of(value)
   return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
 end
 
--- The field of a recipe that declares them, by the word for one.
+-- The field of a recipe that declares them, by the noun for one.
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
--- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
--- of their lines, then the plain defaults by name. A plain default for one that the base has, by any of its names,
--- changes the default alone. ours: of a bundled recipe, which changes none.
-local function list_of(what, table_, where, ours, base)
+-- Turn {name = default or param.KIND(...)} into a list of parameters: first those made by param.KIND, in the order
+-- of their lines, then the plain defaults by name. A plain default for a parameter of the base, under any of its names,
+-- changes only the default. bundled: of a bundled recipe, which changes none.
+local function list_of(what, table_, where, bundled, base)
   local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
   local changed = {} -- name of a parameter -> how it is written here
   for name, value in sorted_pairs(table_) do
@@ -77,7 +77,7 @@ local function list_of(what, table_, where, ours, base)
       end
       p = { kind = old and old.kind or kind, default = value, doc = old and old.doc or "", where = where,
             aliases = old and old.aliases or none }
-    elseif not ours and not is_sound(p) then
+    elseif not bundled and not is_sound(p) then
       core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
         .. "names, which are text, and a default of that kind", what, word(name)))
     end
@@ -100,19 +100,19 @@ local function list_of(what, table_, where, ours, base)
   return table.move(list, 1, #list, #all + 1, all)
 end
 
--- The base's, then the recipe's own; an own one replaces that of the base with its name.
+-- Return the base's parameters, then the recipe's own; an own one replaces the base's of the same name.
 local function merge(base, own)
-  local list, at = {}, {}
+  local list, index = {}, {}
   for _, from in ipairs({ base, own }) do
     for _, p in ipairs(from) do
-      at[p.name] = at[p.name] or #list + 1
-      list[at[p.name]] = p
+      index[p.name] = index[p.name] or #list + 1
+      list[index[p.name]] = p
     end
   end
   return list
 end
 
--- Index by names and aliases; list of both, for messages. Refuses clashes where they are written.
+-- Return an index by names and aliases, and a list of both for messages. Refuse clashes at their line.
 local function by_any_name(what, list)
   local index, known = {}, {}
   for _, p in ipairs(list) do
@@ -130,28 +130,28 @@ local function by_any_name(what, list)
   return index, known
 end
 
--- All that a recipe declares in one field, its base's first. `base` is what the base has of it, or nil.
-local function declared_in(what, base, own, where, ours)
+-- Return all declarations of a recipe in one field, its base's first. `base`: the base's of that field, or nil.
+local function declared_in(what, base, own, where, bundled)
   local self = { what = what, where = where }
-  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours, base))
+  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, bundled, base))
   self.by_name, self.names = by_any_name(what, self.list)
   self.parsed, self.nparsed = {}, 0
   return self
 end
 
--- The value, if it is of the kind of p; `given` is how it was written.
+-- Return the value if it is of the kind of p, else refuse; `given` is its text as written.
 local function checked(what, p, value, given)
   local kind = kinds[p.kind]
   if value == nil or not kind.check(value) then
     local near = kind.nearest and kind.nearest(value)
-    local is = type(given) == "string" and kind.written or kind.what
-    core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, is, show(given),
+    local expected = type(given) == "string" and kind.written or kind.what
+    core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, expected, show(given),
       near and "; nearest is " .. near or ""), near and "out of range" or "bad value")
   end
   return value
 end
 
--- The value of a parameter, which may be given as the text of a command line. of_host: by who plans.
+-- Return the value of a parameter, which may be text of a command line. of_host: given by the host.
 local function value_of(p, given, of_host)
   local value, why = given, nil
   if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host) end
@@ -167,11 +167,11 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
-local reads = setmetatable({}, { __mode = "k" }) -- the same -> names that were read, here and where it was handed on
+local reads = setmetatable({}, { __mode = "k" }) -- the same -> names read through it or views made from it
 
--- What build, queries and policies get as `p`, and queries as `set`: the values by name, read only; an
--- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own. read: of
--- the view that it was made from.
+-- Make the `p` of build, queries and policies, or the `set` of queries: the values by name, read only; an
+-- unknown name is an error. A recipe may change a table that it gets here: each view has its own copies. read: the
+-- names read of the view that it was made from.
 local function view(self, values, read)
   local own = {}
   read = read or {}
@@ -213,10 +213,10 @@ local function with_defaults(self, values)
   return values
 end
 
--- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
--- may be unknown here.
+-- Return the values of all parameters. given: name -> value or text; or the `p` of another recipe, whose
+-- names may be unknown here.
 local function values_of(self, given, of_host)
-  local of_view = views[given] -- looked at as it is inside: this is no reading
+  local of_view = views[given] -- looked up directly: this does not count as reading
   local values, from = {}, {}
   for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
@@ -236,9 +236,9 @@ local function values_of(self, given, of_host)
 end
 
 local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
-local function inside(p) return views[p], reads[p] end -- without reading it
+local function inside(p) return views[p], reads[p] end -- does not count as reading
 
--- The same for the parameters of a state's plan, where they are text. They are parsed once per plan and
+-- Make `p` from the parameters of a state's plan, where they are text. They are parsed once per plan and
 -- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.
 local MOST = 16
 
@@ -253,7 +253,7 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
--- The full name of what a value is for, a setting or an argument, and the value if it is of its kind. nil:
+-- Return the full name of a setting or an argument, and the value if it is of its kind. A nil value means
 -- the default.
 local function value_for(self, name, value)
   local p = self.by_name[name]
@@ -262,7 +262,7 @@ local function value_for(self, name, value)
   return p.name, checked(self.what, p, value, value)
 end
 
--- The settings of a state: what was set, else the defaults.
+-- Return the settings of a state: the values set, else the defaults.
 local function settings_of(self, state)
   return view(self, with_defaults(self, core.settings(state)))
 end

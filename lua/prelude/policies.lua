@@ -2,10 +2,10 @@
 --
 -- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a
 -- recipe. A setting is a value, or a function (state, q, p) that is called for it in each call of the policy.
--- meta_recipe.lua has the arguments (q) and results of each.
+-- meta_recipe.lua documents the arguments (q) and results of each.
 --
 -- Use only + - * / and sqrt on floats: IEEE 754 fixes their results to the last bit, so that ranks on
--- different machines get the same.
+-- different machines get identical results.
 
 local core, shared, kinds = ...
 local show, word = shared.show, shared.word
@@ -31,7 +31,7 @@ local one_of = kinds.one_of
 -- that the state does not have.
 local library = {}
 
--- Layers of each pipeline stage. The next layer goes to the stage with the least work, and to the first of
+-- Divide layers among pipeline stages. The next layer goes to the stage with the least work, and to the first of
 -- equal ones, so that the remainder goes to the front. `embedding` and `loss` are additional work of the
 -- first and the last stage, in layers; `first` and `last` fix how many layers those two get.
 library.layers = {
@@ -56,7 +56,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round: one layer for each stage whose work is below the least work plus one layer
+    while left > 0 do -- a round: one layer for each stage less than one layer above the least work
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -77,7 +77,7 @@ library.layers = {
   end,
 }
 
--- The largest divisor of n that is at most `most`, and the smallest that is at least `least` (else n).
+-- Return the largest divisor of n that is at most `most`, and the smallest that is at least `least` (else n).
 local function divisors(n, most, least)
   local below, above = 1, n
   for i = 1, math.floor(math.sqrt(n)) do
@@ -89,7 +89,7 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- The schedule of a replica's samples in a pipeline. `bubble` is idle time over ideal time of a stage,
+-- Choose the schedule of a replica's samples in a pipeline. `bubble` is idle time over ideal time of a stage,
 -- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
@@ -129,7 +129,7 @@ library.bucket_bytes = {
   answer = function(s, q) return math.max(s.least, s.per_rank * q.ranks) end,
 }
 
--- The families of the bundled recipes over which gradients of experts are summed, the one of our own
+-- The families of the bundled recipes over which gradients of experts are summed, the one of moongrid's
 -- examples first; deepspeed_moe has one for each size of expert groups.
 local expert_families = { "expert_data", "expt_dp", "ep_dp", "efsdp" }
 
@@ -148,7 +148,7 @@ local function expert_family(state, refuse)
     table.concat(expert_families, ", "), table.concat(names, ", "))
 end
 
--- The family over which a parameter's gradient is summed.
+-- Return the family over which to sum a parameter's gradient.
 library.gradient_family = {
   settings = { { "dense", family_name, "dp_cp" }, { "expert", family_name } },
   arguments = { { "expert", flag } },
@@ -158,7 +158,7 @@ library.gradient_family = {
   end,
 }
 
--- cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above, by symmetry.
+-- Return cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above, by symmetry.
 local function cos_pi(x)
   if x > 0.5 then return -cos_pi(1 - x) end
   local t, sum = (3.141592653589793 * x) * (3.141592653589793 * x), 1.0
@@ -166,8 +166,8 @@ local function cos_pi(x)
   return sum
 end
 
--- A linear warm-up to `peak`, then down to `least` over the last `decay` steps (all after the warm-up):
--- along half a cosine (Loshchilov and Hutter 2017, equation 5), a line, or not at all. inverse_sqrt is
+-- Return a learning rate: a linear warm-up to `peak`, then down to `least` over the last `decay` steps (all after the
+-- warm-up): along half a cosine (Loshchilov and Hutter 2017, equation 5), a line, or not at all. inverse_sqrt is
 -- peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), and not below `least`.
 library.learning_rate = {
   settings = { { "peak", number, needed = true }, { "least", number, 0 }, { "warmup", count, 0 },
@@ -195,15 +195,15 @@ library.learning_rate = {
   end,
 }
 
--- Save after this step? Steps count from 0.
+-- Return whether to save after this step. Steps count from 0.
 library.checkpoint = {
   settings = { { "every", size, 1000 }, { "last", flag, true } },
   arguments = { { "step", count }, { "steps", size } },
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- The reaction to a failed call over a family. `keep`: families that the trainer can do without;
--- `shrink`: families whose groups go on without the lost ranks, if at least `least` remain.
+-- Choose the reaction to a failed call over a family. `keep`: families that the trainer can do without;
+-- `shrink`: families whose groups continue without the lost ranks, if at least `least` remain.
 library.on_lost = {
   settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 } },
   arguments = { { "family", family_name }, { "ranks", size }, { "lost", count, 1 } },
@@ -226,7 +226,7 @@ local makers = {} -- the functions policies.NAME of recipes
 -- topology that lacks a family named in a setting.
 local made = setmetatable({}, { __mode = "k" })
 
--- "policies.layers" if the value is that function itself, which the recipe forgot to call.
+-- Return "policies.layers" if the value is that function itself, which the recipe forgot to call.
 local function uncalled(value)
   for name, make in pairs(makers) do
     if make == value then return "policies." .. name end
@@ -239,7 +239,7 @@ local function check(where, policy, what, name, kind, value)
     uncalled(value) or show(value)), "bad value")
 end
 
--- The settings that a recipe gives, with defaults; second, the list of those that are functions.
+-- Return the settings that a recipe gives, with defaults; and the list of those that are functions.
 local function read_settings(name, policy, given, where)
   local settings, asked, known = {}, {}, {}
   if type(given) ~= "table" then

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The first file of the prelude, the part of the language of recipes that is written in Lua: `recipe`,
+-- The first file of the prelude, which is the Lua half of the language of recipes: the words `recipe`,
 -- `param` and `policies`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
 -- recipes get only these three words from it.
 --
@@ -9,11 +9,11 @@
 -- (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for
 -- the host; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name, text,
 -- usual, unread) records a parameter, params(state) reads them back; allow_idle(topology): ranks may be in no group;
--- digest(state) is that of its plan; settings(state) are those that a host has set, by name; note_policies(topology,
+-- digest(state) is its plan's; settings(state) are those that a host has set, by name; note_policies(topology,
 -- hash) makes ranks compare the texts of the recipe and its base; choose(topology, family, option, value) sets an
 -- option; concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: numbers, names by
--- their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil for text that is none, nil
--- and why for what has no place in Lua.
+-- their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil for text that is not JSON,
+-- nil and the reason for JSON that Lua cannot represent.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -35,8 +35,8 @@ end)
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
                  "settings", "policy", "agreed", "idle" }
-local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others: tables, but the base
--- What a state is asked with: each may also be a function that returns a table at the first question.
+local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others: tables, except base
+-- The fields for questions: each may also be a function that returns a table at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
 local Recipe = {} -- metatable of what `recipe` returns, which is read only
@@ -56,7 +56,7 @@ Recipe.__metatable = false
 
 local function body_of(value) return type(value) == "table" and rawget(value, Recipe) or nil end
 
--- Run a build function; an error unless it returns a topology.
+-- Run a build function; raise unless it returns a topology.
 local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
@@ -66,10 +66,10 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
-local by_host = false -- is the next recipe named by the host?
-local running = {} -- { path, text } of the recipe files that are being run, the innermost last
+local by_host = false -- whether the host named the next recipe
+local running = {} -- { path, text } of the recipe files now running, the innermost last
 
--- What a state is asked: queries, getters and their arguments. asking.lua is loaded at the first question.
+-- Questions: queries, getters and their arguments. asking.lua is loaded at the first question.
 local asking
 local function answers()
   asking = asking or core.library("asking", core, shared, parameters)
@@ -85,9 +85,9 @@ local function define(def, where)
     if not known then core.unknown("field of a recipe", word(key), fields, where) end
   end
   for _, key in ipairs(fields) do
-    local kind, is = key ~= "base" and (types[key] or "table"), type(def[key])
-    if kind and is ~= "nil" and is ~= kind and not (asked[key] and is == "function") then
-      core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, is))
+    local expected, actual = key ~= "base" and (types[key] or "table"), type(def[key])
+    if expected and actual ~= "nil" and actual ~= expected and not (asked[key] and actual == "function") then
+      core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, expected, actual))
     end
   end
   local base = def.base
@@ -101,13 +101,13 @@ local function define(def, where)
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
-  local ours = file and file.text == 0 -- a bundled one
-  body.params = parameters.declared_in("parameter", base and base.params, def.params, where, ours)
-  body.rest = def.rest or base and base.rest -- name of the parameter for names in a file that are none
+  local bundled = file and file.text == 0 -- their texts have no hash
+  body.params = parameters.declared_in("parameter", base and base.params, def.params, where, bundled)
+  body.rest = def.rest or base and base.rest -- the parameter for unknown names in a file
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
-  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, ours)
+  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, bundled)
   body.idle = def.idle or base and base.idle
   if body.idle and body.idle ~= "allow" then
     core.raise_at(where, 'idle is "allow", for ranks that are in no group, or left out; not ' .. show(body.idle))
@@ -122,7 +122,7 @@ local function define(def, where)
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
       if type(name) ~= "string" or type(fn) ~= "function" then
-        core.raise_at(where, "policy '" .. word(name) .. "' is no function by name")
+        core.raise_at(where, "policy '" .. word(name) .. "' is not a function by name")
       end
       local what = uncalled(fn)
       if what then
@@ -151,7 +151,7 @@ end
 
 local loaded, loading = {}, {}
 
--- The argument of a recipe's file; arithmetic.lua is loaded when a recipe first reads a function of it.
+-- The first argument of a recipe's file; arithmetic.lua is loaded when a recipe first reads a function of it.
 local functions
 local arithmetic = shared.vocabulary("function of arithmetic", function()
   functions = functions or core.library "arithmetic"
@@ -174,7 +174,7 @@ local function parts_of(owner)
   return part
 end
 
--- recipe{...} defines a recipe; recipe "name" gets another: a bundled one, or a file beside this one.
+-- recipe{...} defines a recipe; recipe "name" returns another: a bundled one, or a file beside this one.
 function recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
@@ -198,7 +198,7 @@ function recipe(what)
   return value
 end
 
--- recipe.import "./helpers.lua" gets the functions of a file. import.lua is loaded at the first one.
+-- recipe.import "./helpers.lua" returns the functions of a file. import.lua is loaded at the first call.
 local import
 local function import_file(name)
   import = import or core.library("import", core, shared)
@@ -208,7 +208,7 @@ M.recipe = shared.vocabulary("word of recipe", function() return { import = impo
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. Clear these two first, because a load that hit a limit leaves them set.
+-- Load the runtime's recipe. Clear these two first, because a load that hits a limit leaves them set.
 function M.load(name)
   loading, running, by_host = {}, {}, true
   return recipe(name)
@@ -232,8 +232,8 @@ local function check_policies(body, t)
   end
 end
 
--- Put what a file of parameters has under what is given beside it. Names that no parameter has go to the one for
--- them, `rest`, where the recipe has one; but not those that look like a slip of the pen.
+-- Merge a file of parameters with those given beside it, which win. Names that no parameter has go to the parameter
+-- `rest`, if the recipe has one; but not those that look like typing errors.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
@@ -255,7 +255,7 @@ local function add_file(body, given, file)
   given[body.rest] = rest
 end
 
--- Take the options of families out of what is given: the names with a dot.
+-- Separate the options of families, the names with a dot, from the parameters given.
 local function options_in(given)
   local options
   for name, value in pairs(given) do
@@ -290,14 +290,14 @@ function M.evaluate(self, world, given, file)
   return t
 end
 
--- A query's answer; the family whose group a getter gives, or nil.
+-- Return a query's answer; the family whose group a getter returns, or nil.
 function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
 function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
--- A setting that a host switches: its name without alias, and the value, for the state to keep. C does that.
+-- Return the name without alias and the value of a setting that a host switches, for C to keep in the state.
 function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
--- A policy is a function (state, q, p) like a query, but called often. C keeps what this returns: the
+-- Prepare a policy, a function (state, q, p) like a query, but called often. C keeps the results: the
 -- function, p, the family that compares results, and the line that defines it (of a bundled one: the line of
 -- the recipe).
 function M.policy(self, state, name)
@@ -323,7 +323,7 @@ local function info_of(declared)
   return list
 end
 
--- { doc, params = { {name, kind, default, doc, aliases} }, settings and arguments = those as well, queries =
+-- Return { doc, params = { {name, kind, default, doc, aliases} }, settings and arguments = likewise, queries =
 --   { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } }, policies =
 --   { { name, agreed = family or "world" } } }
 function M.info(self)

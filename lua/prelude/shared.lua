@@ -5,7 +5,7 @@
 
 local core = ...
 
--- pairs in the order of core.keys: every rank must find the same first error.
+-- Iterate like pairs, in the order of core.keys: every rank must find the same first error.
 local function sorted_pairs(t)
   local keys, i = core.keys(t), 0
   return function()
@@ -14,7 +14,7 @@ local function sorted_pairs(t)
   end
 end
 
--- Is it a list whose items all pass is_item? Without is_item they are integers.
+-- Return whether the value is a list whose items all pass is_item, or without is_item are integers.
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n, most = 0, 0
@@ -26,7 +26,7 @@ local function is_list(value, is_item)
   return n == most
 end
 
--- A value as messages show it. Never an address, which differs between ranks.
+-- Return a value as messages show it. Never an address, which differs between ranks.
 local function show(value)
   if type(value) == "string" then return "'" .. value .. "'" end
   if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
@@ -34,19 +34,19 @@ local function show(value)
   return core.kind(value)
 end
 
--- A key as messages show it: a name without quotes, which the message adds. Of a table not what is in it: of several,
--- none is the first.
+-- Return a key as messages show it: a name without quotes, which the message adds. For a table do not show its
+-- contents: several tables have no order.
 local function word(key)
   if type(key) == "table" then return core.kind(key) end
   return type(key) == "string" and key or show(key)
 end
 
--- Does a name fit a pattern, in which * stands for any part of a name?
+-- Return whether a name matches a pattern, in which * stands for any part of a name.
 local function fits(name, pattern)
   return string.find(name, "^" .. string.gsub(pattern, "%*", "[%%w_]*") .. "$") ~= nil
 end
 
--- A read-only view of the table that all() returns. An unknown name is an error, and so is an
+-- Return a read-only view of the table that all() returns. An unknown name is an error, and so is an
 -- assignment. all() is called when a name is first read; to call the view is to call call().
 local function vocabulary(what, all, call)
   return setmetatable({}, {

@@ -308,8 +308,8 @@ static void test_definitions(void **state) {
   fixture *f = *state;
   static const struct {
     const char *fields, *text;
-  } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is no function by name" },
-              { "policy = { function() end }", "policy '1' is no function by name" },
+  } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is not a function by name" },
+              { "policy = { function() end }", "policy '1' is not a function by name" },
               { "policy = 'rate'", "field 'policy' of a recipe is a table, not a string" },
               { "policy = { rate = function() end }, agreed = { rat = 'world' }",
                 ":1: agreed: unknown policy 'rat'; nearest is 'rate'" },

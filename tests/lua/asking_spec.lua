@@ -50,7 +50,7 @@ describe("queries", function()
     assert.are.equal("mine", r:ask(s, "tensor_model_parallel_rank", {}))
     assert.are.equal(2, r:ask(s, "tensor_model_parallel_world_size", {}))
     for made, message in pairs { ["nil"] = "queries returned nil; a table by name would do",
-                                 ["{ x = 5 }"] = "query 'x' is no function" } do
+                                 ["{ x = 5 }"] = "query 'x' is not a function" } do
       r = recipe(("return recipe { base = 'picotron', queries = function() return %s end }"):format(made))
       s = r:plan(8, {}):dry(0)
       for _ = 1, 2 do
@@ -74,7 +74,7 @@ describe("queries", function()
   end)
 
   refuses {
-    { "a query that is none", "return recipe { base = 'picotron', queries = { x = 5 } }", "r.lua:1: query 'x' is no function" },
+    { "a query that is none", "return recipe { base = 'picotron', queries = { x = 5 } }", "r.lua:1: query 'x' is not a function" },
     { "queries that are none", "return recipe { base = 'picotron', queries = 5 }",
       "r.lua:1: field 'queries' of a recipe is a table, not a number" },
   }
@@ -210,9 +210,9 @@ describe("getters", function()
 
   refuses {
     { "a getter that is none", "return recipe { base = 'picotron', getters = { x = 5 } }",
-      "r.lua:1: getter 'x' is 5; a family would do, or a function that gives one" },
+      "r.lua:1: getter 'x' is 5; a family would do, or a function that returns one" },
     { "a family without words", "return recipe { base = 'picotron', families = { x = true } }",
-      "r.lua:1: families: 'x' has true; words that say when it is there would do" },
+      "r.lua:1: families: 'x' has true; a text that says when it exists would do" },
   }
 end)
 

@@ -350,7 +350,7 @@ describe("the file", function()
     { "no build", "\nreturn recipe { doc = 'x' }",
       "r.lua:2: a recipe needs 'build', a function (world, p) that returns a topology" },
     { "a query that is none", "return recipe { build = function() end, queries = { x = 5 } }",
-      "r.lua:1: query 'x' is no function" },
+      "r.lua:1: query 'x' is not a function" },
     { "parts, which bundled recipes alone have", "local _, part = ...\nreturn part 'x'",
       "r.lua:2: attempt to call a nil value (local 'part')" },
     { "a part of a bundled recipe", "return recipe { base = 'megatron.releases' }",

@@ -95,7 +95,7 @@ end
 local function check_stages(name, list, pp)
   if #list == 0 then refuse("%s is empty; a list of stages such as {0,-1} would do", name) end
   for _, stage in ipairs(list) do
-    if stage < -pp or stage >= pp then refuse("%s: %d is no stage; 0 to %d would do, or -1", name, stage, pp - 1) end
+    if stage < -pp or stage >= pp then refuse("%s: %d is not a stage; 0 to %d would do, or -1", name, stage, pp - 1) end
   end
 end
 
@@ -276,7 +276,7 @@ local function settings(p)
   local config, given = p.config or {}, {}
   local section, same = config.tensor_parallel, config.tensor_model_parallel_size
   if section ~= nil and type(section) ~= "table" then
-    refuse("config: tensor_parallel is %s, no table; {\"autotp_size\":2} would do", tostring(section))
+    refuse("config: tensor_parallel is %s, not a table; {\"autotp_size\":2} would do", tostring(section))
   end
   if config.parallelism ~= nil then
     refuse("config: section 'parallelism' is of an earlier revision, and nothing reads it; its keys would do at the "

@@ -149,7 +149,7 @@ return recipe {
     end
     if p.sequence_parallel_size == 1 then
       local near = smallest_factor(#world)
-      refuse("sequence_parallel_size 1 is no parallelism; %s", near > 1 and "nearest is " .. near or "leave it out")
+      refuse("sequence_parallel_size 1 is not parallelism; %s", near > 1 and "nearest is " .. near or "leave it out")
     end
     if p.sequence_parallel_size then
       local g = grid(world, "sp-dp", { sp = p.sequence_parallel_size, dp = fill })

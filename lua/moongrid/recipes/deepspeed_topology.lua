@@ -42,7 +42,7 @@ local function given_axes(p)
   if type(axes) ~= "table" then refuse("axes is %s; names such as pipe-data-model would do", tostring(axes)) end
   for _, axis in ipairs(axes) do
     if type(axis) ~= "string" then
-      refuse("axes: %s is no name; names such as pipe-data-model would do", tostring(axis))
+      refuse("axes: %s is not a name; names such as pipe-data-model would do", tostring(axis))
     end
   end
   if not dims or #dims ~= #axes then

@@ -88,9 +88,9 @@ end
 local function extent(devices)
   local low, high = {}, {}
   for _, device in ipairs(devices) do
-    local at = device.coords
-    if not at then refuse("device %d is a TPU without coords; its x, y and z would do", device.id) end
-    for i, place in ipairs { at[1], at[2], at[3], device.core } do
+    local coords = device.coords
+    if not coords then refuse("device %d is a TPU without coords; its x, y and z would do", device.id) end
+    for i, place in ipairs { coords[1], coords[2], coords[3], device.core } do
       low[i], high[i] = math.min(low[i] or place, place), math.max(high[i] or place, place)
     end
   end
@@ -289,7 +289,7 @@ local function on_torus(devices, shape, p)
   if p.contiguous_submeshes then torus = contiguous_torus(torus, shape) end
   local cuts, axis, free = cuts_of(torus, shape, false)
   if not cuts and not p.allow_split_physical_axes then
-    refuse("mesh_shape: axis %d of size %d is no product of whole axes of the torus, of which %s is free; "
+    refuse("mesh_shape: axis %d of size %d is not a product of whole axes of the torus, of which %s is free; "
       .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
   end
   cuts = cuts or cuts_of(torus, shape, true)
@@ -318,15 +318,15 @@ end
 
 -- Lists of devices with the same slice or process.
 local function granules_of(devices, p)
-  local key, keys, of = p.process_is_granule and "process_index" or "slice_index", {}, {}
+  local key, keys, members = p.process_is_granule and "process_index" or "slice_index", {}, {}
   for _, device in ipairs(devices) do
-    local at = device[key]
-    if not at then refuse("device %d has no slice_index; process_is_granule=true would do", device.id) end
-    if not of[at] then keys[#keys + 1], of[at] = at, {} end
-    table.insert(of[at], device)
+    local granule = device[key]
+    if not granule then refuse("device %d has no slice_index; process_is_granule=true would do", device.id) end
+    if not members[granule] then keys[#keys + 1], members[granule] = granule, {} end
+    table.insert(members[granule], device)
   end
   if p.should_sort_granules_by_key then table.sort(keys) end
-  for i, at in ipairs(keys) do keys[i] = of[at] end
+  for i, granule in ipairs(keys) do keys[i] = members[granule] end
   return keys
 end
 
@@ -416,12 +416,12 @@ local queries = {
     return sizes
   end,
   coordinate = function(s, _, p)
-    local at = axes_of(p)
-    for i, axis in ipairs(at) do
+    local positions = axes_of(p)
+    for i, axis in ipairs(positions) do
       if not s[axis] then return nil end
-      at[i] = s[axis].position
+      positions[i] = s[axis].position
     end
-    return at
+    return positions
   end,
   device_order = function(s, _, p) -- the mesh flat: every axis makes more of the ranks before it
     local order

@@ -31,7 +31,7 @@ end
 local function mesh_through(plan, axes, i, rank)
   if i > #axes then return rank end
   local family, mesh = plan:family(axes[i]), {}
-  for at, other in ipairs(family:ranks(family:locate(rank))) do mesh[at] = mesh_through(plan, axes, i + 1, other) end
+  for k, other in ipairs(family:ranks(family:locate(rank))) do mesh[k] = mesh_through(plan, axes, i + 1, other) end
   return mesh
 end
 

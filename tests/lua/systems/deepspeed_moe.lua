@@ -38,7 +38,7 @@ return {
       would = { { tp = 2 } } },
     { "a question without its group", params = { ep = { 2 } }, ask = "expert_parallel_rank",
       message = "group_name is missing; a name such as ep_size_4 would do" },
-    { "sequence parallelism of 1", { sp = 1 }, "sequence_parallel_size 1 is no parallelism; nearest is 2", would = { { sp = 2 } } },
+    { "sequence parallelism of 1", { sp = 1 }, "sequence_parallel_size 1 is not parallelism; nearest is 2", would = { { sp = 2 } } },
     { "ZeRO groups larger than the world (dg-045)", { hpz = 16 },
       "group_size 16 does not divide the 8 ranks; nearest: group_size 8, or a world of 16 ranks", would = { { hpz = 8 } } },
     { "tensor parallelism larger than the world (dg-061)", { tp = 16 }, "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks",

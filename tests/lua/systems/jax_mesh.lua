@@ -97,11 +97,11 @@ return {
     { "coordinates at the ends of all integers", { devices = devices(8, function(i)
         return { coords = { i == 0 and math.mininteger or math.maxinteger, 0, 0 } }
       end) }, words = { "do not fill the box" } },
-    { "an axis that is no product of whole axes (jx-030)", { mesh_shape = { 8, 8 }, devices = chips(64, 4, 4) }, world = 64,
-      message = "mesh_shape: axis 1 of size 8 is no product of whole axes of the torus, of which 4 x 4 x 4 x 1 is free; "
+    { "an axis that is not a product of whole axes (jx-030)", { mesh_shape = { 8, 8 }, devices = chips(64, 4, 4) }, world = 64,
+      message = "mesh_shape: axis 1 of size 8 is not a product of whole axes of the torus, of which 4 x 4 x 4 x 1 is free; "
         .. "allow_split_physical_axes=true would do", would = { { allow_split_physical_axes = true } } },
     { "one that is none of what others leave (jx-027)", { mesh_shape = { 2, 4, 8 }, devices = chips(64, 8, 4) }, world = 64,
-      message = "mesh_shape: axis 1 of size 4 is no product of whole axes of the torus, of which 8 x 1 x 1 x 1 is free; "
+      message = "mesh_shape: axis 1 of size 4 is not a product of whole axes of the torus, of which 8 x 1 x 1 x 1 is free; "
         .. "allow_split_physical_axes=true would do", would = { { allow_split_physical_axes = true } } },
     { "a mesh without contiguous submeshes (jx-034)", world = 16, params = { mesh_shape = { 4, 2, 2 }, devices = chips(16, 2, 2),
                                                                              contiguous_submeshes = true },

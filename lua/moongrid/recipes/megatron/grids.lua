@@ -29,7 +29,7 @@ local function lay(window, p, sizes, names)
     local known = is_dim[name] or name == "gtp_remat" and releases.has_remat(p)
     if not known or written[name] then
       error(string.format("order '%s' has '%s'%s; it takes each of %s once, as 'tp-cp-ep-dp-pp'", order, name,
-        written[name] and " twice" or ", which is no dim", table.concat(dims, ", ")))
+        written[name] and " twice" or ", which is not a dim", table.concat(dims, ", ")))
     end
     written[name], list[#list + 1] = true, name
   end

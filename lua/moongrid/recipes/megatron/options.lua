@@ -69,16 +69,16 @@ return function(all, p, urgent)
     o[key] = copy(o[key])
     return o[key]
   end
-  local function of(key, parameter)
+  local function options_of(key, parameter)
     if o[key] then return own(key) end
-    error(string.format("%s names '%s', which is no key of groups; there are %s", parameter, tostring(key),
+    error(string.format("%s names '%s', which is not a key of groups; there are %s", parameter, tostring(key),
       table.concat(keys, ", ")))
   end
   for key, fields in pairs(nccl_config(p)) do
-    local chosen = of(key, "nccl_communicator_config")
+    local chosen = options_of(key, "nccl_communicator_config")
     for option, value in pairs(choice_of(all, key, fields)) do chosen[option] = value end
   end
-  for _, key in ipairs(urgent) do of(key, "high_priority_stream_groups").high_priority = true end
+  for _, key in ipairs(urgent) do options_of(key, "high_priority_stream_groups").high_priority = true end
   o.inter_dp_cp = o.inter_ep_dp
 
   local sharp = p.sharp_enabled_group

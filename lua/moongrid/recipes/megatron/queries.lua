@@ -66,10 +66,10 @@ local queries = {
   is_rank_in_position_embedding_group = function(s) return s.pos_embd ~= nil end,
   all_ranks = function(s, _, p)
     if not s.tp then return nil end
-    local at = { s.tp.position, dp_of(s, { with_gtp_remat = true }, p).position, s.cp.position, s.pp.position,
+    local positions = { s.tp.position, dp_of(s, { with_gtp_remat = true }, p).position, s.cp.position, s.pp.position,
       s.ep.position }
-    if releases.has_remat(p) then table.insert(at, 2, s.gtp_remat.position) end
-    return table.concat(at, "_")
+    if releases.has_remat(p) then table.insert(positions, 2, s.gtp_remat.position) end
+    return table.concat(positions, "_")
   end,
   has_separate_all_gather_group = function(s) return group_of(s, "dp_cp_ag") ~= nil end,
   inter_distributed_optimizer_instance_group = function(s, q, p)
@@ -88,10 +88,10 @@ for getter, family in pairs {
   expert_tensor_parallel = "expt_tp", expert_tensor_and_model_parallel = "tp_ep",
   expert_gtp_weight_remat = "expt_gtp_remat",
 } do
-  local function of(s) return group_of(s, family) end
-  queries[getter .. "_rank"] = function(s) return of(s) and of(s).position end
-  queries[getter .. "_world_size"] = function(s) return of(s) and of(s).size end
-  queries[getter .. "_src_rank"] = function(s) return of(s) and of(s).first end
+  local function group(s) return group_of(s, family) end
+  queries[getter .. "_rank"] = function(s) return group(s) and group(s).position end
+  queries[getter .. "_world_size"] = function(s) return group(s) and group(s).size end
+  queries[getter .. "_src_rank"] = function(s) return group(s) and group(s).first end
 end
 
 local arguments = {
