@@ -1,11 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD: files of src that call each other in a circle, by what their objects define and need (nm): a line
--- for each circle of files in different folders, or inside a room that has an order of its own.
+-- circles.lua BUILD SLICE...: files of src that call each other in a circle, by what their objects define and need
+-- (nm): a line for each circle of files in different folders, or inside a room that has an order of its own. And a line
+-- for each call of a slice by a room of the way, or by a slice before it.
 
 local ORDERED = { families = true }
 
 local build = ...
+local place = {} -- of each slice, in their order
+for i = 2, select("#", ...) do place[select(i, ...)] = i end
 local defined, needed, files = {}, {}, {}
 
 local list = io.popen "find src -name '*.c' | sort"
@@ -28,6 +31,15 @@ for path in list:lines() do
   end
 end
 list:close()
+
+for _, file in ipairs(files) do
+  for _, name in ipairs(needed[file]) do
+    local to = defined[name]
+    if to and (place[to:match "^%w+"] or 0) > (place[file:match "^%w+"] or 0) then
+      print(("%s calls %s of %s"):format(file, name, to))
+    end
+  end
+end
 
 local function folder(file) return file:match "^(.*)/" end
 
