@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** item.h - what a topology and a plan may hold beside families and grids: the things of slices, as the tensors of
-** src/tensors. A slice has a row for its kind of thing. The way knows no more of a thing than its row, and each thing
-** brings that along, so that there is no list of kinds.
+** src/tensors. A slice has a row for its kind of thing, which each thing brings along: the way knows no more of it. Only a
+** plan that is read back finds a kind by its name.
 */
 #ifndef MGRID_ITEM_H
 #define MGRID_ITEM_H
