@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** carrier.c - a job without MPI: the ranks find each other over a store of their own, here a folder that all of them
-** see. A trainer has a better one (torch's store, a TCP store, etcd): it replaces put, get and erase, and nothing
-** else. Whoever starts the processes tells each its rank, as Kubernetes or a loop of the shell does:
+** carrier.c - a job without MPI: the ranks find each other over a store, here a folder that all of them see. A trainer
+** has a better store (torch's, a TCP store, etcd): replace put, get and erase, and nothing else. Whatever starts the
+** processes, such as Kubernetes or a shell loop, passes each its rank:
 **
 **     cc carrier.c $(pkg-config --cflags --libs moongrid) -o carrier
 **     mkdir /tmp/job; for r in 0 1 2 3; do ./carrier /tmp/job $r 4 nccl layout.lua tp=2 & done; wait
@@ -30,7 +30,7 @@ static mgrid_status failed(store *s, const char *what) {
 
 static const char *why(void *ud) { return ((store *)ud)->why; }
 
-/* Written beside its place and renamed, so that no reader sees half a value. */
+/* Write to a temporary file and rename it, so that no reader sees half a value. */
 static mgrid_status put(void *ud, const char *key, const void *data, size_t bytes) {
   store *s = ud;
   char   path[512], part[600];
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     mgrid_backend_free(b);
     b = over;
   }
-  /* A rank that cannot load or plan takes part, so that every rank gets an error. */
+  /* A rank that fails to load or plan takes part anyway, so that every rank gets an error. */
   size_t             n = (size_t)(argc - first - 1);
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   o.name = "train";

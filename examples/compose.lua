@@ -1,4 +1,4 @@
--- Groups of one's own on top of Megatron's, without a patch to a framework.
+-- Your own groups on top of Megatron's, without patching a framework.
 --
 --   moongrid plan examples/compose.lua --world 16 tp=2 gtp=2 pp=2 gpus_per_node=4
 --   mpirun -n 16 moongrid run examples/compose.lua tp=2 gtp=2 pp=2 gpus_per_node=4

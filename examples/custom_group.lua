@@ -1,9 +1,9 @@
--- One's own group on top of a known layout: a bundled recipe and three lines.
+-- Your own group on top of a known layout: a bundled recipe and three lines.
 --
 --   moongrid plan examples/custom_group.lua --world 8 tp=2 pp=2
 
 return recipe {
-  base = "megatron_deepspeed", -- this recipe has its parameters, families and queries, too
+  base = "megatron_deepspeed", -- this recipe inherits its parameters, families and queries
   params = { leaders = param.flag(true, "a ring of the first data-parallel rank of each stage") },
   build = function(_, p, t) -- t is the base's topology
     t.muon = t.grid("tp", "dp") -- whole layers for an optimizer that needs full matrices

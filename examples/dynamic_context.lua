@@ -3,8 +3,8 @@
 --   moongrid plan examples/dynamic_context.lua --world 16 tp=2
 --   mpirun -n 16 moongrid run examples/dynamic_context.lua tp=2 pieces=5,3
 --
--- `dp_cp` is made once, and `pieces` cuts it the same way in every step. Where a step wants other pieces, the trainer
--- calls the policy `piece` with their sizes: it answers from dp_cp alone, and nothing is created.
+-- `dp_cp` is created once, and `pieces` cuts it into the same segments in every step. If a step needs other segments,
+-- the trainer calls the policy `piece` with their sizes: it needs only dp_cp, and nothing is created.
 
 return recipe {
   doc = "Pieces of the data and context parallel ranks, fixed or of a step",
@@ -17,11 +17,11 @@ return recipe {
     local t = topology(world)
     t.tp, t.dp_cp = g "tp", g "dpcp"
     if #p.pieces > 0 then t.pieces = t.dp_cp:segments(p.pieces) end
-    t.loss = t.dp_cp:with { backend = "none" } -- asked for its numbers, never for a communicator
+    t.loss = t.dp_cp:with { backend = "none" } -- used for its numbers, never for communication
     return t
   end,
   policy = {
-    -- Where this rank is in a step with pieces of these sizes: which one, its position, and whom a ring sends to.
+    -- This rank's segment in a step with segments of these sizes, its position, and the next rank of a ring.
     piece = function(state, q)
       local piece = state.dp_cp:segment(q.sizes)
       return { index = piece.index, position = piece.position, size = piece.size, next = piece.next, prev = piece.prev }

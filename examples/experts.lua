@@ -1,11 +1,11 @@
--- The table of experts of a mixture-of-experts model, placed by loads: each rank of ep has as many experts, and about
--- as many tokens. When loads change, new shares are made, and `relabel` gives each share to the rank that has most of
--- it already, so that the fewest experts move.
+-- The table of experts of a mixture-of-experts model, placed by loads: each rank of ep gets the same number of experts,
+-- and about the same number of tokens. When loads change, the experts are divided into new pieces, and `relabel` gives
+-- each piece to the rank that holds most of it already, so that the fewest experts move.
 --
 --   moongrid move examples/experts.lua --world 8 vs loads=...                  the fewest experts move
---   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false    shares in the order in which they came
+--   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false pieces in the order of division
 
--- Heaviest first, each expert goes to the lightest share that has room.
+-- Assign each expert, heaviest first, to the lightest piece that has room.
 local function balance(loads, shares)
   local order, load, count, owners = {}, {}, {}, {}
   for i = 1, #loads do order[i] = i end

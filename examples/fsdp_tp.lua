@@ -1,10 +1,10 @@
--- Weights between FSDP, which trains, and tensor parallelism, which generates. FSDP lays the weights of a layer one
--- after the other and gives each rank of dp a slice, which may begin and end inside a tensor; tensor parallelism cuts
--- each tensor by its own axis. Either is this recipe, and so is FSDP inside of tensor parallelism.
+-- Weights between FSDP, which trains, and tensor parallelism, which generates. FSDP concatenates the weights of a layer
+-- and gives each rank of dp a slice, which may start and end inside a tensor; tensor parallelism cuts each tensor along
+-- one of its axes. This recipe makes either, or FSDP inside tensor parallelism.
 --
---   moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false          there
---   moongrid move examples/fsdp_tp.lua --world 8 tp=4 fsdp=false vs          and back
---   mpirun -n 8 moongrid run examples/fsdp_tp.lua vs tp=4 fsdp=false --move  carried out, and each element proved
+--   moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false to tp
+--   moongrid move examples/fsdp_tp.lua --world 8 tp=4 fsdp=false vs back
+--   mpirun -n 8 moongrid run examples/fsdp_tp.lua vs tp=4 fsdp=false --move with proof of each element
 
 return recipe {
   doc = "The weights of a transformer under FSDP, tensor parallelism, or both",
@@ -26,7 +26,7 @@ return recipe {
     t.tp = g "tp"
     t.dp = g "dp"
 
-    -- Tensors that are sharded together: names, axes and cuts, as they are stored.
+    -- Tensors that are sharded together: names, axes and cuts, in the order stored.
     local function unit(prefix, list)
       local made = { over = "dp", pad = p.pad }
       for i, one in ipairs(list) do made[i] = tensor { axes = one[2], cut = one[3], type = p.type } end

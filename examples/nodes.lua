@@ -1,10 +1,10 @@
--- A launcher that deals ranks out to the nodes in turn (rank 0 to node 0, rank 1 to node 1, ...), sharding inside
--- replicas, and a group of the last pipeline stage alone: grids out of a grid.
+-- A launcher that places ranks on the nodes in turn (rank 0 on node 0, rank 1 on node 1, ...), sharding inside
+-- replicas, and a group of only the last pipeline stage: grids from a grid.
 --
 --   moongrid plan examples/nodes.lua --world 32 tp=4 pp=2 shard=2 gpus_per_node=8
 --   mpirun --map-by node -n 16 moongrid run examples/nodes.lua tp=2 pp=2 shard=2 gpus_per_node=4
 --
--- All of it is rules: it costs the same for two nodes and for a hundred thousand.
+-- All families are rules: they cost the same for two nodes and for a hundred thousand.
 
 return recipe {
   doc = "Ranks that lie side by side on a node, hybrid sharding, and a group of one stage",
@@ -15,7 +15,7 @@ return recipe {
     shard = param.size(1, "ranks that a replica's parameters are sharded over"),
   },
   build = function(world, p)
-    -- Ranks with the ranks of a node side by side, so that tp, the fastest dim, stays on a node.
+    -- Put the ranks of a node next to each other, so that tp, the fastest dim, stays on a node.
     local placed = grid(world, "node-gpu", { gpu = p.gpus_per_node, node = fill })
     local by_node = world:order(placed:ordered("gpu", "node"))
     local g = grid(by_node, "tp-dp-pp", { tp = p.tp, pp = p.pp, dp = fill })
@@ -26,7 +26,7 @@ return recipe {
     t.dp = g "dp"
     t.pp = g "pp"
 
-    -- Hybrid sharding: dp is shards of parameters, and replicas of these.
+    -- Hybrid sharding: dp is split into shards of parameters and their replicas.
     local hybrid = g:unflatten("dp", { shard = p.shard, rep = fill })
     t.shard = hybrid "shard"
     t.rep = hybrid "rep"

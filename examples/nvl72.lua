@@ -1,5 +1,5 @@
--- Racks in which 72 GPUs share one NVLink domain: tensor and expert parallelism stay inside a rack, and what goes
--- between racks goes along rails, from each place of a rack to the same place of the others.
+-- Racks in which 72 GPUs share one NVLink domain: tensor and expert parallelism stay inside a rack, and traffic
+-- between racks follows rails, from each position in a rack to the same position in the others.
 --
 --   moongrid plan examples/nvl72.lua --world 144
 --   moongrid draw examples/nvl72.lua --world 144 -o nvl72.svg
@@ -19,7 +19,7 @@ return recipe {
     t.domain = g("tp", "ep")
     t.rail = g "rack"             -- gradients of the experts
     t.dp = g("ep", "rack")        -- gradients of the dense layers
-    within(t.ep, t.domain)        -- an error where experts would talk across racks
+    within(t.ep, t.domain)        -- an error if experts would communicate across racks
     t.leaders = t.domain:pick(0)
     return t
   end,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** rl_sync.c - weights that are trained in one layout and generate in another. At every step the trainer's ranks change
-** them, one move, made once, carries them over, and the rollout ranks check every element. Beside it the same by plain
-** MPI, as trainers do it: each tensor is gathered whole on one rank, broadcast to the rollout ranks, and sliced there.
+** rl_sync.c - weights that are trained in one layout and used for generation in another. At every step the trainer's
+** ranks change them, a move that was planned once sends them, and the rollout ranks check every element. To compare, do
+** the same with plain MPI, as trainers do: gather each tensor on one rank, broadcast it to the rollout ranks, slice it.
 **
 **     mpirun -n 16 rl_sync examples/rl_sync.lua [NAME=VALUE ...] vs first=8 tp=2 pp=1 [NAME=VALUE ...]
 **     cc rl_sync.c -o rl_sync $(pkg-config --cflags --libs moongrid_mpi)
@@ -28,7 +28,7 @@ static void *room(size_t n, size_t size) {
 
 /* ------------------------------------------------------------ which elements */
 
-/* What a rank has of a tensor: runs on each axis, and of these every combination, in C order. */
+/* A rank's part of a tensor: runs on each axis, and every combination of these, in C order. */
 typedef struct elements {
   size_t     naxes;
   int64_t    length[MGRID_AXES_MAX], n[MGRID_AXES_MAX]; /* of the axis; its runs */
@@ -56,7 +56,7 @@ static void elements_free(elements *x) {
   for (size_t i = 0; i < x->naxes; i++) free(x->run[i]);
 }
 
-/* n elements that lie side by side in the part, the first of which has this index in the whole tensor. */
+/* Handle n contiguous elements of the part; `index` is that of the first in the whole tensor. */
 typedef void stretch_fn(void *ud, int64_t index, int64_t n);
 
 /* Call fn for all stretches, in the order of the part. */
@@ -72,8 +72,8 @@ static void walk(const elements *x, size_t axis, int64_t index, stretch_fn *fn, 
 
 /* ----------------------------------------------------------------- training */
 
-/* This rank's part of every tensor in one layout, and the numbers of full precision that it is rounded from: the
-** trainer's weights, or what a rollout rank works out for itself, to compare. */
+/* This rank's part of every tensor in one layout, and the same numbers in full precision, before rounding: the weights
+** of the trainer, or those that a rollout rank computes itself, to compare. */
 typedef struct weights {
   const mgrid_plan *plan;
   const mgrid_move *move; /* numbers the tensors */
@@ -85,7 +85,7 @@ typedef struct weights {
   double            loss; /* before the last step */
 } weights;
 
-/* A number in [-1, 1) for each element; there are several such. */
+/* Return a number in [-1, 1) for an element, different for each `which`. */
 static float number(uint64_t which, size_t tensor, int64_t index) {
   uint64_t x = ((uint64_t)index << 16 | tensor << 8 | which) + 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -110,7 +110,7 @@ static void begin(void *ud, int64_t index, int64_t n) {
   for (int64_t i = 0; i < n; i++) *p->at++ = number(0, p->tensor, index + i);
 }
 
-/* A step down the gradient of half the squared distance from where the weights shall be. */
+/* Descend the gradient of half the squared distance to the target weights. */
 static void learn(void *ud, int64_t index, int64_t n) {
   place *p = ud;
   for (int64_t i = 0; i < n; i++, p->at++) {
@@ -154,13 +154,13 @@ static void weights_free(weights *w) {
   free(w->master);
 }
 
-/* What the trainer hands over. */
+/* Round the trainer's weights to bf16 for the move. */
 static void round_all(weights *w) {
   for (size_t k = 0; k < w->n; k++)
     for (int64_t i = 0; i < w->has[k].count; i++) ((uint16_t *)w->part[k].data)[i] = to_bf16(w->master[k][i]);
 }
 
-/* Elements that are not what they should be; they are forgotten, so that the next ones have to come. */
+/* Count wrong elements, and clear all, so that the next step must send them again. */
 static int64_t count_wrong(weights *w) {
   int64_t wrong = 0;
   for (size_t k = 0; k < w->n; k++) {
@@ -182,7 +182,7 @@ typedef struct plain {
   int      *rank_of;           /* [trainers], in the world */
   int       ntrainers;
   uint16_t *whole, *gathered; /* the largest tensor, on the readers; on the first of the trainers */
-  int64_t   received;         /* bytes that came to this rank in a step */
+  int64_t   received;         /* bytes that this rank receives in a step */
 } plain;
 
 static plain plain_new(const weights *from, const weights *to) {
@@ -234,7 +234,7 @@ static void get(void *ud, int64_t index, int64_t n) {
   c->part += n;
 }
 
-/* One tensor whole on the first of the trainers: of equal parts the first copy goes there. */
+/* Gather one tensor on the first of the trainers, from the first copy of each part. */
 static void gather(plain *p, const weights *from, size_t k, mgrid_error *e) {
   int      *count = room((size_t)p->ntrainers, sizeof *count), *at = room((size_t)p->ntrainers + 1, sizeof *at);
   elements *has = room((size_t)p->ntrainers, sizeof *has);
@@ -276,7 +276,7 @@ typedef struct setup {
   mgrid_backend *mpi;
 } setup;
 
-/* A recipe and its values on both sides of "vs". Tensors of the two sides are paired by name. */
+/* A recipe and its values on both sides of "vs". Tensors of the two sides are matched by name. */
 static setup set_up(int argc, char **argv, mgrid_error *e) {
   const char *const *args = (const char *const *)argv;
   int                vs = 2;
@@ -327,7 +327,7 @@ static double median(double *list) {
   return (list[STEPS / 2 - 1] + list[STEPS / 2]) / 2;
 }
 
-/* 20 steps; returns how many elements were wrong on all ranks. */
+/* Run 20 steps; return the number of wrong elements on all ranks. */
 static int64_t train(const setup *s, mgrid_error *e) {
   enum { NEEDS, RECEIVES, GATHERS, WRONG, WRONG_PLAIN, TRAINS, ROLLS, SUMS };
   mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
@@ -342,7 +342,7 @@ static int64_t train(const setup *s, mgrid_error *e) {
     double mean[2] = { from.loss, (double)from.count };
     MPI_Allreduce(MPI_IN_PLACE, mean, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     loss[step] = mean[0] / mean[1];
-    for_all(&to, learn); /* what should come */
+    for_all(&to, learn); /* the expected weights */
     double begun = now();
     mgrid_move_run(s->move, s->mpi, from.part, to.part, NULL, e);
     moving[step] = seconds_of(begun);

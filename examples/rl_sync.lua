@@ -1,6 +1,6 @@
--- Reinforcement learning: weights are trained in one layout and generate in another, on windows of one world. Both
--- sides are this recipe with other values; at every step the weights go from the first to the second with the fewest
--- bytes.
+-- Reinforcement learning: weights are trained in one layout and used for generation in another, on windows of one
+-- world. Both sides are this recipe with different values; at every step the weights are sent from the first to the
+-- second with the fewest bytes.
 --
 --   moongrid move examples/rl_sync.lua --world 16 vs first=8 tp=2 pp=1
 --   mpirun -n 16 rl_sync examples/rl_sync.lua vs first=8 tp=2 pp=1          (examples/rl_sync.c: 20 steps of it)
@@ -35,7 +35,7 @@ return recipe {
     local q, kv = p.heads * p.head, p.kv_heads * p.head
 
     t.embedding = weight({ vocab, hidden }, { vocab = "tp" }, p.tied and g "pp":pick(0, -1) or first)
-    -- whole heads, and of queries, keys and values each by itself
+    -- whole heads; queries, keys and values are cut separately
     t.qkv = weight({ layer, { "qkv", q + 2 * kv }, hidden },
       { layer = "pp", qkv = { "tp", parts = { q, kv, kv }, unit = p.head } })
     t.attention = weight({ layer, hidden, { "q", q } }, { layer = "pp", q = { "tp", unit = p.head } })

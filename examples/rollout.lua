@@ -1,5 +1,5 @@
 -- Reinforcement learning on one world: an actor that is trained, and rollout engines that generate, each with its
--- own layout, and the groups over which new weights go from one to the other.
+-- own layout, and the groups over which new weights are sent from one to the other.
 --
 --   moongrid plan examples/rollout.lua --world 16
 --   moongrid draw examples/rollout.lua --world 16 -o rollout.svg

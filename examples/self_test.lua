@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A self-test: every collective on every group of this rank, with values that show which ranks took
--- part. The same on MPI and on NCCL:
+-- A self-test: run every collective on every group of this rank, with values that show which ranks took
+-- part. The same code runs on MPI and on NCCL:
 --
 --     mpirun -n 4 lua5.4 examples/self_test.lua mpi
 --     mpirun -n 4 lua5.4 examples/self_test.lua nccl
@@ -13,14 +13,14 @@ local job = assert(open())
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
 local state = assert(job:materialize(plan, "self_test"))
 
--- over the whole job, which needs no group: a value of one rank, everybody's turn
+-- over the whole job, without a group: a broadcast of a value, then a barrier
 local settings = job:broadcast(job.rank == 0 and { steps = 3, rates = { 0.5, 0.25 } } or nil)
 assert(settings.steps == 3 and settings.rates[2] == 0.25, "broadcast of a value")
 assert(job:barrier())
 
 local function test(group)
   local one = group:buffer(4, "int64"):set(job.rank)
-  assert(group:allreduce(one)) -- nil, message, status where it fails
+  assert(group:allreduce(one)) -- nil, message, status if it fails
   local sum = 0
   for _, rank in ipairs(group.ranks) do sum = sum + rank end
   assert(one:get(1)[1] == sum, "all-reduce")
@@ -61,7 +61,7 @@ for _, group in pairs(state) do -- a buffer of any group, in the memory of its b
 end
 
 local groups = 0
-for _, group in pairs(state) do -- in the order of the plan: the same on all ranks
+for _, group in pairs(state) do -- in the order of the plan, which is identical on all ranks
   if group then
     test(group)
     groups = groups + 1

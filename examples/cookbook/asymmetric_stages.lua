@@ -1,4 +1,4 @@
--- Pipeline stages with unlike tensor parallelism: a wide first stage for a large embedding, narrow ones behind it.
+-- Pipeline stages with different tensor parallelism: a wide first stage for a large embedding, then narrow ones.
 return recipe {
   params = { stages = param.list({ 4, 2, 2 }, "tensor-parallel size of each stage"), dp = 2 },
   build = function(world, p)
@@ -9,7 +9,7 @@ return recipe {
       entry[i] = stage "tp":pick(0)
     end
     t.tp = union(table.unpack(tp))
-    t.pipe = zip(table.unpack(entry))    -- rank 0 of every stage hands over, then tp broadcasts
+    t.pipe = zip(table.unpack(entry))    -- rank 0 of every stage sends on, then tp broadcasts
     t.stages = t.pipe:pairs()
     covers(t.tp)
     return t

@@ -1,4 +1,4 @@
--- An encoder of images before a language model: the encoder's output goes to the first stage of the model alone.
+-- An encoder of images before a language model: the encoder's output goes only to the first stage of the model.
 return recipe {
   params = { encoder = param.size(4, "ranks of the encoder"), tp = 2, pp = 2 },
   build = function(world, p)

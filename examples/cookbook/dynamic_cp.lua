@@ -1,4 +1,4 @@
--- Context parallelism whose size follows the lengths of the sequences: every size that a step may ask for is there.
+-- Context parallelism whose size follows the lengths of the sequences: a family for every size that a step may use.
 return recipe {
   params = { tp = 2, cp = param.size(4, "ranks of the longest sequence") },
   build = function(world, p)
@@ -7,7 +7,7 @@ return recipe {
     t.mesh = g
     t.tp = g "tp"
     while size < p.cp do
-      t["cp" .. size] = (g "cp":split(size)):with { lazy = true }    -- made when a step first asks
+      t["cp" .. size] = (g "cp":split(size)):with { lazy = true }    -- created at first use
       size = size * 2
     end
     t["cp" .. p.cp] = g "cp"

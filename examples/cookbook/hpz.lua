@@ -1,14 +1,14 @@
--- ZeRO with a second copy of the weights inside a host (hpZ): gradients over all replicas, weights from nearby.
+-- ZeRO with a second copy of the weights inside a host (hpZ): gradients over all replicas, weights from the same host.
 return recipe {
   params = { tp = 2, host = param.size(8, "ranks of a host") },
   build = function(world, p)
     local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
     local t = topology(world)
     t.tp = g "tp"
-    t.dp = g "dp"           -- who shards gradients and optimizer
+    t.dp = g "dp"           -- shards gradients and optimizer
     local near, far = g "dp":split(p.host // p.tp)
-    t.secondary = near      -- who shards the copy
-    t.across = far          -- who has the same shard on the other hosts
+    t.secondary = near      -- shards the copy
+    t.across = far          -- the same shard on the other hosts
     within(t.secondary, grid(world, "gpu-host", { gpu = p.host, host = fill }) "gpu")
     return t
   end,

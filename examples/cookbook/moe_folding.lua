@@ -1,10 +1,10 @@
--- Expert parallelism folded into the ranks of tensor and context parallelism: the same pipeline, another inside.
+-- Expert parallelism folded into the ranks of tensor and context parallelism: two grids with the same pipeline.
 return recipe {
   params = { tp = 2, cp = 2, pp = 2, ep = 4, etp = 1 },
   build = function(world, p)
     local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
     local expert = grid(world, "etp-ep-edp-pp", { etp = p.etp, ep = p.ep, pp = p.pp, edp = fill })
-    same(dense "pp", expert "pp")    -- an error where the stages would not be the same
+    same(dense "pp", expert "pp")    -- an error if the stages differ
     local t = topology(world)
     t.tp = dense "tp"
     t.cp = dense "cp"

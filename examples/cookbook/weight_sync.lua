@@ -7,7 +7,7 @@ return recipe {
     local t = topology(world)
     t.tp = union(actor "tp", engines "tp")
     t.dp = actor "dp"
-    -- one replica of the actor has all weights: each engine with that replica
+    -- each engine with one replica of the actor, which has all weights
     t.sync = zip(actor "tp":where { dp = 0 }, engines "tp", "spread")
     return t
   end,

@@ -8,7 +8,7 @@ local gcd = arithmetic.gcd
 
 local function refuse(...) error(string.format(...), 2) end
 
--- Call fn; if it refuses, name the parameter that caused it in the error.
+-- Call fn; if it refuses, name the responsible parameter in the error.
 local function blame(parameter, fn, ...)
   local ok, value = pcall(fn, ...)
   if ok then return value end
@@ -22,7 +22,7 @@ local function shown(value)
   return "{" .. table.concat(items, ",") .. "}"
 end
 
--- Kind, name, default, documentation, alias. A config says them under the same names.
+-- Kind, name, default, documentation, alias. A config has them under the same names.
 local arguments = {
   { "size", "tensor_model_parallel_size", 1, "tensor-parallel size of the dense layers", "tp" },
   { "size", "pipeline_model_parallel_size", 1, "pipeline stages", "pp" },
@@ -45,7 +45,7 @@ local arguments = {
   { "file", "nccl_communicator_config_path", nil, "the same from a YAML file" },
 }
 
--- The parameters of a recipe, with their defaults or all optional.
+-- Return the parameters of a recipe, with their defaults or all optional.
 local function declared(with_defaults)
   local params = {}
   for _, a in ipairs(arguments) do
@@ -60,7 +60,7 @@ end
 
 local known = { "tp", "sp", "cp", "ep", "dp", "pp" }
 
--- An order with the missing names in front, but for pp, which ends it.
+-- Return an order with the missing names in front, except pp, which goes last.
 local function whole(names, missing)
   local order, pp = {}, ""
   for _, list in ipairs { missing, names } do
@@ -71,7 +71,7 @@ local function whole(names, missing)
   return table.concat(order, "-") .. pp
 end
 
--- The names of an order, compared whole and without case; a missing one of size 1 goes last.
+-- Return the names of an order, compared whole and in any case; a missing one of size 1 goes last.
 local function order_of(text, sizes)
   local names, seen, missing = string.split(string.lower(text), "-"), {}, {}
   for _, name in ipairs(names) do
@@ -134,7 +134,7 @@ local function check(p, etp)
   for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do check_stages(name, p[name], pp) end
 end
 
--- Interleaving needs stages. `ranks`: the ranks that more stages could share, for the message.
+-- Refuse interleaving without stages. `ranks`: the ranks that more stages could share, for the message.
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
@@ -144,7 +144,7 @@ local function check_virtual(p, ranks)
   end
 end
 
--- A family with the NCCL options that a config has under its name; a field of torch's there is its priority.
+-- Return a family with the NCCL options that a config has under its name; torch's field there is its priority.
 local function with_nccl(family, name, fields)
   if fields == nil then return family end
   if type(fields) ~= "table" then
@@ -163,7 +163,7 @@ local function with_nccl(family, name, fields)
   return blame("nccl_communicator_config for '" .. name .. "'", family.with, family, choice)
 end
 
--- The NCCL options by family, given as a table or in a file.
+-- Return the NCCL options by family, given as a table or in a file.
 local function nccl_config(p)
   local given, of_file = p.nccl_communicator_config, p.nccl_communicator_config_path
   if given and of_file then
@@ -241,7 +241,7 @@ local layout = recipe {
     add_data("ep_dp", ep_dp)
     add_data("intra_ep_dp", intra_ep)
     if n > 1 then add("inter_ep_dp", inter_ep) end
-    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: pipelines one after the other
+    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: pipeline after pipeline
     add("sp", dense "sp") -- without sp: groups of one, and dp
     add("sp_dp", dense("sp", "dp"))
     if p.device_count then
@@ -249,7 +249,7 @@ local layout = recipe {
       add("all_to_all_local", nodes "device_count")
       if nodes.node > 1 then add("all_to_all_global", nodes "node") end
     end
-    local function family(name) return t[name] end -- raises when there is none
+    local function family(name) return t[name] end -- raises if there is none
     for name in pairs(high) do blame("high_priority_stream_groups", family, name) end
     for name in pairs(nccl) do blame("nccl_communicator_config", family, name) end
     t.dense = dense -- after the families: a grid has no options
@@ -268,7 +268,7 @@ local function refuse_context_parallel(given)
   end
 end
 
--- An argument wins over the config, the config over the default. The tensor-parallel size has a second key.
+-- An argument overrides the config, the config the default. The tensor-parallel size has a second key.
 local function settings(p)
   if p.from_config and not p.config then
     refuse "from_config is true, but there is no config; a DeepSpeed config, or the path of one, would do"
@@ -309,7 +309,7 @@ end
 
 local function expert_data_parallel(_, q) return q.partial_expert_data_parallel and "intra_ep_dp" or "ep_dp" end
 
--- The virtual stage asked for, if the question is about virtual stages.
+-- Return the requested virtual stage, if the question is about virtual stages.
 local function virtual_stage(q, p)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and q.vp_stage >= vpp then
@@ -327,7 +327,7 @@ local queries = {
   pipeline_model_parallel_prev_rank = function(s) return s.pp:prev("wrap") end,
   virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
   virtual_pipeline_model_parallel_rank = function(_, q, p)
-    virtual_stage(q, p) -- refuses one that there is not
+    virtual_stage(q, p) -- refuses one that does not exist
     return p.virtual_pipeline_model_parallel_size and q.vp_stage
   end,
   is_pipeline_first_stage = function(s, q, p) return s.pp.position == 0 and (virtual_stage(q, p) or 0) == 0 end,
@@ -336,7 +336,7 @@ local queries = {
     return s.pp.position == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
   end,
 }
--- What `set_tensor_model_parallel_rank` and its like switch: mpu_NAME stands in for the group's own value.
+-- The values that `set_tensor_model_parallel_rank` and its like set: mpu_NAME replaces the group's own value.
 local settings_of_mpu, set_by_mpu = {}, {}
 for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model", "expert_tensor" } do
   local rank, size = kind .. "_parallel_rank", kind .. "_parallel_world_size"
@@ -345,7 +345,7 @@ for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model"
   set_by_mpu[kind .. "_parallel"] = true
 end
 
--- Under `name` the rank and size of a group; those of `mpu` may be set.
+-- Define the queries `name` for the rank and size of a group; those of `mpu` may be set.
 local function ask_of(name, mpu, group)
   local function asked(what, field)
     queries[name .. what] = function(s, q, _, set)
@@ -370,7 +370,7 @@ for name, group in pairs {
   ask_of(name, name, group)
 end
 ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end) -- DeepSpeed's name for it
--- Without sequence parallelism these are those of data parallelism, with what is set for it.
+-- Without sequence parallelism these are those of data parallelism, with its set values.
 for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
   for _, what in ipairs { "_rank", "_world_size" } do
     queries[name .. what] = function(s, q, p, set)
@@ -379,7 +379,7 @@ for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" }
     end
   end
 end
-queries.is_initialized = function() return true end -- there are groups as soon as there is a state
+queries.is_initialized = function() return true end -- a state always has groups
 
 local params = declared(false)
 params.config = param.file(nil, "a DeepSpeed config, or its file; an argument beside it wins")

@@ -1,5 +1,5 @@
--- DeepSpeed's groups.py and parallel_state_sp.py: each function makes its groups where its size is
--- given here. Experts lie on the ranks of a pipeline stage, which are taken in one of three orders
+-- DeepSpeed's groups.py and parallel_state_sp.py: each function makes its groups if its size is given
+-- here. Experts are placed on the ranks of a pipeline stage, which are taken in one of three orders
 -- and cut into expert groups; ranks at equal positions of those share the same experts:
 --
 --   consecutive           0 1 2 3 ...          no tensor parallelism, or mp_mode sp, or folded
@@ -11,10 +11,10 @@
 
 local function refuse(...) error(string.format(...), 2) end
 
--- A folding spec repeats other parameters, and must agree with them.
+-- Check a folding spec: it repeats other parameters, and must agree with them.
 local function check_folding(world, p)
   local sizes = p.expert_parallel_size_ or {}
-  local size = sizes[1] or false -- of all expert groups; false where there is no such size
+  local size = sizes[1] or false -- of all expert groups; false if there is no such size
   for _, ep in ipairs(sizes) do size = ep == size and ep end
   local expected = { world_size = #world, pp_size = p.pp_size, tp_size = p.mp_size, ep_size = size, etp_size = 1,
                      mp_mode = p.mp_mode }
@@ -30,7 +30,7 @@ local function check_folding(world, p)
   end
 end
 
--- The ranks of each stage, or of each lane of it, in the order in which experts lie on them.
+-- Return the ranks of each stage, or of each lane of it, in the order in which experts are placed on them.
 local function expert_ranks(world, p)
   local g = grid(world, "mp-dp-pp", { mp = p.mp_size, pp = p.pp_size, dp = fill })
   if p.enable_expert_tensor_parallelism then return g:along { "dp", index = { "mp", "pp" } } end
@@ -62,14 +62,14 @@ local function add_experts(t, world, p)
   end
 end
 
--- The smallest divisor of n that is 2 or more; 1 for 1.
+-- Return the smallest divisor of n that is 2 or more; 1 for 1.
 local function smallest_factor(n)
   local factor = 2
   while factor * factor <= n and n % factor > 0 do factor = factor + 1 end
   return factor * factor <= n and factor or n
 end
 
--- Expert groups are asked for by their name.
+-- Return the name of an expert group from a question.
 local function name_of(q) return q.group_name or refuse "group_name is missing; a name such as ep_size_4 would do" end
 local function expert_data_name(q) return "edp" .. string.sub(name_of(q), 3) end
 local function experts(s, q) return s[name_of(q)] end
@@ -93,7 +93,7 @@ for getter, group in pairs {
   expert_data_parallel = expert_data,
   tensor_model_parallel = function(s) return s.tp end,
   data_parallel = function(s) return s.dp end,
-  model_parallel = model_parallel, -- that of the sequence-parallel module, where it is in use
+  model_parallel = model_parallel, -- the sequence-parallel module's, if it is in use
   sequence_parallel = function(s) return s.sp end,
   sequence_data_parallel = function(s) return s.sp_dp end,
 } do

@@ -1,4 +1,4 @@
--- DeepSpeed's ProcessTopology, any named axes, the last one fastest, and the groups that its
+-- DeepSpeed's ProcessTopology (any named axes, the last one fastest), and the groups that its
 -- PipelineParallelGrid makes of the axes pipe, data and model.
 -- Source: deepspeedai/DeepSpeed, deepspeed/runtime/pipe/topology.py.
 
@@ -9,7 +9,7 @@ local named = {
   PipeModelDataParallelTopology = { "pipe", "data", "model" },
 }
 
--- No topology at all: the prime factors of the world go to pipe and data in turn.
+-- Without a topology the prime factors of the world go to pipe and data in turn.
 local function by_prime_factors(n)
   local sizes, turn, prime = { 1, 1 }, 1, 2
   while n > 1 do
@@ -23,7 +23,7 @@ local function by_prime_factors(n)
   return sizes
 end
 
--- The given parameters of one of DeepSpeed's own topologies, such as "num_pp 4".
+-- Return the given parameters of one of DeepSpeed's own topologies, such as "num_pp 4".
 local function named_params(p)
   local said = {}
   for _, name in ipairs { "topology", "num_pp", "num_mp", "num_dp" } do
@@ -32,7 +32,7 @@ local function named_params(p)
   return said
 end
 
--- Axes and dims as given by the caller.
+-- Return axes and dims as given by the caller.
 local function given_axes(p)
   local axes, dims, other = p.axes, p.dims, named_params(p)
   if other[1] then
@@ -52,7 +52,7 @@ local function given_axes(p)
   return axes, dims
 end
 
--- The axes of one of DeepSpeed's own topologies; data takes what remains.
+-- Return the axes of one of DeepSpeed's own topologies; data takes what remains.
 local function named_axes(p)
   local class = p.topology or p.num_mp and "PipeModelDataParallelTopology" or "PipeDataParallelTopology"
   local axes = named[class]
@@ -91,14 +91,14 @@ local function lists(family)
   return groups
 end
 
--- Axes, slowest first as DeepSpeed names them.
+-- Return the axes, slowest first as DeepSpeed names them.
 local function axis_names(s)
   local names, dims = {}, topo(s):dims()
   for i = #dims, 1, -1 do names[#names + 1] = dims[i][1] end
   return names
 end
 
--- Ranks at some coordinates, the other axes free.
+-- Return the ranks at some coordinates, the other axes free.
 local function filter_match(s, coords)
   local free = {}
   for _, axis in ipairs(axis_names(s)) do
@@ -108,7 +108,7 @@ local function filter_match(s, coords)
   return family:ranks(family:locate(topo(s):rank(coords)))
 end
 
--- The groups along an axis, nil where there is no such axis.
+-- Return the groups along an axis, nil if there is no such axis.
 local function along(s, axis)
   for _, name in ipairs(axis_names(s)) do
     if name == axis then return topo(s):along(axis) end
@@ -131,7 +131,7 @@ local function rank_repr(s, q)
   return table.concat(parts, q.outer_sep or "-")
 end
 
--- A required argument of a query.
+-- Return a required argument of a query.
 local function needs(q, name, example)
   if q[name] == nil then refuse("%s is missing; a %s would do", name, example) end
   return q[name]
@@ -159,7 +159,7 @@ local queries = {
   data_parallel_id = function(s) return s.topo.data end,
   is_first_stage = function(s) return s.topo.pipe == 0 end,
   is_last_stage = function(s) return s.topo.pipe == topo(s).pipe - 1 end,
-  stage_to_global = function(s, q) -- the rank of a stage; other coordinates: the asker's own unless given
+  stage_to_global = function(s, q) -- a rank of a stage; other coordinates: the asking rank's unless given
     local coords = topo(s):coords(s.rank)
     for axis, asked in pairs(q) do coords[axis == "stage_id" and "pipe" or axis] = asked end
     return topo(s):rank(coords)
@@ -167,7 +167,7 @@ local queries = {
   dp_groups = function(s) return axis_comm_lists(s, "data") end,
   pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
   model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
-  p2p_groups = function(s) -- each rank and that of the next stage, around the end
+  p2p_groups = function(s) -- each rank and the one of the next stage, around the end
     local pp, buddies = s.plan:family "pp", {}
     for _, line in pairs(pp) do
       for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end

@@ -1,12 +1,12 @@
--- JAX's mesh_utils, create_device_mesh and create_hybrid_device_mesh: named axes over devices, which are put
--- in the order that suits the network between them. Axes are slowest first; most is sent along the last one.
+-- JAX's mesh_utils, create_device_mesh and create_hybrid_device_mesh: named axes over devices, in an order
+-- that suits the network between them. Axes are slowest first; most data is sent along the last one.
 -- The id of a device is its rank. An order is the list of devices that fills the mesh, last axis fastest:
 --
 --   rings     small boxes of some kinds of TPU: neighbours in the order are neighbours in the box
---   torus     other TPUs: an axis of the mesh gets axes of the torus, or parts of them where that is allowed
---   slices    or processes: each is ordered by itself, then they are laid side by side
+--   torus     other TPUs: an axis of the mesh gets axes of the torus, or factors of them where that is allowed
+--   slices    or processes: each is ordered by itself, then they are concatenated
 --
--- GPUs are ordered by id, CPUs lie as they are listed.
+-- GPUs are ordered by id, CPUs keep the order of the list.
 -- Source: jax-ml/jax, jax/_src/mesh_utils.py (0.10.2).
 
 local arithmetic = ...
@@ -19,7 +19,7 @@ local function reversed(list)
   return back
 end
 
--- Each place becomes `count` places, `step` from one to the next: a faster axis than those before.
+-- Replace each place by `count` places, `step` from one to the next: a faster axis than those before.
 local function spread(places, count, step)
   local more = {}
   for _, place in ipairs(places) do
@@ -28,7 +28,7 @@ local function spread(places, count, step)
   return more
 end
 
--- How far apart neighbours along each axis are, the last axis fastest.
+-- Return the stride of each axis, the last axis fastest.
 local function steps(sizes)
   local list, step = {}, 1
   for i = #sizes, 1, -1 do list[i], step = step, step * sizes[i] end
@@ -51,7 +51,7 @@ local function kind_of(value)
   return #value == 3 and three or "a table"
 end
 
--- The records of the table with what they leave out.
+-- Return the records of the table with defaults for missing fields.
 local function devices_of(world, records)
   if type(records) ~= "table" or #records ~= #world then
     refuse("devices has %d records for the %d ranks; a list with a record for each rank would do",
@@ -84,7 +84,7 @@ local function devices_of(world, records)
   return devices
 end
 
--- The lowest and the highest x, y, z and core of some devices.
+-- Return the lowest and the highest x, y, z and core of some devices.
 local function extent(devices)
   local low, high = {}, {}
   for _, device in ipairs(devices) do
@@ -97,10 +97,10 @@ local function extent(devices)
   return low, high
 end
 
--- Of these kinds both cores of a chip are devices; of the others it is one.
+-- Of these kinds each core of a chip is a device; of the others the chip is one.
 local two_cores = { ["TPU v5p"] = true, ["TPU7"] = true, ["TPU7x"] = true, ["TPU8i"] = true }
 
--- Devices by their places in a box without holes, the core fastest, then z, y, x; and its axes.
+-- Return devices by their places in a box without holes, the core fastest, then z, y, x; and its axes.
 local function box_of(devices)
   local low, high = extent(devices)
   local sizes, places = {}, {}
@@ -129,8 +129,8 @@ end
 
 -- Rings ---------------------------------------------------------------------------
 
--- A ring through a box of an even height: along its first row, to and fro through the other rows without their
--- first places, and home over those. Places are numbered row by row; each has so many cores.
+-- Return a ring through a box of even height: along its first row, back and forth through the other rows without
+-- their first places, and back over those. Places are numbered row by row; each has the same number of cores.
 local function ring(width, height, cores)
   local places = {}
   for y = 0, height - 1 do
@@ -142,14 +142,14 @@ local function ring(width, height, cores)
   return spread(places, cores, 1)
 end
 
--- Two such rings, one above the other, the second one backwards.
+-- Return two such rings, one above the other, the second one backwards.
 local function double_ring(width, height)
   local places = ring(width, height, 1)
   for i = #places, 1, -1 do places[#places + 1] = places[i] + width * height end
   return places
 end
 
--- Every #places devices in the order of the places.
+-- Return each run of #places devices in the order of the places.
 local function in_order(devices, places)
   local order = {}
   for from = 1, #devices, #places do
@@ -158,7 +158,7 @@ local function in_order(devices, places)
   return order
 end
 
--- By coordinates, x fastest; and the size of the box as text, counted from 0 wherever it begins, as JAX does.
+-- Sort by coordinates, x fastest; also return the size of the box as text, counted from 0 as JAX does.
 local function in_rows(devices)
   local sorted = table.pack(table.unpack(devices))
   local _, high = extent(devices)
@@ -200,7 +200,7 @@ local function trays_above_each_other(devices)
   return torus[1].size <= 2 and torus[2].size <= 2 and in_order(devices, ring(2, 2, 2)) or nil
 end
 
--- kind of device -> function(devices, shape of the mesh): their order, or nil where it has no ring
+-- kind of device -> function(devices, shape of the mesh): their order, or nil if it has no ring
 local rings = {
   ["TPU v2"] = tray_of_cores, ["TPU v3"] = tray_of_cores, ["TPU v4 lite"] = tray_of_chips,
   ["TPU v5 lite"] = flat_box, ["TPU v6 lite"] = flat_box, ["TPU v5p"] = cube,
@@ -209,13 +209,13 @@ local rings = {
 
 -- The torus -----------------------------------------------------------------------
 
--- Where the devices of a process can lie side by side in the mesh: torus -> shapes, without sizes of 1.
+-- Meshes in which the devices of a process can be contiguous: torus -> shapes, without sizes of 1.
 local contiguous = {
   ["2 x 2 x 1"] = { "2 x 2" }, ["2 x 2 x 4"] = { "4 x 4" }, ["4 x 4 x 4"] = { "16 x 4" },
   ["4 x 8 x 8"] = { "64 x 4", "4 x 64" }, ["8 x 8 x 8"] = { "64 x 8" }, ["8 x 16 x 16"] = { "256 x 8", "8 x 256" },
 }
 
--- The torus for such a mesh: where y and z are equal they change places.
+-- Return the torus for such a mesh: y and z are swapped if they are equal.
 local function contiguous_torus(torus, shape)
   local x, y, z, core = table.unpack(torus)
   local said, sizes = string.format("%d x %d x %d", x.size, y.size, z.size), {}
@@ -230,8 +230,8 @@ local function contiguous_torus(torus, shape)
     shapes[1] and "mesh_shape " .. table.concat(shapes, " or ") or "contiguous_submeshes=false")
 end
 
--- What speaks for a cut, the weightiest first: ranks along whole axes of the torus, how many such axes, ranks
--- along axes that are in use already.
+-- Return the merits of a cut, the most important first: ranks along whole axes of the torus, the number of such axes,
+-- ranks along axes that are in use already.
 local function merits(torus, free, cut)
   local whole, count, in_use = 1, 0, 1
   for i, part in ipairs(cut) do
@@ -249,8 +249,8 @@ local function better(a, b)
   return false
 end
 
--- An axis of the mesh cut out of what is free of the torus: a size for each axis of the torus, all of it or
--- 1 unless they may be split. Of equally good cuts the one that takes more of the earlier axes. Nil: none.
+-- Cut an axis of the mesh out of the free torus: return a size for each axis of the torus, all of it or 1 unless
+-- they may be split. Of equally good cuts, the one that takes more of the earlier axes. Nil: none.
 local function best_cut(torus, free, size, split)
   local best, best_merits, cut = nil, nil, {}
   local function try(i, rest)
@@ -271,7 +271,7 @@ local function best_cut(torus, free, size, split)
   return best
 end
 
--- A cut for each axis of the mesh, the last one first. Nil, axis, what is free: there is none for this one.
+-- Return a cut for each axis of the mesh, the last one first. Nil, axis, free torus: this axis has none.
 local function cuts_of(torus, shape, split)
   local free, cuts = {}, {}
   for i, axis in ipairs(torus) do free[i] = axis.size end
@@ -293,7 +293,7 @@ local function on_torus(devices, shape, p)
       .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
   end
   cuts = cuts or cuts_of(torus, shape, true)
-  -- where several axes of the mesh share one of the torus, the later ones take neighbours
+  -- if several axes of the mesh share one of the torus, the later ones take neighbours
   local flat, rest = { 0 }, {}
   for i, along in ipairs(torus) do rest[i] = along.size end
   for _, cut in ipairs(cuts) do
@@ -316,7 +316,7 @@ local function ordered(devices, shape, p)
   return devices
 end
 
--- Lists of devices with the same slice or process.
+-- Return lists of devices with the same slice or process.
 local function granules_of(devices, p)
   local key, keys, members = p.process_is_granule and "process_index" or "slice_index", {}, {}
   for _, device in ipairs(devices) do
@@ -330,7 +330,7 @@ local function granules_of(devices, p)
   return keys
 end
 
--- The ranks of the whole mesh, flat: an axis is (granule, place inside).
+-- Return the ranks of the whole mesh as a flat list: an axis is (granule, index inside).
 local function order_of(devices, shape, dcn, p)
   local granules, all, flat = dcn and granules_of(devices, p) or { devices }, {}, { 0 }
   local inside, size = steps(shape)
@@ -372,7 +372,7 @@ local function axes_of(p)
   return axes, shape
 end
 
--- The grid of the mesh as if ranks were in order; its sizes, and those inside a granule, with none left to infer.
+-- Return the grid of the mesh as if ranks were in order; its sizes, and those inside a granule, all known.
 local function grid_of(world, axes, shape, dcn)
   if #axes ~= #shape then
     refuse("axis_names has %d names for the %d axes of mesh_shape; a name for each would do", #axes, #shape)
@@ -406,7 +406,7 @@ end
 
 -- Queries -------------------------------------------------------------------------
 
--- Along the asked axes, the first one slowest; all of them where none is asked.
+-- Return the family along the requested axes, the first one slowest; along all by default.
 local function asked(q, p) return q.axis_name and names_of("axis_name", q.axis_name) or axes_of(p) end
 
 local queries = {
@@ -423,7 +423,7 @@ local queries = {
     end
     return positions
   end,
-  device_order = function(s, _, p) -- the mesh flat: every axis makes more of the ranks before it
+  device_order = function(s, _, p) -- a flat list: every axis repeats the ranks before it
     local order
     for _, axis in ipairs((axes_of(p))) do
       local family, more = s.plan:family(axis), {}

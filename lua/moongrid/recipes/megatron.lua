@@ -1,12 +1,12 @@
 -- Megatron-core's parallel state: a dense and an expert grid over the same ranks that share their
 -- pipeline stages. Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py; families are named
--- as in its ProcessGroupCollection. Here is which groups there are; megatron/ has what they are made of.
+-- as in its ProcessGroupCollection. This file names the groups; megatron/ has what they are made of.
 
 local arithmetic, part = ...
 local gcd = arithmetic.gcd
 local releases, grids, options = part "releases", part "grids", part "options"
 
--- A list as a table, or as text with commas.
+-- Return a list given as a table, or as text with commas.
 local function list_of(value, name)
   if type(value) ~= "table" then return string.split(tostring(value), ",") end
   local n = 0
@@ -17,7 +17,7 @@ local function list_of(value, name)
   return value
 end
 
--- The pipeline groups' ranks at some stages: a list of them (from the end if negative), or "all".
+-- Return the pipeline groups' ranks at some stages: a list of stages (from the end if negative), or "all".
 local function stages(pp, value, name)
   if value == "all" then return pp end
   local list = {}
@@ -82,7 +82,7 @@ local function build(world, p)
     t.expt_dp_gtp_remat = egtp > 1 and expert("egtp_remat", "edp"):with(o.ep_gtp_remat_dp) or t.expt_dp
   end
   if p.create_all_gather_groups or p.create_all_gather_group then
-    t.dp_cp_ag = t.dp_cp:twin() -- so that all-gather and reduce-scatter run at the same time
+    t.dp_cp_ag = t.dp_cp:twin() -- all-gather and reduce-scatter may run at the same time
     if p.for_expert_parallelism and ep > 1 then t.expt_dp_ag = t.expt_dp:twin() end
   end
 

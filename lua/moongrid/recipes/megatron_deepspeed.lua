@@ -65,8 +65,8 @@ for getter, family in pairs {
   queries[getter .. "_world_size"] = function(s) return s[family].size end
 end
 
--- The fewest stages, 3 or more, that n ranks can have, if any: one up to the root of n, or else
--- what goes with 2 or 1.
+-- Return the fewest stages, 3 or more, that n ranks can have, if any: a divisor up to the root of n, or else
+-- the one that goes with 2 or 1.
 local function fewest_stages(n)
   for pp = 3, math.floor(math.sqrt(n)) do
     if n % pp == 0 then return pp end

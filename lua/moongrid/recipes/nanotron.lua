@@ -1,5 +1,5 @@
--- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family numbers its
--- groups in an order of its own. Equal groups are one communicator there, and so they are here.
+-- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family has its own
+-- order of groups. Equal groups are one communicator in nanotron and here.
 -- Source: huggingface/nanotron, src/nanotron/parallel/context.py.
 
 -- Members and then groups of each family, fastest first, in the order of creation. The short
@@ -17,7 +17,7 @@ local families = {
   { "tp_and_ep", { "tp", "ep", index = { "dp", "pp", "cp" } } },
 }
 
--- Coordinates: as given (q.tp_rank, ...), else those of the asking rank.
+-- Return coordinates: those given (q.tp_rank, ...), else those of the asking rank.
 local function coords_of(s, q)
   local coords = {}
   for dim, own in pairs(s.grid) do

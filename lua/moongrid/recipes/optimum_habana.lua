@@ -3,7 +3,7 @@
 
 local groups = recipe "megatron_deepspeed"
 
--- A field of this rank's group; nil before the initialization, when there is none.
+-- Return a field of this rank's group; nil before the initialization, when there is no group.
 local function held(s, p, family, field)
   if p.initialize then return s[family][field] end
 end
@@ -12,7 +12,7 @@ local function holds(family, field)
   return function(s, _, p) return held(s, p, family, field) end
 end
 
--- The ranks of an embedding group, which every rank of its pipeline knows.
+-- Return the ranks of an embedding group, which every rank of its pipeline knows.
 local function of_pipeline(family)
   return function(s, _, p)
     if p.initialize then return s.plan:family(family):ranks(s.pp.index) end
@@ -27,8 +27,8 @@ local function is_training(_, _, p, set)
   return set.training
 end
 
--- What was set wins, then evaluation, where every rank is a sequence group of its own, then the group. The
--- group itself stays as it is.
+-- A set value comes first, then evaluation, where every rank is its own sequence group, then the group. The
+-- group itself does not change.
 local function sequence_size(s, q, p, set)
   if set.sequence_parallel_world_size then return set.sequence_parallel_world_size end
   if not is_training(s, q, p, set) then return 1 end

@@ -1,9 +1,9 @@
 -- torchtitan's ParallelDims: a dense grid (tp, cp, dp_shard, dp_replicate, pp) and a grid for the
--- experts, in which ep and efsdp take the places of tp, cp and dp_shard. An axis is a family; a
+-- experts, in which ep and efsdp replace tp, cp and dp_shard. An axis is a family; a
 -- mesh of several axes is a nested list, its first axis outermost.
 -- Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py.
 
--- The meshes with several axes that can be asked for, slowest axis first as in DeviceMesh.
+-- The meshes of several axes that exist, slowest axis first as in DeviceMesh.
 local meshes = {
   { "pp", "batch", "cp", "tp" }, -- data loading
   { "pp", "dp_replicate", "dp_shard", "cp", "tp" },
@@ -18,7 +18,7 @@ local function enabled(s, axis, p)
   return axis == "dp_shard" or axis == "fsdp" or s[axis].size > 1
 end
 
--- Do the axes occur in this mesh, in its order?
+-- Return whether the axes occur in this mesh, in its order.
 local function holds(mesh, axes)
   local found = 0
   for _, axis in ipairs(mesh) do
@@ -27,7 +27,7 @@ local function holds(mesh, axes)
   return found == #axes and found > 0
 end
 
--- The mesh of axes[i], axes[i + 1], ... that runs through a rank.
+-- Return the mesh of axes[i], axes[i + 1], ... that contains a rank.
 local function mesh_through(plan, axes, i, rank)
   if i > #axes then return rank end
   local family, mesh = plan:family(axes[i]), {}
@@ -35,7 +35,7 @@ local function mesh_through(plan, axes, i, rank)
   return mesh
 end
 
--- The first rank of the mesh of some axes through this one: position 0 along each.
+-- Return the first rank of the mesh of some axes that contains this one: position 0 along each.
 local function origin(plan, axes, rank)
   for _, axis in ipairs(axes) do
     local family = plan:family(axis)
@@ -44,7 +44,7 @@ local function origin(plan, axes, rank)
   return rank
 end
 
--- The axes of a mesh, and the first of them that is off; an unknown one is refused.
+-- Return the axes of a mesh, and the first of them that is off; refuse an unknown one.
 local function axes_of(s, q, p)
   local axes = type(q.dims) == "table" and q.dims or { q.dims }
   for _, axis in ipairs(axes) do
@@ -70,7 +70,7 @@ end
 
 local function mesh_dim(q) return q.mesh_dim or error "mesh_dim is missing; an axis such as tp would do" end
 
--- The family of an axis, for get_mesh(axis).get_group(); none where the axis is off.
+-- Return the family of an axis, for get_mesh(axis).get_group(); nil if the axis is off.
 local function mesh_group(s, q, p)
   if type(q.dims) ~= "string" then
     error "dims of a group is one axis, such as \"tp\"; a mesh of several has no group"

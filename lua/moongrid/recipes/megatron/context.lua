@@ -11,7 +11,7 @@ local function levels(cp, sizes)
   return { cp:levels(sizes) }
 end
 
--- Sizes of blocks of n ranks: powers of 2, from `least` on, of which 2 or more fit.
+-- Return the sizes of blocks of n ranks: powers of 2, from `least` on, of which 2 or more fit.
 local function block_sizes(n, least, parameter)
   local sizes, block = {}, 1
   while 2 * block <= n do
@@ -26,7 +26,7 @@ local function block_sizes(n, least, parameter)
   return sizes
 end
 
--- The blocks by their size; lists if another dim lies between cp and dp.
+-- Return the blocks by their size; lists if another dim is between cp and dp.
 local function blocks(data, least, parameter)
   local by_size = {}
   for _, size in ipairs(block_sizes(data.size, least, parameter)) do

@@ -1,10 +1,10 @@
--- Engram's embeddings (pull request 5014): a third grid, whose embedding parallel takes the place of tensor
--- parallel and whose data parallel is all the rest.
+-- Engram's embeddings (pull request 5014): a third grid, in which embedding parallel replaces tensor parallel and
+-- data parallel is all the rest.
 
 local part = select(2, ...)
 local grids = part "grids"
 
--- Its families, with those of `on_cpu`, the options of communicators on the CPU, if that is given.
+-- Add its families, also those on the CPU if `on_cpu`, the options of their communicators, is given.
 return function(t, window, p, o, on_cpu)
   local g = grids.engram(window, p)
   grids.check_stages(p, t.dense, g, "engram")

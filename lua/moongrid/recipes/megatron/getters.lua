@@ -1,4 +1,4 @@
--- Megatron's getters of groups: which family each gives, and which families are there with which parameters.
+-- Megatron's getters of groups: the family of each, and the parameters with which each family exists.
 
 local part = select(2, ...)
 local releases = part "releases"
@@ -23,7 +23,7 @@ local function with_data(family)
   return function(_, q) return q.with_context_parallel and family .. "_cp" or family end
 end
 
--- A block of dp x cp by the number of its ranks; that of all is dp x cp itself.
+-- Return a block of dp x cp by the number of its ranks; that of all ranks is dp x cp itself.
 local function block(prefix)
   return function(s, q)
     if not q.group_size then error "group_size is missing; the ranks of a block, such as 2, would do" end
@@ -31,7 +31,7 @@ local function block(prefix)
   end
 end
 
--- Dense layers and experts have the same links with one number of instances.
+-- Dense layers and experts have the same links if they have one number of instances.
 local function between_instances(_, _, p)
   local n = p.num_distributed_optimizer_instances
   return n > 1 and n ~= (p.expert_num_distributed_optimizer_instances or n) and "inter_dp_cp" or "inter_dist_opt"

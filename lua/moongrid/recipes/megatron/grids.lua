@@ -7,12 +7,12 @@ local releases = part "releases"
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 
--- Name in the order -> name of the dim, where they differ. gtp_remat follows `gtp_after` unless the order says where.
+-- Name in the order -> name of the dim, where they differ. gtp_remat follows `gtp_after` unless the order places it.
 local dense = { gtp_remat = "gtp_remat", gtp_after = "tp" }
 local expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat", gtp_after = "ep" }
 local engram = { tp = "engram", dp = "engram_dp" }
 
--- A list with pp moved to its end, as an order.
+-- Return a list with pp moved to its end, as an order.
 local function order_of(list)
   local order = {}
   for _, name in ipairs(list) do
@@ -21,8 +21,8 @@ local function order_of(list)
   return table.concat(order, "-") .. "-pp"
 end
 
--- One of the grids. Names of the order are compared whole and in any case; one that is not
--- written goes last and must have size 1.
+-- Make one of the grids. Names of the order are compared whole and in any case; a missing one
+-- goes last and must have size 1.
 local function lay(window, p, sizes, names)
   local list, written, order = {}, {}, p.order
   for _, name in ipairs(string.split(string.lower(order), "-")) do
@@ -79,7 +79,7 @@ local function window_of(world, offset, size)
   return world:window(offset, size)
 end
 
--- Refuse grids with other pipeline groups than the dense one's.
+-- Refuse grids whose pipeline groups differ from the dense grid's.
 local function check_stages(p, g, other, what)
   if g "pp" ~= other "pp" then
     error(string.format("order '%s' gives the dense and the %s grid different pipeline groups; "

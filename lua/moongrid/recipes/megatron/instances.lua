@@ -4,7 +4,7 @@
 local arithmetic = ...
 local gcd = arithmetic.gcd
 
--- What a number of instances needs of a data-parallel size; `other`: the size that it has to suit as well.
+-- Check that a number of instances divides a data-parallel size. `other`: a size that the suggestion divides, too.
 local function check_count(p, parameter, n, size, what, other)
   local gtp, egtp = p.gtp_remat_size, p.expert_gtp_remat_size
   if n > 1 and gtp * egtp > 1 then
@@ -24,8 +24,8 @@ local function check(p, n, expert_n, dense, expert)
   check_count(p, for_experts, expert_n, expert, "expert data parallel", not own and dense)
 end
 
--- Do two families link the same replicas? Shifts of one list tile a window in one way only, so
--- rules that agree on group 0 agree on all.
+-- Return whether two families link the same replicas. Shifts of one list tile a window in one way
+-- only, so rules that agree on group 0 agree on all.
 local function same_replicas(a, b)
   local ranks = b:ranks(0)
   for i, rank in ipairs(a:ranks(0)) do
@@ -34,16 +34,16 @@ local function same_replicas(a, b)
   return true
 end
 
--- Shards inside an instance, of dense layers and of experts, and likewise the links of replicas between instances.
+-- Return the shards inside an instance, of dense layers and of experts, and the links of replicas between instances.
 -- data, expert_data: the families that n and expert_n instances cut.
 return function(p, n, expert_n, data, expert_data)
   check(p, n, expert_n, data.size, expert_data.size)
   local expert_shards, expert_replicas = expert_data:split(expert_data.size // expert_n)
   if n ~= expert_n then
-    local shards, replicas = data:split(data.size // n, { table = true }) -- lists where no rule describes them
+    local shards, replicas = data:split(data.size // n, { table = true }) -- lists if no rule describes them
     return shards, expert_shards, replicas, expert_replicas
   end
-  -- one number for both: their instances must be the same, so that without a rule there is none that suits
+  -- one number for both: their instances must be the same, so without a rule no number fits
   local fits, shards, replicas = pcall(data.split, data, data.size // n)
   if not (fits and same_replicas(replicas, expert_replicas)) then
     error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "

@@ -1,5 +1,5 @@
 -- Options of Megatron's families: by its keys of groups, with its timeout, its streams of high priority, and the one
--- family that the network reduces for (SHARP).
+-- family whose reductions run in the network (SHARP).
 
 local function seconds(minutes)
   local most = 1e9 // 60
@@ -9,8 +9,8 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- The options of a key: fields of NCCL's, and one of torch's, the priority. Tried on a family, so that an error
--- can name the key.
+-- Return the options of a key: fields of NCCL's, and one of torch's, the priority. Tries them on a family, so that an
+-- error can name the key.
 local function choice_of(family, key, fields)
   if type(fields) ~= "table" then
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
@@ -28,7 +28,7 @@ local function choice_of(family, key, fields)
   return choice
 end
 
--- The NCCL options by key, given as a table or in a file.
+-- Return the NCCL options by key, given as a table or in a file.
 local function nccl_config(p)
   local given, of_file = p.nccl_communicator_config, p.nccl_communicator_config_path
   for _ in pairs(of_file and given or {}) do
@@ -37,7 +37,7 @@ local function nccl_config(p)
   return of_file or given
 end
 
--- Which group uses SHARP: "dp" (also by default) or "dp_replica".
+-- Return which group uses SHARP: "dp" (also by default) or "dp_replica".
 local function check_sharp(sharp, p)
   if sharp and sharp ~= "dp" and sharp ~= "dp_replica" then
     error("sharp_enabled_group is 'dp' or 'dp_replica', not '" .. sharp .. "'")
@@ -60,12 +60,12 @@ local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp
   .. "ep_gtp_remat_dp intra_dist_opt_instance tp_gtp_remat expt_tp_gtp_remat engram_dp engram_embedding_parallel "
   .. "engram_model_parallel", " ")
 
--- key -> options of the families that it speaks of; inter_dp_cp has those of inter_ep_dp, but for SHARP.
+-- Return key -> options of its families; inter_dp_cp has those of inter_ep_dp, except SHARP.
 -- `all` is any family, `urgent` a list of keys.
 return function(all, p, urgent)
   local o, common = {}, { timeout = seconds(p.distributed_timeout_minutes) }
   for _, key in ipairs(keys) do o[key] = common end
-  local function own(key) -- no longer those of other keys
+  local function own(key) -- not shared with other keys any more
     o[key] = copy(o[key])
     return o[key]
   end

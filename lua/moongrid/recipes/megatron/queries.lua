@@ -1,10 +1,10 @@
--- Megatron's getters of numbers, and the arguments of all getters. A rank outside the window gets no value, where
--- Megatron raises; neither does a getter whose groups the parameters do not ask for, or the version has not.
+-- Megatron's getters of numbers, and the arguments of all getters. A rank outside the window gets nil, where Megatron
+-- raises; so does a getter whose groups do not exist with the parameters or in the version.
 
 local part = select(2, ...)
 local releases, getters = part "releases", part "getters"
 
--- This rank's group of a family that may not be there.
+-- Return this rank's group of a family that may not exist.
 local function group_of(s, name)
   if s:has(name) then return s[name] end
 end
@@ -14,7 +14,7 @@ local function ranks_of(group) return group and { group = group.ranks } end
 local function dp_of(s, q, p) return s[getters.data_parallel(s, q, p)] end
 local function expt_dp_of(s, q, p) return s[getters.expert_data_parallel(s, q, p)] end
 
--- The virtual stage asked for, if the question is about virtual stages.
+-- Return the requested virtual stage, if the question is about virtual stages.
 local function virtual_stage(q, p)
   local vpp, stage = p.virtual_pipeline_model_parallel_size, q.vp_stage or 0
   if vpp and stage >= vpp then
@@ -35,7 +35,7 @@ local function is_last_stage(s, q, p)
     and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
 end
 
--- A block of dp x cp; that of all its ranks is dp x cp itself.
+-- Return a block of dp x cp; that of all ranks is dp x cp itself.
 local function block_of(s, q, prefix)
   if s.dp_cp and q.group_size == s.dp_cp.size then return ranks_of(s.dp_cp) end
   return ranks_of(group_of(s, prefix .. tostring(q.group_size)))
@@ -52,7 +52,7 @@ local queries = {
   pipeline_model_parallel_next_rank = function(s) return s.pp and s.pp:next("wrap") end,
   pipeline_model_parallel_prev_rank = function(s) return s.pp and s.pp:prev("wrap") end,
   virtual_pipeline_model_parallel_rank = function(_, q, p)
-    virtual_stage(q, p) -- refuses one that there is not
+    virtual_stage(q, p) -- refuses one that does not exist
     return p.virtual_pipeline_model_parallel_size and (q.vp_stage or 0)
   end,
   virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,

@@ -1,8 +1,8 @@
--- Which of Megatron-core's versions have a parameter. One that only an open pull request has goes with
+-- Which of Megatron-core's versions have a parameter. A parameter of an open pull request is accepted with
 -- every version.
 
 local versions = { "0.16", "0.17", "0.19", "dev" }
-local only = { -- parameter, its value that asks for nothing, the versions that have it
+local only = { -- parameter, its neutral value, the versions that have it
   { "local_world_size", false, "0.17", "0.19", "dev" },
   { "rank_offset", 0, "0.17", "0.19", "dev" },
   { "create_all_gather_group", false, "0.16", "0.17" },
@@ -19,7 +19,7 @@ local function among(version, list, first)
   end
 end
 
--- Refuse a version that there is not, and what the version has not.
+-- Refuse an unknown version, and parameters that the version lacks.
 local function check(p)
   local version = p.version
   if not among(version, versions, 1) then
@@ -34,7 +34,7 @@ local function check(p)
   end
 end
 
--- Does the version have weight rematerialization, the families named ..._gtp_remat?
+-- Return whether the version has weight rematerialization, the families named ..._gtp_remat.
 local function has_remat(p) return p.version == "0.19" end
 
 return { check = check, has_remat = has_remat }
