@@ -29,7 +29,7 @@ return recipe {
     layers = param.size(4, "layers with experts"),
     hidden = param.size(1024, "elements of a token"),
     ffn = param.size(2048, "elements inside of an expert"),
-    owners = param.list(nil, "the rank of ep that has each expert now; left out, they are dealt in order"),
+    owners = param.list(nil, "the rank of ep that has each expert now; by default they are assigned in order"),
     loads = param.list(nil, "tokens of each expert of late, for new owners; left out, the owners stay"),
     relabel = param.flag(true, "name the new shares so that the fewest experts move"),
   },

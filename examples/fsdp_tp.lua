@@ -15,7 +15,7 @@ return recipe {
     hidden = param.size(512, "elements of a token"),
     head = param.size(64, "elements of a head"),
     ffn = param.size(1376, "elements between the two halves of a layer's MLP"),
-    vocab = param.size(8000, "tokens that there are"),
+    vocab = param.size(8000, "size of the vocabulary, in tokens"),
     pad = param.size(8, "slices are multiples of it"),
     type = param.text("bf16", "of the weights"),
   },

@@ -18,7 +18,7 @@ return recipe {
     kv_heads = param.size(4, "heads of keys and values"),
     head = param.size(48, "elements of a head"),
     ffn = param.size(1024, "elements between the two halves of a layer's MLP"),
-    vocab = param.size(5000, "tokens that there are"),
+    vocab = param.size(5000, "size of the vocabulary, in tokens"),
     tied = param.flag(false, "the last stage has the embedding too, and no head of its own"),
   },
   idle = "allow", -- the other window

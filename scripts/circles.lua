@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD SLICE...: files of src that call each other in a circle, by what their objects define and need
--- (nm): a line for each circle of files in different folders, or inside a room that has an order of its own. And a line
--- for each call of a slice by a room of the way, or by a slice before it.
+-- circles.lua BUILD SLICE...: list files of src that call each other in a circle, from the symbols that their objects
+-- define and need (nm): a line for each circle of files in different folders, or inside a room with an internal order;
+-- and a line for each call of a slice by a room of the way, or by a slice before it.
 
 local ORDERED = { families = true }
 

@@ -8,7 +8,7 @@
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
 
--- As "21700" is 2.17.0 to NCCL.
+-- Return NCCL's number as text: 21700 is "2.17.0".
 local function release(version)
   return ("%d.%d.%d"):format(version // 10000, version // 100 % 100, version % 100)
 end

@@ -21,9 +21,9 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
--- Remove from a file's text what no message shows: indentation, comments, blanks. Lines are kept, so
--- that line numbers in messages stay right. From a line with a string only the indentation is removed. (A long string
--- that spans lines is refused.)
+-- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
+-- that line numbers in messages stay right. From a line with a string remove only the indentation. (Refuse a long
+-- string that spans lines.)
 local function read(path)
   local lines = {}
   for line in io.lines(path) do

@@ -9,7 +9,7 @@ for _, part in ipairs { "", "_families", "_plan", "_backend", "_carrier", "_stat
   headers.names[#headers.names + 1] = "moongrid" .. part
 end
 
--- The rows of some lines of a header: { code, comment }, each declaration in one row, whatever lines it had.
+-- Return the rows of some lines of a header: { code, comment }, one row for each declaration of any number of lines.
 local function rows_of(lines)
   local rows, open, depth, body = {}, nil, 0, false -- open: in a comment; depth: of parentheses
   for _, line in ipairs(lines) do

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- man.lua 1|3 OUT: the manual pages: moongrid.1 from the command's own
+-- man.lua 1|3 OUT: write a manual page: moongrid.1 from the command's own
 -- --help, moongrid.3 from the headers, by man3.lua.
 
 local section, path = arg[1], arg[2]
@@ -13,7 +13,7 @@ local function plain(text)
   return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("\n([.'])", "\n\\&%1"):gsub("^([.'])", "\\&%1"))
 end
 
--- Text in lines of at most 72 characters; `deeper` is before each but the first.
+-- Wrap text to lines of at most 72 characters; `deeper` is put before each but the first.
 local function folded(text, deeper)
   local lines = { "" }
   for word in text:gmatch "%S+" do

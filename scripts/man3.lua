@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- man3.lua: moongrid(3) out of the public headers, whose comments are the manual. man.lua calls it with its helpers.
--- What a comment says is filled; declarations stand in lines that fit a terminal, what they say behind a line in a
--- column of its own.
+-- man3.lua: moongrid(3) from the public headers, whose comments are the manual. man.lua calls it with its helpers.
+-- Comments are filled; declarations are wrapped to fit a terminal, with their trailing comments in a separate
+-- column.
 
 local headers = dofile "scripts/headers.lua"
 local WIDTH = 72 -- columns of what is not filled; a page of manual is indented by 7
 
--- Words in lines of at most `width` characters, as a list. The end of a comment stays with its last word.
+-- Wrap words to lines of at most `width` characters, as a list. Keep the end of a comment with its last word.
 local function lines_of(words, width)
   local lines = { "" }
   for word in words:gsub(" %*/$", "\0*/"):gmatch "[^%s]+" do
@@ -24,8 +24,8 @@ local function lines_of(words, width)
   return lines
 end
 
--- Code in lines that fit: what goes on stands below what is behind the first parenthesis, where that is not far to
--- the right.
+-- Wrap code to lines that fit: align continuations after the first parenthesis, unless that is too far to the
+-- right.
 local function folded_code(code, deeper)
   local head, rest = code:match "^(%s*)(.*)$"
   local at = (code:find("(", 1, true) or 99) - #head

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- site.lua OUT: the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs (scripts/site). Each
--- README is a page, and so is a source file that one links; the headers and the annotations of Lua become references;
--- three recipes are drawn.
+-- site.lua OUT: write the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs (scripts/site).
+-- Each README is a page, and so is a source file that one links; the headers and the annotations of Lua become
+-- references; three recipes are drawn.
 
 local out = ...
 local headers = dofile "scripts/headers.lua"
 
--- What the site has, in the order of its menu: { title, file } or { title, { ... } }.
+-- The contents of the site, in the order of its menu: { title, file } or { title, { ... } }.
 local menu = {
   { "Start", "README.md" },
   { "Installing", "scripts/installing.md" },

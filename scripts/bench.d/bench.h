@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** bench.h - what the programs of the benchmark share: a clock, their output, counted memory.
+** bench.h - shared by the programs of the benchmark: a clock, output, counted memory.
 **
-** A program prints lines "KEY<tab>NUMBER"; a key that is printed again is another sample of
-** the same thing. scripts/bench.d/bench.lua makes tables of them.
+** A program prints lines "KEY<tab>NUMBER"; a repeated key is another sample of the
+** same quantity. scripts/bench.d/bench.lua makes tables of them.
 */
 #ifndef BENCH_H
 #define BENCH_H

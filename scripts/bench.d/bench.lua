@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The driver of scripts/bench: arguments, the programs' compilation, tables, the JSON file. What
--- is measured is in parts.lua.
+-- The driver of scripts/bench: arguments, compilation of the programs, tables, the JSON file. The
+-- measurements are in parts.lua.
 
 local json = require "dkjson"
 local parts = require "parts"
@@ -17,7 +17,7 @@ end
 
 -- ------------------------------------------------------------------ processes
 
--- Output of a command line and its exit code; its stderr is shown.
+-- Return the output of a command line and its exit code; pass its stderr through.
 function B.run(line)
   local pipe = assert(io.popen(line))
   local text = pipe:read "a"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** blocks.c - a matrix of doubles in blocks that are dealt to a grid of processes, as ScaLAPACK has it, on another grid with
-** other blocks: blocks EDGE TURNS P Q BLOCK P2 Q2 BLOCK2. A move beside pdgemr2d, whose result is the same on every rank.
+** blocks.c - move a block-cyclic matrix of doubles, as in ScaLAPACK, to another grid of processes with other blocks:
+** blocks EDGE TURNS P Q BLOCK P2 Q2 BLOCK2. Compares a move with pdgemr2d; both give the same result on every rank.
 */
 #include "carry.h"
 
-/* Of ScaLAPACK, which has no header. */
+/* From ScaLAPACK, which has no header. */
 void Cblacs_get(int context, int what, int *value);
 void Cblacs_gridinit(int *context, const char *order, int rows, int columns);
 void Cpdgemr2d(int m, int n, double *a, int ia, int ja, int *desca, double *b, int ib, int jb, int *descb, int context);
@@ -17,7 +17,7 @@ typedef struct dealing {
 static int   edge, contexts[2], descriptions[2][9];
 static char *wanted; /* what the first way has made of it */
 
-/* In C order the column is the slow axis: ScaLAPACK has columns one behind the other. */
+/* In C order the column is the slow axis: ScaLAPACK stores column after column. */
 static mgrid_plan *layout(dealing d) {
   const char       *by[] = { "q", "p" };
   const mgrid_dim   dims[] = { { "q", d.q }, { "p", d.p } };

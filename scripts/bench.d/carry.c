@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** carry.c - a move carried out, beside MPI_Alltoallw, non-blocking messages of the same datatypes, persistent messages of
-** packed buffers, and an all-gather of the whole with a slice: carry EDGE TURNS A B, under mpirun of A x B ranks. A square
-** of f32 whose rows dim a cuts, and its columns dim b, becomes one whose columns a cuts, and its rows b: torch's
-** (Shard0, Shard1) to (Shard1, Shard0). With B 1 it is cut by rows, then by columns.
+** carry.c - time a move, and beside it MPI_Alltoallw, non-blocking messages of the same datatypes, persistent messages of
+** packed buffers, and an all-gather with a slice: carry EDGE TURNS A B, under mpirun of A x B ranks. A square of f32 with
+** rows cut by dim a and columns by dim b becomes one with columns cut by a and rows by b: torch's (Shard0, Shard1) to
+** (Shard1, Shard0). With B 1 it is cut by rows, then by columns.
 */
 #include "carry.h"
 
@@ -27,7 +27,7 @@ static float element(int64_t row, int64_t column) { return (float)((row * edge +
 static MPI_Request *persistent;
 static float       *packed;
 
-/* Of rows to columns alone, where what is received lies side by side. */
+/* Only for rows to columns, where the received data is contiguous. */
 static void make_persistent(void) {
   int64_t rows = edge / a;
   int     n = (int)(rows * rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** carry.h - what carry.c and blocks.c share: ways to redistribute a matrix that take turns, each checked every time, and
-** MPI_Alltoallw on the types that a move's own plan says.
+** carry.h - shared by carry.c and blocks.c: ways to redistribute a matrix that take turns, each checked every time, and
+** MPI_Alltoallw with datatypes made from a move's own plan.
 */
 #ifndef CARRY_H
 #define CARRY_H

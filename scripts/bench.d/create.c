@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - makes the communicators of a layout in one way, once cold and once again, under
-** mpirun. Rank 0 prints. Every communicator is checked: size, rank, the sum of its members.
+** create.c - create the communicators of a layout in one way, once cold and once again, under
+** mpirun. Rank 0 prints. Checks every communicator: size, rank, the sum of its members.
 **
 **     create small|facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads|dup
 */
@@ -22,7 +22,7 @@ typedef struct job {
   int               want_rank[MOST], want_size[MOST];
   int64_t           want_sum[MOST];
   MPI_Group         members; /* of the world */
-  /* made before the clock starts: member lists */
+  /* member lists, made before the clock starts */
   int32_t  **all[MOST]; /* [family][group], for `world` */
   int32_t   *mine[MOST];
   mgrid_view view;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** embed.c - a C host from its start to a plan of a recipe, with the library that a trainer links. `embed alone`:
-** the same host when it needs no recipe, so that nothing of Lua is loaded.
+** the same host without a recipe, so that no Lua is loaded.
 */
 #include "moongrid.h"
 

@@ -7,7 +7,7 @@
 */
 #include "layout.h"
 
-/* All groups of a rule: what a person would write for it, innermost loops first, runs merged. */
+/* List all groups of a rule, as one would write it by hand: innermost loops first, runs merged. */
 __attribute__((noipa)) static int32_t *plain(const bare *b, int32_t *out) {
   axis in[AXES], ix[AXES];
   for (int a = 0; a < AXES; a++) {

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the creation of communicators by MPI takes, by a model: a creation is three small all-reduces over some ranks
--- and some local work; the ways differ in how many there are and over which ranks. For scripts/model, and for the part
--- `simulated` of scripts/bench, which holds its messages against simulated ones.
+-- A model of the time to create communicators by MPI: a creation is three small all-reduces over some ranks and some
+-- local work; the ways differ in the number of creations and in their ranks. Used by scripts/model, and by the part
+-- `simulated` of scripts/bench, which compares the messages of the model with simulated ones.
 
 local mg = require "moongrid"
 
--- Constants: every one of them is printed.
+-- Constants: all are printed.
 local mpi = {
   rounds = 3,       -- allreduces of one creation (Open MPI 4.1: id MAX, check MIN, activate)
   latency = 2e-6,   -- a small message between two nodes

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The 17 kinds of groups that the peers' creation was measured with, as a recipe: what the
--- benchmark hands to torch. layout.h has the same for C.
+-- The 17 kinds of groups of the measurements of other systems, as a recipe: the benchmark's
+-- input for torch. layout.h has the same for C.
 -- luacheck: read globals recipe grid topology fill
 
 return recipe {

@@ -3,8 +3,8 @@
 ** layout.h - the layouts of the benchmark, written down twice: as families by moongrid's C
 ** functions, and as bare (size, stride) pairs for the plain C loops beside them.
 **
-** MEGATRON is what the bundled recipe `megatron` makes with its defaults, in its order;
-** the programs check that. FACTS is the 17 kinds that the peers were measured with, SMALL a job of four families.
+** MEGATRON has the families of the bundled recipe `megatron` with its defaults, in its order;
+** the programs check that. FACTS has the 17 kinds of facts.lua, SMALL is a job of four families.
 */
 #ifndef LAYOUT_H
 #define LAYOUT_H

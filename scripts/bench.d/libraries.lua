@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `libraries` of scripts/bench: creation on every MPI library that is here, each measured by a run of its own
--- of the part `create`, built with that library. Ratios are of one run; times of two libraries are of two.
+-- The part `libraries` of scripts/bench: creation on every installed MPI library, each measured by a separate run of
+-- the part `create`, built with that library. Ratios are within one run; times of two libraries are from two runs.
 
 local json = require "dkjson"
 

@@ -10,7 +10,7 @@
 
 memory memory_used;
 
-/* The C library's own, by the names that it exports for this. */
+/* The C library's own functions, which it exports under these names. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t each);
 void *__libc_realloc(void *p, size_t size);

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The model behind scripts/model: that of MPI (estimate.lua) against measurements, and what both say of larger worlds.
+-- The model behind scripts/model: compares that of MPI (estimate.lua) with measurements, and estimates larger worlds.
 
 local estimate = require "estimate"
 local json = require "dkjson"
 
--- Constants: every one of them is printed.
+-- Constants: all are printed.
 local nccl = { -- NCCL 2.28.9: read in its source, or measured in its CPU code without a GPU
   ring_step = 50e-6,    -- a step of the bootstrap ring; it is walked in both directions
   gathers = 3,          -- all-gathers of one creation: addresses, peers, graph

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** moves.c - planning one rank's part of a move, all tensors cut by two dims on both sides.
+** moves.c - plan one rank's messages of a move, all tensors cut by two dims on both sides.
 **
 **     moves time ROUNDS WORLD...   microseconds for a tensor and rank, the worlds in turn
 **     moves mesh ROUNDS A B        the same of one tensor, a square whose rows dim a cuts, and its columns dim b, to its
 **                                  columns by a and rows by b; the bytes of all ranks
-**     moves once KIND WORLD        one rank, in a function of its own: for callgrind, for memory
+**     moves once KIND WORLD        one rank, in a separate function: for callgrind, for memory
 */
 #include "bench.h"
 #include "moongrid.h"
@@ -15,14 +15,14 @@
 enum { TENSORS = 16, KINDS = 3, RANKS = 64 };
 
 /* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same onto the other half of the world. odd: on 6 x 4 ranks of
-** each 24, so that dims do not fit into each other. */
+** each 24, so that dims do not divide each other. */
 static const char *const kinds[KINDS] = { "fits", "window", "odd" };
 
 typedef struct sides {
   mgrid_plan *from, *to;
 } sides;
 
-/* A plan of n tensors like this one; takes it and its grid. */
+/* Make a plan of n tensors like this one; owns it and its grid. */
 static mgrid_plan *plan_of(int n, mgrid_tensor *x, mgrid_grid *g, int64_t world) {
   mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_topology *t = mgrid_topology_new(world, &e);

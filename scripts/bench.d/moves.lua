@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `moves`: planning a move, and carrying it out, beside MPI_Alltoallw, an all-gather of the whole, ScaLAPACK's
+-- The part `moves`: plan a move and run it, compared with MPI_Alltoallw, an all-gather of the whole, ScaLAPACK's
 -- pdgemr2d and torch's DTensor, all in one run.
 
 local MEBI = 1048576
 
--- The Python with DTensor, or why there is none.
+-- Return the Python with DTensor, or why there is none.
 local function dtensor(B)
   if not B.python then return nil, "there is no Python with torch (PYTHON)" end
   if not B.first_line(B.python .. " -c 'import torch.distributed.tensor as t; print(t.Shard)'") then

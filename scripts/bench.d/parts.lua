@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The parts of the benchmark: each gets the driver B, runs programs, fills tables. Times are as
--- the programs measured them; ratios are of medians of the same run.
+-- The parts of the benchmark: each gets the driver B, runs programs, fills tables. Times are
+-- measured by the programs; ratios are of medians of the same run.
 
 local json = require "dkjson"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** plain.c - a shared library of one function: the cost of a getter in another library,
-** which mgrid_group_position is compared with.
+** plain.c - a shared library of one function: the cost of a getter in another library, to
+** compare with mgrid_group_position.
 */
 #include <stdint.h>
 

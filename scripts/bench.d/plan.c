@@ -3,8 +3,8 @@
 ** plan.c - the cost of one rank's whole plan.
 **
 **     plan time ROUNDS WORLD...   microseconds, the worlds in turn so that drift hits all
-**     plan once recipe|c WORLD    once, in a function of its own: for callgrind, for memory
-**     plan check WORLD            the C layout is the recipe's, family by family
+**     plan once recipe|c WORLD    once, in a separate function: for callgrind, for memory
+**     plan check WORLD            check that the C layout is the recipe's, family by family
 */
 #include "layout.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** policies.c - the cost of a decision in Lua, in nanoseconds: mgrid_policy_call of a small function
-** with one argument, and the same function called by Lua's own C interface with the same table; a
-** bundled policy of the largest kind; and a query of a recipe with many parameters.
+** with one argument, and the same function called by Lua's own C interface with the same table; the
+** most expensive bundled policy; and a query of a recipe with many parameters.
 **
 **     policies ROUNDS
 */

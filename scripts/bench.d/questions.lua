@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The cost of a question in Lua, in nanoseconds, and the bytes of garbage that it makes.
--- On a dry state, since no question calls MPI. questions.lua ROUNDS
+-- Uses a dry state, since no question calls MPI. questions.lua ROUNDS
 
 local mg = require "moongrid"
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `simulated` of scripts/bench: creation on simulated ranks (scripts/simulate), beside what the model of
--- scripts/model says of the messages. A simulated rank has a core and a link of its own; computing takes it no time.
+-- The part `simulated` of scripts/bench: creation on simulated ranks (scripts/simulate), compared with the messages of
+-- the model of scripts/model. A simulated rank has its own core and link; its computing takes no time.
 
 local estimate = require "estimate"
 

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# Completion of moongrid in bash. `moongrid complete` says what may follow; here its words become bash's, which ends
+# Completion of moongrid in bash. `moongrid complete` prints the candidates; this converts them for bash, which ends
 # words at = and : as well.
 
-# _moongrid_words LINE: its words as the shell takes them, in `words`; the quote that is open at its end in `quote`
+# _moongrid_words LINE: put its words as the shell splits them into `words`; a quote open at its end into `quote`
 _moongrid_words() {
   local i c word='' begun=''
   words=() quote=''

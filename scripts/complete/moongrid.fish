@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Completion of moongrid in fish. `moongrid complete` says what may follow.
+# Completion of moongrid in fish. `moongrid complete` prints the candidates.
 
 function __moongrid_complete
     set -l words (commandline -opc)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2004,SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# check.sh - one command with a limit, judged, and the record rewritten: before the command, which may be the
-# last thing that this machine does, and after it. Whatever ends this script, all that was done is there.
+# check.sh - run one command with a limit, judge it, and rewrite the record: before the command, which may be the
+# last thing that this machine does, and after it. So the record is complete whatever ends this script.
 
 passed=0 failed=0 left_out=0
 rows=() failures=() numbers=() warnings=()
 running="" child="" holder=""
 export GPU_TEST_RUN=$$-${RANDOM} # in the environment of all that is started here, and of nothing else
 
-# started: the processes that this script has started, directly or not
+# started: the processes that this script has started, directly or indirectly
 started() {
   local place
   for place in /proc/[0-9]*; do
@@ -19,7 +19,7 @@ started() {
   done
 }
 
-# limited SECONDS LOG COMMAND...: its exit code; 124 and 137 if it did not end
+# limited SECONDS LOG COMMAND...: return its exit code; 124 and 137 if it did not end
 limited() {
   local most=$1 file=$2 rc
   shift 2

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# find.sh - what is on this machine: NCCL, the CUDA runtime and driver, Open MPI, and the programs of this
-# folder; and the environment that makes them work together.
+# find.sh - find NCCL, the CUDA runtime and driver, Open MPI, and the programs of this folder, and set the
+# environment that makes them work together.
 
 # ------------------------------------------------------------------- libraries
 
-# Folders that may have a file, the ones that were asked for first.
+# Folders that may have a file, the requested ones first.
 places() {
   local IFS=: folder line
   for folder in ${LD_LIBRARY_PATH:-}; do echo "$folder"; done

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- furnish.lua - all that a family may ask of NCCL besides a communicator, for gpu-test.
+-- furnish.lua - test everything that a family may request from NCCL besides a communicator, for gpu-test.
 return recipe {
   doc = "Windows, a device communicator, and communicators split out of a parent",
   build = function(world)

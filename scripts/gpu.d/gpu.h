@@ -21,7 +21,7 @@
   X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) X(CommUserRank) X(CommCuDevice) \
       X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(AllReduce) \
           X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
-/* newer than 2.18: NULL where the library lacks it */
+/* newer than 2.18: NULL if the library lacks it */
 #define NCCL_NEWER(X) X(CommInitRankScalable) X(CommRevoke) X(MemAlloc) X(MemFree)
 #define CUDA_CALLS(X) \
   X(RuntimeGetVersion) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.h - a program of gpu-test that mpirun starts and that uses moongrid as a trainer does: its ranks, a GPU for
-** each, the backend, a plan of families that are the world.
+** job.h - shared by the programs of gpu-test that mpirun starts and that use moongrid as a trainer does: ranks, a GPU
+** for each, the backend, a plan of families of the whole world.
 */
 #ifndef JOB_H
 #define JOB_H

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# ladder.sh - the first rungs, which every piece climbs: what the machine is, one process, one communicator,
-# two ranks, each without MPI and without moongrid, then MPI alone. Whatever fails here is not
-# moongrid's, and what stands on it is left out with the cause.
+# ladder.sh - the first rungs, which every piece climbs: the machine, one process, one communicator, two ranks, each
+# without MPI and without moongrid, then MPI without NCCL. A failure here is not moongrid's fault; the rungs above it
+# are left out, and the record names the cause.
 
 mark="" mpirun="" with_stacks=""
 declare -A machine # what `surroundings` has seen
 
 # ----------------------------------------------------------------- surroundings
 
-# section TITLE COMMAND...: what the machine says of itself, for the log
+# section TITLE COMMAND...: describe the machine in the log
 section() {
   printf '\n----- %s\n' "$1"
   limited 20 "$work/section" "${@:2}"

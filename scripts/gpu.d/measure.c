@@ -3,11 +3,11 @@
 ** measure.c - what communicators cost on a real GPU: time to make those of a layout, by moongrid
 ** and by plain calls of NCCL, and memory of the GPU for one, beside the prediction. It uses moongrid
 ** as a trainer does: the public headers and the shared libraries. Every communicator is used, and
-** every value that comes back is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch
-** measures all that its ranks can, and what it has measured is there if the next thing hangs.
+** every result is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch measures all that
+** its ranks can, and keeps what it has measured if the next step hangs.
 **
 **     measure create TURNS                  the five ways, each TURNS times after a first turn
-**     measure memory "max_ctas=4" "" ...    options of a family, one after the other
+**     measure memory "max_ctas=4" "" ...    options of a family, in turn
 */
 #include "job.h"
 #include "layout.h"

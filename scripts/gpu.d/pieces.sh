@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# pieces.sh - what is checked above the first rungs, in pieces of which each is complete within ten minutes.
-# Ranks of moongrid go up one by one: 2, 4, 8; each stands on the one before.
+# pieces.sh - the checks above the first rungs, in pieces that each complete within ten minutes.
+# moongrid's rungs have 2, 4 and 8 ranks; each needs the one before.
 
 few=(env NCCL_MAX_CTAS=2)
 
-# recipe RANKS NAME PATTERN RECIPE WORD...: creates and proves every communicator of a recipe
+# recipe RANKS NAME PATTERN RECIPE WORD...: create and prove every communicator of a recipe
 recipe() {
   local n=$1 name=$2 pattern=$3 below=ranks
   shift 3

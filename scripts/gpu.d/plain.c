@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plain.c - communicators of several ranks by NCCL's own calls, without MPI and without moongrid: the ranks
-** are processes that this one starts, on one GPU or on several. Where this works and moongrid does
-** not, the fault is ours; where this fails it is NCCL, the driver or the machine. Rank 0 prints
-** "KEY<tab>VALUE", each line flushed.
+** are processes that this one starts, on one GPU or on several. If this works and moongrid does
+** not, the fault is moongrid's; if this fails, it is NCCL's, the driver's or the machine's. Rank 0
+** prints "KEY<tab>VALUE", each line flushed.
 **
-**     plain pair RANKS           one communicator: made, used, destroyed
-**     plain cost RANKS           what a call costs on a communicator that blocks, and on one that does not
+**     plain pair RANKS           one communicator: create, use, destroy
+**     plain cost RANKS           the cost of a call on a blocking communicator, and on a non-blocking one
 **     plain missing RANKS        the last rank never joins: how soon abort ends the creation, what it leaves
 **     plain abort RANKS          kernels wait for the last rank: how soon one group of aborts ends them
 **     plain killed RANKS         kill -9 of the last rank after use: how soon the others get an error
-**     plain cycles RANKS ROUNDS  made, used and destroyed again and again: file descriptors, threads, memory
+**     plain cycles RANKS ROUNDS  create, use and destroy repeatedly: file descriptors, threads, memory
 */
 #include "gpu.h"
 #include "process.h"
@@ -24,7 +24,7 @@
 enum { MOST = 16, COMMS = 3, CALLS = 1000 };
 enum { PATIENCE = 20 }; /* seconds that an error of a dead rank may take */
 
-/* What the ranks share: ids of rank 0, and the places where all wait for each other. */
+/* Shared by the ranks: ids of rank 0, and barriers. */
 static struct shared {
   atomic_int   ids, there[64], failed;
   ncclUniqueId id[64];

@@ -3,12 +3,12 @@
 ** probe.c - the first rungs of gpu-test: what one process can do with the GPU and NCCL, without MPI and
 ** without moongrid. Prints "KEY<tab>VALUE", each line flushed.
 **
-**     probe about      what libraries and GPU are here
+**     probe about      print which libraries and GPUs this machine has
 **     probe lo         set the loopback interface up (root)
 **     probe copy       memory of every GPU: allocate, copy there and back, compare
 **     probe hold       keep a CUDA context until the parent ends: the driver stays loaded
-**     probe one        a communicator of one rank: made, used, destroyed
-**     probe calls      several communicators of one rank, and every call of NCCL's that moongrid makes
+**     probe one        a communicator of one rank: create, use, destroy
+**     probe calls      several communicators of one rank, and every NCCL call that moongrid makes
 */
 #include "gpu.h"
 
@@ -23,7 +23,7 @@ enum { COMMS = 3 };
 
 /* ------------------------------------------------------------------------ about */
 
-/* The GPU's name, asked of the driver: the CUDA runtime tells it only in a struct whose layout changes
+/* Return the GPU's name, from the driver: the CUDA runtime has it only in a struct whose layout changes
 ** from version to version. */
 static void device_name(char *name, int len) {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** process.h - what a process holds: file descriptors, threads, its memory and the GPU's. For programs that
-** make and end communicators again and again, and must not hold more each time.
+** process.h - count what a process holds: file descriptors, threads, its memory and the GPU's. For programs that
+** create and destroy communicators repeatedly, and must not hold more each time.
 */
 #ifndef PROCESS_H
 #define PROCESS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - what moongrid documents for the day a rank is lost, tried on the real NCCL: moongrid.h and
-** src/comm/README.md say what has to happen, and nothing here knows how it is done. Under mpirun. Rank 0
-** prints "KEY<tab>VALUE", each line flushed.
+** recover.c - test on the real NCCL what moongrid documents about lost ranks: moongrid.h and src/comm/README.md
+** say what has to happen, and nothing here depends on how it is done. Under mpirun. Rank 0 prints
+** "KEY<tab>VALUE", each line flushed.
 **
-**     recover late      a rank that does not come to a creation is named to all others, in time
-**     recover lost      the last rank stays away from an all-reduce: revoke ends it, shrink leaves a group that
+**     recover late      a rank that does not arrive at a creation is named on all others, in time
+**     recover lost      the last rank is missing in an all-reduce: revoke ends it, shrink leaves a group that
 **                       sums, free returns
 **     recover killed    the same after kill -9 of the last rank; mpirun must not end the job for it
 **     recover cycles N  materialize, prove, free, N times: file descriptors, threads, memory
@@ -24,7 +24,7 @@ static ncclComm_t comm_of(mgrid_state *state, const char *family, const mgrid_gr
   return mgrid_nccl_comm(*group);
 }
 
-/* A rank is lost: MPI is of no use any more. Rank 0 is the last, so mpirun sees all others end well. */
+/* A rank is lost: MPI is unusable now. Rank 0 ends last, so mpirun sees all others end well. */
 __attribute__((noreturn)) static void leave(const char *done) {
   if (gpu.rank == 0) puts(done);
   fflush(NULL);

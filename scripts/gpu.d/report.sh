@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# report.sh - the tables of run.sh, and its record: what was measured where, with what.
+# report.sh - write the tables of run.sh, and its record: what was measured where, with what.
 
 standin_name="moongrid NCCL stand-in (not NCCL, no GPU)"
 
@@ -13,7 +13,7 @@ tenths() { # 12.3 -> 123; bash counts in integers
   echo $((${sign}10#${v/./}))
 }
 
-# values FILE KEY: all of a key, least first
+# values FILE KEY: print all values of a key, least first
 values() {
   local key value
   while IFS=$'\t' read -r key value; do

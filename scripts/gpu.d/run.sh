@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh [-o OUT] [--part PIECE] [--ranks 1] [--standin FOLDER]: the nccl backend on the GPUs of this
-# machine, several ranks on one where there are fewer GPUs than ranks. It lies in a folder that
+# run.sh [-o OUT] [--part PIECE] [--ranks 1] [--standin FOLDER]: test the nccl backend on the GPUs of this
+# machine, several ranks on one GPU if there are fewer GPUs than ranks. It is in a folder that
 # `scripts/gpu-test` made, and needs bash, coreutils, a driver, libnccl.so.2 and the CUDA runtime.
 #
 #   -o OUT       the record (DATE-PIECE.md), the logs beside it; default: record/ of this folder
-#   --part P     one piece, complete within ten minutes (may be repeated); without any all, in this order:
+#   --part P     one piece, complete within ten minutes (may be repeated); by default all, in this order:
 #                smoke run memory create refuse eight faults
-#   --ranks 1    the way that is sure with one GPU: communicators of one rank, NCCL's own calls
+#   --ranks 1    what works for certain with one GPU: communicators of one rank, NCCL's own calls
 #   --standin F  a rehearsal on the stand-in libraries in F; their name is in every line of the record
 #
-# The record is written anew after every check. The last line is "N passed, M failed, K left out".
+# The record is replaced after every check. The last line is "N passed, M failed, K left out".
 #   GPU_SECONDS=45  of one check at most     GPU_TOTAL=540  of all: what comes later is left out
 #   GPU_TURNS=2     of each way of `create`
 # shellcheck source-path=SCRIPTDIR

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** stacks.c - a library for LD_PRELOAD: on SIGUSR2 a process writes the stacks of all its threads to its
-** standard error, for machines that have no debugger. gpu-test loads it into a command that hung or failed
-** and is run once more.
+** standard error, for machines that have no debugger. gpu-test loads it when it runs a command again that hung
+** or failed.
 */
 #include <dirent.h>
 #include <execinfo.h>

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# why.sh - the first hang or failure, looked into while the machine is here: once more with all that NCCL
-# says and with the stacks of all threads, then with each setting that is known to mend something.
+# why.sh - diagnose the first hang or failure while the machine is available: run it again with NCCL's full log
+# and the stacks of all threads, then with each setting that is known to help.
 
 looked="" # the check that was looked into; one is enough, the time belongs to the others
 variant_rows=()
 variants=(NCCL_CUMEM_ENABLE=0 NCCL_CUMEM_HOST_ENABLE=0 NCCL_RUNTIME_CONNECT=0 NCCL_PROTO=Simple NCCL_ALGO=Ring
   NCCL_RAS_ENABLE=0)
 
-# look_why CHECK...: true if a variant makes the check pass, which then stays set
+# look_why CHECK...: true if a setting makes the check pass; it then stays set
 look_why() {
   local name=$1 want=$2 pattern=$3 setting rc start short=$((limit < 20 ? limit : 20)) mended="" text
   [ -z "$looked" ] || return 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/simulate, which includes it ahead of what waits and what
-** calls MPI. All ranks are threads of one process, of which one runs at a time: so clocks and sleeps are the
-** simulation's, and there can be no watchdog beside them.
+** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/simulate, which includes it before code that waits or calls
+** MPI. All ranks are threads of one process, of which one runs at a time: so clocks and sleeps are the simulation's, and
+** a watchdog cannot run beside them.
 */
 #ifndef MGRID_SIMULATED_H
 #define MGRID_SIMULATED_H
@@ -17,7 +17,8 @@ __attribute__((visibility("default"))) int main(int argc, char **argv); /* it is
 int smpi_clock_gettime(clockid_t clock, struct timespec *t);
 int smpi_nanosleep(const struct timespec *t, struct timespec *left);
 
-/* A microsecond: to wait costs nobody anything here, and what naps were for, the next message, comes sooner than any ends. */
+/* A microsecond: waiting costs nothing here, and the next message, for which others sleep, arrives before any sleep
+** ends. */
 static inline int simulated_sleep(const struct timespec *t, struct timespec *left) {
   const struct timespec microsecond = { 0, 1000 };
   (void)t;
