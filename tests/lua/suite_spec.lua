@@ -33,8 +33,60 @@ describe("scripts/test", function()
     assert.truthy(err:find "^test: no part has 'nosuchpart' in its name; the parts are\n  F build\n")
     assert.equal(2, code)
     _, err, code = run "scripts/test --fats"
-    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-mpi NAME, %-%-no%-setup, %-%-plain%); the parts are\n")
+    assert.truthy(err:find("test: unknown option '--fats' (--covering FILE:LINE, --fast, --help, --list, --mpi NAME, --no-setup, --plain); "
+      .. "the parts are\n", 1, true) == 1, err)
     assert.equal(2, code)
+  end)
+end)
+
+describe("scripts/test --covering", function()
+  local run_in = function(dir, line) return run(("cd %s && %s"):format(dir, line)) end
+  local dir
+
+  -- a tree with one file, which is compiled as COV=1 does, and two parts that reach it in different places
+  setup(function()
+    dir = os.tmpname()
+    os.remove(dir)
+    local out, err, code = run(([[set -e; mkdir -p %s; here=$PWD; cd %s
+      mkdir -p scripts src build/covering/tree/src build/covering/parts
+      cp $here/scripts/covering scripts/
+      printf '%%s\n' 'int main(int n, char **v) {' '  if (n > 1)' '    return 0 * v[0][0];' '  return 0;' '}' '/* end */' > src/a.c
+      cp src/a.c build/covering/tree/src/
+      gcc -O0 -g --coverage -c src/a.c -o build/a.o && gcc --coverage build/a.o -o build/a
+      build/a && scripts/covering --record build/covering/parts "first: 1 rank"
+      build/a more && scripts/covering --record build/covering/parts second/more
+      touch build/covering/done]]):format(dir, dir))
+    assert.are.same({ "", "", 0 }, { out, err, code })
+  end)
+  teardown(function() os.execute("rm -r " .. dir) end)
+
+  it("names the parts that reach a line", function()
+    for line, parts in pairs { [2] = "first: 1 rank\nsecond/more\n", [3] = "second/more\n", [4] = "first: 1 rank\n" } do
+      assert.are.same({ parts, "", 0 }, { run_in(dir, "scripts/covering src/a.c:" .. line) })
+    end
+  end)
+
+  it("says that none does, that the file is not what was recorded, and what a place is", function()
+    assert.are.same({ "", "test: no quick part reaches src/a.c:6\n", 0 }, { run_in(dir, "scripts/covering src/a.c:6") })
+    assert.are.same({ "first: 1 rank\n", "test: note: src/a.c has changed since the record, so lines may have moved; --again makes it "
+      .. "anew\n", 0 }, { run_in(dir, "echo >> src/a.c; scripts/covering src/a.c:4") })
+    for _, place in ipairs { "src/a.c", "src/a.c:0", "src/a.c:99", "src/b.c:1", "src/a.c:x" } do
+      assert.are.same({ "", ("test: --covering FILE:LINE, a line of a file in src, not '%s'\n"):format(place), 2 },
+        { run_in(dir, "scripts/covering " .. place) })
+    end
+    local out, err, code = run "scripts/test --covering"
+    assert.are.same({ "", 2 }, { out, code })
+    assert.truthy(err:find("test: --covering FILE:LINE, as src/plan/plan.c:100; the parts are\n", 1, true) == 1, err)
+  end)
+
+  it("is in the help", function()
+    local out, err, code = run "scripts/test --help"
+    assert.are.same({ "", 0 }, { err, code })
+    for _, option in ipairs { "--fast", "--list", "--covering FILE:LINE", "--mpi NAME", "--plain", "--no-setup" } do
+      assert.truthy(out:find(" " .. option .. " ", 1, true), option)
+    end
+    assert.truthy(out:find("--again: make it anew", 1, true))
+    assert.falsy(out:find("#", 1, true))
   end)
 end)
 

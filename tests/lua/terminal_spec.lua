@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command on a terminal of some size, which `script` plays: texts and pictures fit it, and what takes long says that
--- it goes on.
+-- The command on a terminal of some size, which `script` plays: texts and pictures fit it. The manual pages.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run
@@ -126,68 +125,6 @@ describe("plan on a terminal and in a pipe", function()
     out = run "build/moongrid plan megatron --world 64 tp=8 pp=2 --rank 3"
     assert.truthy(out:find "\n +5  pp%[3%] as 0 of 2, for: pp embd\n")
     assert.truthy(out:find "\n +0  dp_cp%[3%] as 0 of 4, for: [^\n]* intra_expt_dp_gtp_remat\n")
-  end)
-end)
-
-describe("what takes more than a second", function()
-  local long = "build/moongrid run megatron --world 1048576 --backend dry"
-
-  it("says so on a terminal, on a line that is taken away", function()
-    local lines, code = on_terminal(80, long)
-    local seen = 0
-    for _, text in ipairs(lines) do
-      if text:find "^\27%[Kmoongrid: rehearsing 1048576 ranks, %d+ s$" then seen = seen + 1 end
-    end
-    assert.are.equal(0, code)
-    assert.is_true(seen >= 1, table.concat(lines, "\n"))
-    local last = 0
-    for i, text in ipairs(lines) do last = text:find "rehearsing" and i or last end
-    assert.truthy(lines[last + 1]:find "^\27%[K", lines[last + 1])
-  end)
-
-  it("tells how much is written, and goes in one line of a narrow terminal", function()
-    local lines = on_terminal(40, "build/moongrid plan megatron --world 2097152 --json >/dev/null")
-    local seen = 0
-    for _, text in ipairs(lines) do
-      text = text:gsub("\27%[K", "")
-      if text:find "^moongrid: writing the groups of 2097152" then seen = seen + 1 end
-      assert.is_true(#text <= 39, text)
-    end
-    assert.is_true(seen >= 1, table.concat(lines, "\n"))
-  end)
-
-  local recipe = support.file [[return recipe { params = { tp = 8 }, build = function(world, p)
-    local t, g = topology(world), grid(world, "tp-dp", { tp = p.tp, dp = fill })
-    t.g = g
-    t.w = tensor { axes = { { "row", 4096 }, { "col", 4096 } }, type = "bf16", cut = { row = "tp" } }
-    t.v = t.w
-    return t
-  end }]]
-  local page = os.tmpname() .. ".html"
-  teardown(function()
-    os.remove(recipe)
-    os.remove(page)
-  end)
-  for line, what in pairs {
-    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64"] = "planning the move of 1048576 ranks",
-    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64 --list >/dev/null"] = "writing the messages of 1048576 ranks",
-    ["draw megatron --world 4096 tp=1,2,4,8 pp=1,2,4,8,16 cp=1,2 -o " .. page] = "drawing the page",
-  } do
-    it("also of moongrid " .. line:match "^%l+" .. (line:find "list" and " --list" or ""), function()
-      local lines, code = on_terminal(80, "build/moongrid " .. line)
-      assert.are.equal(0, code)
-      local all = table.concat(lines, "\n")
-      assert.truthy(all:find("\27%[Kmoongrid: " .. what .. ", %d+ s"), all)
-      local _, err = run("build/moongrid " .. line)
-      assert.are.equal("", err)
-    end)
-  end
-
-  it("is silent in a pipe, and what is quick on a terminal", function()
-    local out, err = run(long)
-    assert.are.same({ "", false }, { err, out:find("\27", 1, true) ~= nil })
-    assert.are.equal(2, #(on_terminal(80, "build/moongrid check picotron --world 8")))
-    for _, text in ipairs((on_terminal(80, "build/moongrid check picotron --world 8,16"))) do assert.falsy(text:find "\27") end
   end)
 end)
 
