@@ -22,7 +22,7 @@ local menu = {
   { "Promises and limits", "src/promises.md" },
   { "What it costs", "scripts/README.md" },
   { "Reference", { { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
-  { "Inside", { { "What lies where", "src/README.md" }, { "Tests", "tests/README.md" },
+  { "Inside", { { "Where things are", "src/README.md" }, { "Tests", "tests/README.md" },
     { "Fuzzing", "tests/fuzz/README.md" }, { "On a GPU", "tests/gpu/README.md" },
     { "The stand-in for NCCL", "tests/nccl/standin/README.md" } } },
   { "Changes", "src/CHANGES.md" },

@@ -96,7 +96,7 @@ local Mesh = {}
 ---Return the slice of the grid along some dims that contains this rank: the other dims stay at the rank's coordinates.
 ---The dims keep the grid's order for any order of the names, as in `grid("tp", "dp")`, whose group of this rank has
 ---the same ranks. Local.
----@param ... string names of dims, each once; none: this rank alone
+---@param ... string names of dims, each once; none: only this rank
 ---@return moongrid.Mesh
 function Mesh:submesh(...) end
 

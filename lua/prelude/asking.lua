@@ -55,7 +55,7 @@ local function all_of(body, field)
   return body.answers[field]
 end
 
--- Arguments: declared by name, as parameters are; a name alone takes any value, "..." any name as well.
+-- Arguments: declared by name, as parameters are; a bare name accepts any value, "..." any name as well.
 local function arguments_of(body)
   if body.arguments then return body.arguments end
   local base, declared = body.base and arguments_of(body.base), {}
