@@ -12,10 +12,14 @@ static size_t length(const cli_option *options, size_t most) {
   return n;
 }
 
-static void add(cli_command *command, const cli_addition *a, size_t nth, size_t *values) {
+/* False, and said: cli.h has too little room. */
+static bool add(cli_command *command, const cli_addition *a, size_t nth, size_t *values) {
   size_t n = length(command->options, CLI_OPTIONS_MAX), more = length(a->options, CLI_ADDED_OPTIONS_MAX), at = 0;
   while (at < n && !(a->before && strcmp(command->options[at].name, a->before) == 0)) at++;
-  if (n + more > CLI_OPTIONS_MAX || nth + 1 >= CLI_ADDITIONS_MAX || *values + more > CLI_ADDED_MAX) return;
+  if (n + more > CLI_OPTIONS_MAX || nth + 1 >= CLI_ADDITIONS_MAX || *values + more > CLI_ADDED_MAX) {
+    fprintf(stderr, "moongrid: slices add more to %s than there is room for in cli.h\n", command->name);
+    return false;
+  }
   memmove(&command->options[at + more], &command->options[at], (n - at) * sizeof *command->options);
   for (size_t i = 0; i < more; i++) {
     cli_option *o = &command->options[at + i];
@@ -24,13 +28,14 @@ static void add(cli_command *command, const cli_addition *a, size_t nth, size_t 
   }
   command->additions[nth] = a;
   command->recipe |= a->recipe;
+  return true;
 }
 
 void cli_add(cli_command *command) {
   size_t n = 0, values = 0;
   for (const cli_slice *const *s = cli_slices; *s; s++)
     for (const cli_addition *a = (*s)->additions; a && a->to; a++)
-      if (strcmp(a->to, command->name) == 0) add(command, a, n++, &values);
+      if (strcmp(a->to, command->name) == 0) n += add(command, a, n, &values);
 }
 
 const void *cli_added(const cli *c, const char *option) {

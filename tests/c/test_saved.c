@@ -252,7 +252,7 @@ static void test_refusals(void **unused) {
          "x:3: character 31: an option, in the order of lua/README.md expected, not 'first'");
   refuse(HEAD "family tp: (2:1) x (4:2) unique=1\n", bad, "x:3: character 32: ' ' expected, not '=1'");
   refuse(HEAD "family tp: (2:1) x (4:2) backend=nothing\n", MGRID_UNKNOWN_NAME,
-         "x:3: unknown backend 'nothing'; known: mpi, nccl, none");
+         "x:3: unknown backend 'nothing'; known: mpi, nccl, rccl, none");
   refuse(HEAD "family tp: {0,8}\n", bad, "x:3: character 15: a rank of this world expected, not '8}'");
   refuse(HEAD "family tp: {0,0}\n", MGRID_DUPLICATE, "x:3: rank 0 occurs twice in group 0 of the table");
   refuse(HEAD "family tp: split(3) of [(4:1) x (2:4)]\n", MGRID_REFUSED,
