@@ -61,7 +61,7 @@ local function check_names(names, ndim)
   local seen = {}
   for _, name in ipairs(names) do
     if type(name) ~= "string" or #name > 26 or not name:find "^[%a_][%w_]*$" then
-      refuse("'%s' is no name of a dim (a letter or _, then letters, digits or _; at most 26)", shown(name))
+      refuse("'%s' is not a dim name (a letter or _, then letters, digits or _; at most 26)", shown(name))
     end
     if seen[name] then refuse("dim '%s' occurs twice in a mesh; give one of them another name", name) end
     seen[name] = true

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** along.c - families along dims of a grid. Dims are modes of positions; a family is strided where the grid's
-** order turns them into modes of ranks, else its groups are listed.
+** along.c - families along dims of a grid. Dims are modes of positions. A family is strided where the grid's order
+** turns them into modes of ranks; else its groups are listed.
 */
 #include "families/grid.h"
 
@@ -45,7 +45,7 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
                                   const char *const *index, mgrid_chosen *c, mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
-  if (n > g->n || nindex > g->n - n) /* the sum of any two sizes might wrap around */
+  if (n > g->n || nindex > g->n - n) /* the sum of two arbitrary sizes might wrap around */
     return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n, nindex, g->n);
   mgrid_status s = resolve(g, n, dims, 'i', marks, c->in, err);
   if (!s) s = resolve(g, nindex, index, 'x', marks, c->ix, err);
@@ -59,21 +59,21 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
 }
 
 bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks) {
-  mgrid_modes *to = g->order ? positions : ranks; /* of a window they are the same */
+  mgrid_modes *to = g->order ? positions : ranks; /* without an order positions and ranks have the same modes */
   for (size_t i = 0; i < n; i++) mgrid_modes_push(to, g->axis[dims[i]].size, g->axis[dims[i]].stride);
   return !g->order || mgrid_order_modes(g->order, positions, ranks);
 }
 
-/* The groups as lists: places in the grid, then the ranks there. */
+/* Make the groups as lists: positions in the grid, then the ranks there. */
 static mgrid_family *listed(const mgrid_grid *g, const mgrid_modes *inside, const mgrid_modes *index,
                             mgrid_error *err) {
-  mgrid_family *places = mgrid_strided_new(g->size, 0, inside, index, err);
-  if (!places) return NULL;
-  int64_t  size = places->size, count = places->count;
+  mgrid_family *positions = mgrid_strided_new(g->size, 0, inside, index, err);
+  if (!positions) return NULL;
+  int64_t  size = positions->size, count = positions->count;
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)g->size * sizeof *ranks), *order = malloc((size_t)g->size * sizeof *order);
   if (starts && ranks && order) {
-    mgrid_family_range(places, 0, count, ranks);
+    mgrid_family_range(positions, 0, count, ranks);
     mgrid_family_members(g->order, 0, order);
     for (int64_t i = 0; i <= count; i++) starts[i] = i * size;
     for (int64_t i = 0; i < g->size; i++) ranks[i] = order[ranks[i]];
@@ -82,7 +82,7 @@ static mgrid_family *listed(const mgrid_grid *g, const mgrid_modes *inside, cons
     starts = NULL;
   }
   free(order);
-  mgrid_family_free(places);
+  mgrid_family_free(positions);
   return mgrid_table_adopt(mgrid_world(g->window.world), count, starts, ranks, MGRID_PARTIAL, true, err);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** classes.c - the groups of a family in classes, and its members as sets of points. What these are, its form knows.
+** classes.c - the groups of a family as classes, and its members as sets of points. The family's form knows both.
 */
 #include "families/classes.h"
 
@@ -111,8 +111,8 @@ bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t p
   return true;
 }
 
-/* Ways to write a distance as steps of the modes of a shape, forwards or backwards: those of modes at[n - 1] and below
-** that make `left`. Digits that such a step does not lead beyond its mode make a set. */
+/* Find the ways to write a distance as forward or backward steps of the modes of a shape: here steps of at[mode] and
+** smaller modes that sum to `left`. The digits for which a step stays inside its mode make a set. */
 static bool add_ways(mgrid_sets *list, const mgrid_class *c, const mgrid_points *shape, int mode, int64_t left,
                      const mgrid_points *so_far) {
   if (mode == shape->n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** cut.c - the form CUT: pieces of the groups of another family, segments of any sizes and the splits that no layout
-** exists for. A rank is asked of the base, so that a cut costs the memory of its sizes alone.
+** cut.c - the form CUT: pieces of the groups of another family, which are segments of any sizes or splits that no
+** layout describes. The base answers for its ranks, so a cut needs memory only for its sizes.
 */
 #include "families/classes.h"
 
@@ -12,20 +12,20 @@
 typedef struct cut {
   mgrid_family *base;   /* groups of one size, disjoint */
   int64_t       n;      /* pieces of every group, 2 or more */
-  int64_t      *starts; /* [n + 1]: piece i is the positions from starts[i] on; NULL: all pieces are equally long */
+  int64_t      *starts; /* [n + 1]: piece i starts at position starts[i]; NULL: all pieces have one size */
   bool          links;  /* instead: piece i is the positions i, i + n, i + 2n, ... */
-  bool          by_row; /* groups of the base vary before the pieces; else the pieces of a group follow each other */
+  bool          by_row; /* number groups of the base before pieces; else the pieces of a group follow each other */
 } cut;
 
 /* -------------------------------------------------------------------- making */
 
-/* The members of piece i of a group. */
+/* Return the number of members of a piece. */
 static int64_t cut_size(const mgrid_family *f, int64_t piece) {
   const int64_t *starts = ((const cut *)f->own)->starts;
   return starts ? starts[piece + 1] - starts[piece] : f->size;
 }
 
-/* A cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on failure. */
+/* Make a cut whose pieces have `size` members, or -1 where they differ. It owns `starts`, also on failure. */
 static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *starts, int64_t size, mgrid_error *err) {
   mgrid_family *f = mgrid_family_alloc(&mgrid_cut_form, base->world, sizeof(cut), err);
   if (!f) {
@@ -48,7 +48,8 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   return f;
 }
 
-/* n equal runs of consecutive positions, or with `links` the ranks at equal positions of size / n runs. */
+/* Cut into n equal runs of consecutive positions, or with `links` into the ranks at equal positions of size / n
+** runs. */
 static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row, mgrid_error *err) {
   if (n <= 1 || base->count == 0) return mgrid_family_origin(base);
   mgrid_family *f = new_cut(base, n, NULL, base->size / n, err);
@@ -59,7 +60,7 @@ static mgrid_family *cut_evenly(const mgrid_family *base, int64_t n, bool links,
   return f;
 }
 
-/* The sizes that a split would take, smallest first, for the message. `inside` NULL: every divisor. */
+/* Append the sizes that a split accepts, smallest first. `inside` NULL: every divisor. */
 static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text *t) {
   enum { SHOWN = 12 };
   MGRID_MODES(inner);
@@ -131,18 +132,18 @@ mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts,
 
 /* ----------------------------------------------------------------- questions */
 
-/* The position in the base of a position in a piece. */
+/* Return the position in the base of a position in a piece. */
 static int64_t in_base(const mgrid_family *f, int64_t piece, int64_t position) {
   const cut *own = f->own;
   if (own->links) return piece + position * own->n;
   return position + (own->starts ? own->starts[piece] : piece * f->size);
 }
 
-/* Which piece a group is; *group becomes that of the base. */
+/* Return the piece that a group is; *group becomes the group of the base. */
 static int64_t piece_of(const cut *own, int64_t *group) {
-  int64_t at = *group, groups = own->base->count;
-  *group = own->by_row ? at % groups : at / own->n;
-  return own->by_row ? at / groups : at % own->n;
+  int64_t index = *group, groups = own->base->count;
+  *group = own->by_row ? index % groups : index / own->n;
+  return own->by_row ? index / groups : index % own->n;
 }
 
 static int64_t cut_group_size(const mgrid_family *f, int64_t group) { return cut_size(f, piece_of(f->own, &group)); }
@@ -153,20 +154,20 @@ static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) 
   return mgrid_family_rank(own->base, group, in_base(f, piece, position));
 }
 
-/* The piece that has a position of the base; *position becomes the one in the piece. */
+/* Return the piece that holds a position of the base; *position becomes the position in the piece. */
 static int64_t piece_at(const mgrid_family *f, int64_t *position) {
   const cut *own = f->own;
-  int64_t    at = *position;
+  int64_t    offset = *position;
   if (own->links) {
-    *position = at / own->n;
-    return at % own->n;
+    *position = offset / own->n;
+    return offset % own->n;
   }
   if (!own->starts) {
-    *position = at % f->size;
-    return at / f->size;
+    *position = offset % f->size;
+    return offset / f->size;
   }
-  int64_t piece = mgrid_run_at(own->starts, own->n, at);
-  *position = at - own->starts[piece];
+  int64_t piece = mgrid_run_at(own->starts, own->n, offset);
+  *position = offset - own->starts[piece];
   return piece;
 }
 
@@ -196,7 +197,7 @@ static bool cut_same_rule(const mgrid_family *a, const mgrid_family *b) {
          && mgrid_family_same_rule(x->base, y->base);
 }
 
-/* Positions of one group, as far apart, are the same ones. */
+/* Pieces of one group that have the same first and last position are equal. */
 static mgrid_told cut_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
   const cut *x = a->own, *y = b->own;
   int64_t    last = mgrid_family_size(a, ga) - 1, piece_x = piece_of(x, &ga), piece_y = piece_of(y, &gb);
@@ -232,7 +233,7 @@ static void cut_free(mgrid_family *f) {
 
 /* ------------------------------------------------------------ all groups at once */
 
-/* Piece i of the groups of a class of the base. */
+/* Add piece i of the groups of a class of the base. */
 static bool add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int64_t i,
                       mgrid_class **out) {
   const cut   *own = f->own;
@@ -250,7 +251,8 @@ static bool add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_cl
   return true;
 }
 
-/* Equal runs of positions repeat with a period of the modes; add those of the first period, and the periods as steps. */
+/* Equal runs of positions repeat with a period of the modes. Add those of the first period, with the periods as
+** steps. */
 static bool add_periods(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const cut        *own = f->own;
   int64_t           size = f->size, unit = own->by_row ? own->base->count : 1;
@@ -279,7 +281,7 @@ static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
   bool          told = mgrid_classes_of(own->base, &base);
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
-    if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted, too */
+    if (b->ruled && b->nshape == 1 && !own->starts) { /* the pieces are shifted copies, too */
       mgrid_class *c;
       told = add_piece(list, f, b, 0, &c)
              && mgrid_class_step(c, n, b->shape[0].stride * (own->links ? 1 : f->size), unit);
@@ -304,7 +306,7 @@ static int64_t cut_singles(const mgrid_family *f) {
   return n;
 }
 
-/* A shape for each piece: those of the first group of the base. */
+/* Return a shape for each piece of the first group of the base. */
 static mgrid_shapes cut_shapes(const mgrid_family *f) {
   const cut   *own = f->own;
   mgrid_shapes none = { 0 }, base = own->base->form->shapes ? own->base->form->shapes(own->base) : none;
@@ -313,7 +315,7 @@ static mgrid_shapes cut_shapes(const mgrid_family *f) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Pieces that follow each other grow together: to larger pieces, or to whole groups of the base. */
+/* Join adjacent pieces into larger pieces, or into whole groups of the base. */
 static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const cut *own = f->own;
   int64_t    left = own->n / n;
@@ -326,7 +328,7 @@ static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *e
   return mgrid_cut_at(own->base, left, starts, false, err);
 }
 
-/* Of every piece its own positions: picked from the base piece after piece, and cut into pieces again. */
+/* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into pieces again. */
 static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
   const cut *own = f->own;
   int64_t    pieces = own->n, cap = mgrid_pick_room(f->max_size), room = 0, n = 0;
@@ -334,18 +336,18 @@ static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *
   int64_t   *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
   bool       failed = !some || !starts;
   if (failed) mgrid_oom(err);
-  for (int64_t i = 0, at = 0; i < pieces && !failed; i++) {
+  for (int64_t i = 0, filled = 0; i < pieces && !failed; i++) {
     if (i == 0 || cut_size(f, i) != cut_size(f, i - 1)) n = mgrid_pick_ask(fn, ud, cut_size(f, i), some, cap, err);
-    if (n > room - at) { /* a first look, or pieces that give more */
-      room = at + n * (pieces - i);
+    if (n > room - filled) { /* the first piece, or a piece that gives more */
+      room = filled + n * (pieces - i);
       int64_t *more = realloc(all, (size_t)room * sizeof *all);
       if (!more) mgrid_oom(err), n = -1;
       all = more ? more : all;
     }
     failed = n < 0;
-    starts[i] = at;
-    for (int64_t k = 0; k < n; k++) all[at++] = in_base(f, i, some[k]);
-    starts[i + 1] = at;
+    starts[i] = filled;
+    for (int64_t k = 0; k < n; k++) all[filled++] = in_base(f, i, some[k]);
+    starts[i + 1] = filled;
   }
   free(some);
   mgrid_family *picked = failed ? NULL : mgrid_family_pick(own->base, (size_t)starts[pieces], all, err), *made = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** dims.c - names and sizes of dims: do they make a whole? Where not, which sizes would?
+** dims.c - check the names and sizes of dims: whether their product fits, and if not, which sizes would.
 */
 #include "families/grid.h"
 
@@ -16,7 +16,7 @@ mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err)
     const char *name = dims[i].name;
     if (!mgrid_is_name(name))
       return mgrid_fail(err, MGRID_BAD_VALUE,
-                        "'%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
+                        "'%s' is not a dim name (a letter or _, then letters, digits or _; at most %d)",
                         name ? name : "", MGRID_NAME_MAX);
     for (size_t j = 0; j < i; j++)
       if (strcmp(dims[j].name, name) == 0)
@@ -34,7 +34,7 @@ mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* "tp 3 x pp 2 = 6"; sizes of 1 are left out where there are others. */
+/* Append "tp 3 x pp 2 = 6"; sizes of 1 are left out where there are larger ones. */
 static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t product) {
   size_t shown = 0;
   for (size_t i = 0; i < n; i++)
@@ -44,8 +44,8 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
   if (shown > 1) mgrid_text_add(t, " = %" PRId64, product);
 }
 
-/* Append the sizes that would fit (0: there is none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or
-** 9 ranks" for a place. `said`: not the first such text of the message. True if there was a size to add. */
+/* Append the sizes that would fit (0: none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or 9 ranks" for a
+** place. `said`: the message has such a text already. Return whether a size was added. */
 static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
   if (!below && !above) return false;
   mgrid_text_add(t, said ? ", or " : "; nearest: ");
@@ -60,7 +60,7 @@ static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *p
   return true;
 }
 
-/* Refuse. The message names the first dim that could be resized to make the whole, and wholes that fit. */
+/* Refuse the sizes. The message names the first dim that could be resized to fit, and wholes that fit. */
 static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgrid_dim *dims, int64_t product,
                                    bool fill, mgrid_error *err) {
   mgrid_text t = { 0 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** equal.c - have two families the same groups? Families of other rules are compared class by class, else rank by rank.
+** equal.c - whether two families have the same groups. Families of different rules are compared class by class, else
+** rank by rank.
 */
 #include "families/classes.h"
 
 #include <stdlib.h>
 
-enum { FEW = 64 }; /* members that are compared one by one at once */
+enum { FEW = 64 }; /* members up to which ranks are compared one by one */
 
 mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs, mgrid_payer *payer) {
   mgrid_classes own = { 0 }, theirs = { 0 };
@@ -52,7 +53,7 @@ bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid
   if (mgrid_family_same_rule(a, b)) return true;
   if (a->rule && b->rule) return false;
   if (a->total > FEW) {
-    int64_t last = a->count - 1; /* mostly one of the ends tells that they differ */
+    int64_t last = a->count - 1; /* the first or last group usually shows that they differ */
     if (mgrid_family_rank(a, 0, 0) != mgrid_family_rank(b, 0, 0)
         || mgrid_family_rank(a, last, 0) != mgrid_family_rank(b, last, 0))
       return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - life of a family and the questions: rank -> (group, position) and back. Its form answers.
-** Every answer costs O(modes), or O(log) of what had to be listed.
+** family.c - life of a family and its questions: rank -> (group, position) and back. Its form answers. Every answer
+** costs O(modes), or O(log of the members that had to be listed).
 */
 #include "families/family.h"
 
@@ -29,10 +29,9 @@ mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, 
   f->nodes += below->nodes;
   f->bytes += below->bytes;
   if (f->depth > MGRID_DEPTH_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family made of others more than %d deep", MGRID_DEPTH_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "families are nested more than %d deep", MGRID_DEPTH_MAX);
   if (f->nodes > MGRID_PARTS_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family of more than %d parts, with all that these are made of",
-                      MGRID_PARTS_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family of more than %d parts, counting nested ones", MGRID_PARTS_MAX);
   return MGRID_OK;
 }
 
@@ -65,7 +64,7 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   size_t after = offsetof(mgrid_family, form); /* not the count of owners, which other threads may change */
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
-  twin->origin = mgrid_family_origin(f); /* of a twin: never a chain */
+  twin->origin = mgrid_family_origin(f); /* of a twin, too, so that there is no chain */
   twin->bytes = twin->origin->bytes + sizeof *twin;
   twin->twin = true;
   return twin;
@@ -208,10 +207,10 @@ size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len) {
 /* -------------------------------------------------------------- operations */
 
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
-  return mgrid_null(err, MGRID_REFUSED,
-                    "%s of a %s family works on explicit lists alone: call lists() first, which "
-                    "costs by rank",
-                    operation, f->form->name);
+  return mgrid_null(
+      err, MGRID_REFUSED,
+      "%s of a %s family needs explicit lists: call lists() first; its cost grows with the number of ranks", operation,
+      f->form->name);
 }
 
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {

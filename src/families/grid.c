@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The dims are checked; `order` becomes another owner's. */
+/* Make a grid of dims that are checked; it becomes another owner of `order`. */
 static mgrid_grid *make(mgrid_window w, const mgrid_family *order, int64_t size, size_t n, const mgrid_dim *dims,
                         int64_t fill, mgrid_error *err) {
   mgrid_grid *g = malloc(sizeof *g + n * sizeof g->axis[0]);

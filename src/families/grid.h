@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid.h - what a grid is inside: dims over positions, and an order, which says the rank at each position.
-** An order is a family of one group. It is STRIDED where a rule of modes makes it, else a TABLE; ranks that
-** follow each other need none. So equal grids have one form.
+** grid.h - the inside of a grid: dims over positions, and an order, which gives the rank at each position. An order is
+** a family of one group. It is STRIDED where a rule of modes makes it, else a TABLE; consecutive ascending ranks need
+** no order. So equal grids have one form.
 */
 #ifndef MGRID_GRID_H
 #define MGRID_GRID_H
@@ -27,43 +27,44 @@ struct mgrid_grid {
 
 /* -------------------------------------------------------------------- dims.c */
 
-/* What the sizes of dims have to make, and how messages call it: a dim, or the ranks of a place. */
+/* The required product of the sizes of dims, and its name in messages: a dim, or the ranks of a place. */
 typedef struct mgrid_whole {
   int64_t     size;
   const char *dim;   /* NULL: ranks */
   const char *place; /* of ranks: "world", "window", "order" */
 } mgrid_whole;
 
-/* Are there not too many, has each a name of its own and a size, and is one at most to be inferred? */
+/* Check the number of dims, that each has a distinct name and a valid size, and that at most one is to be inferred. */
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err);
-/* The size of the dim that is to be inferred, 1 where there is none; or 0 after a refusal that names sizes
-** which make the whole. */
+/* Return the size of the dim that is to be inferred, 1 where there is none. Return 0 after a refusal, which names sizes
+** that fit. */
 int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dims, mgrid_error *err);
 
 /* -------------------------------------------------------------------- grid.c */
 
-/* A grid over the same ranks with other dims, whose product is the same. */
+/* Make a grid over the same ranks with other dims, whose product is the same. */
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err);
-/* The index of a dim, or -1 after a refusal with the nearest name. */
+/* Return the index of a dim, or -1 after a refusal with the nearest name. */
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err);
 /* Append the text of mgrid_grid_describe. */
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
 
 /* -------------------------------------------------------------------- read.c */
 
-/* The grid that mgrid_grid_text wrote; NULL after a fault, or where the payer pays no more. */
+/* Read the grid that mgrid_grid_text wrote. NULL after a fault, or once the payer has nothing left. */
 mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world);
 
 /* ------------------------------------------------------------------- order.c */
 
-/* An order from a list, which it owns from now on, also on failure; NULL is out of memory. */
+/* Make an order from a list, which it owns from now on, also on failure; NULL: report out of memory. */
 mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_error *err);
-/* An order from a family of one group. O(members) unless it is strided. */
+/* Make an order from a family of one group. O(members) unless it is strided. */
 mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err);
-/* The ranks from the lowest to the highest; *plain: are they all there, ascending? */
+/* Return the window from the lowest rank to the highest. *plain: whether the order is exactly these ranks,
+** ascending. */
 mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain);
-/* Turn offsets in positions, which dims of a grid over the order make, into offsets in ranks. False where these
-** follow no rule of modes. */
+/* Turn modes of positions, as dims of a grid over the order make them, into modes of ranks. False: the ranks follow no
+** rule of modes. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks);
 /* Append the ranks, as in mgrid_grid_describe. */
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t);
@@ -72,7 +73,7 @@ void mgrid_order_text(const mgrid_family *order, mgrid_text *t);
 
 typedef struct mgrid_chosen { /* dims of a grid, by index */
   size_t nin, nix;
-  size_t in[MGRID_DIMS_MAX], ix[MGRID_DIMS_MAX]; /* [nin] inside the groups, [nix] that tell them apart */
+  size_t in[MGRID_DIMS_MAX], ix[MGRID_DIMS_MAX]; /* [nin] inside the groups, [nix] that distinguish them */
 } mgrid_chosen;
 
 /* Resolve the names of mgrid_grid_along and mgrid_grid_along_by. */
@@ -80,24 +81,24 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
                                mgrid_chosen *c, mgrid_error *err);
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
                                   const char *const *index, mgrid_chosen *c, mgrid_error *err);
-/* Dims as modes of positions, and these as modes of ranks; for a grid without an order the latter alone. False
-** where there are no such modes. Both lists are empty before. */
+/* Find the modes of positions of some dims, and their modes of ranks; for a grid without an order only the latter.
+** False: there are no such modes of ranks. Both lists are empty before. */
 bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks);
-/* How many ranks have to be listed for the family of the chosen dims, or with nix = 0 for its first group;
-** 0 where a rule of modes makes it. */
+/* Return how many ranks must be listed for the family of the chosen dims, or with nix = 0 for its first group; 0 where
+** a rule of modes makes it. */
 int64_t       mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c);
 mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgrid_error *err);
 
 /* ------------------------------------------------------------------- where.c */
 
-/* mgrid_family_where without lists; NULL with *err untouched where no rule of modes tells the groups. */
+/* As mgrid_family_where, without lists. NULL with *err untouched where no rule of modes finds the groups. */
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err);
 
 /* ----------------------------------------------------------------- reshape.c */
 
-/* The dims that coords[0 .. ndims) leave free (-1), as the inside of *c, and its nix = 0. */
+/* Choose the dims that coords[0 .. ndims) leave free (-1) as the inside of *c, with nix = 0. */
 void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chosen *c);
-/* coords for mgrid_grid_at of the part along n dims that has a rank of the grid. */
+/* Fill coords for mgrid_grid_at, for the part along n dims that contains a rank of the grid. */
 mgrid_status mgrid_grid_around(const mgrid_grid *g, int64_t rank, size_t n, const char *const *dims, int64_t *coords,
                                mgrid_error *err);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** join.c - families out of several families: union, zip, also of unequal numbers.
+** join.c - families made of several families: union, zip, and zip of different numbers of groups.
 */
 #include "families/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes); a rank of small ones, or where
-** no modes tell, is looked for among all members. */
+/* Return a rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes). In small families, or
+** where modes cannot tell, all members are searched. */
 static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
   enum { FEW = 64 };
   int64_t group, position, rank = -1;
@@ -32,8 +32,8 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_p
   return -1;
 }
 
-/* Are these families of one world, of which no two share a rank? Those of a zip share none among their own groups, and
-** have `even` numbers of groups. */
+/* Check that the families are of one world and that no two share a rank. For a zip, also that the groups within a
+** family share none; with `even`, that all have the same number of groups. */
 static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
                      mgrid_error *err) {
   const char *what = (zip ? &mgrid_zip_form : &mgrid_union_form)->name;
@@ -47,8 +47,8 @@ static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *f
     }
     if (even && fs[i]->count != fs[0]->count) {
       mgrid_fail(err, MGRID_REFUSED,
-                 "zip: %" PRId64 " groups meet %" PRId64
-                 "; the numbers must be equal (bundle, split or spread one side)",
+                 "zip: %" PRId64 " groups and %" PRId64
+                 " groups; the numbers must be equal (bundle, split or spread one side)",
                  fs[0]->count, fs[i]->count);
       return false;
     }
@@ -84,17 +84,17 @@ mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_er
   return mgrid_family_combine(true, n, fs, NULL, err);
 }
 
-/* The groups of a zip whose families have `count` groups or a part of these, written out. */
+/* Write out the groups of a zip whose families have `count` groups or a divisor of it. */
 static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_t count, int64_t total,
                                  mgrid_error *err) {
-  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts), at = 0;
+  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts), filled = 0;
   int32_t *ranks = malloc((size_t)total * sizeof *ranks);
   for (int64_t g = 0; starts && ranks && g < count; g++) {
-    starts[g] = at;
+    starts[g] = filled;
     for (size_t i = 0; i < n; i++) {
       int64_t own = g / (count / fs[i]->count);
-      mgrid_family_members(fs[i], own, ranks + at);
-      at += mgrid_family_size(fs[i], own);
+      mgrid_family_members(fs[i], own, ranks + filled);
+      filled += mgrid_family_size(fs[i], own);
     }
   }
   if (starts) starts[count] = total;
@@ -114,8 +114,9 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
     even &= fs[i]->count == count;
     if (fs[i]->count == 0 || count % fs[i]->count)
       return mgrid_null(err, MGRID_REFUSED,
-                        "zip: %" PRId64 " groups are spread over %" PRId64 ", and do not divide them", fs[i]->count,
-                        count);
+                        "zip: %" PRId64 " groups cannot be spread over %" PRId64
+                        "; the smaller number must divide the larger",
+                        fs[i]->count, count);
     total += count / fs[i]->count * fs[i]->total; /* both factors are below 2^31 */
     if (total > MGRID_WORLD_MAX)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** layout.c - a family out of its modes, and out of their text: what describe prints, "(2:1) x (4:2) + 8", and
-** the notation of CuTe and torch, "(2,4):(8,1)". The first mode varies fastest in both, as everywhere here.
+** layout.c - a family made from its modes, or from their text: either as describe prints it, "(2:1) x (4:2) + 8", or in
+** the notation of CuTe and torch, "(2,4):(8,1)". In both the first mode varies fastest, as everywhere here.
 */
 #include "families/family.h"
 
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct layout { /* inside, then index: what has been read so far */
+typedef struct layout { /* the modes so far: inside, then index */
   mgrid_modes side[2];
   int64_t     members, span; /* of all modes */
 } layout;
 
 /* -------------------------------------------------------------- the members */
 
-/* Walk all members of modes that no division finds: write them out, and let the table check that they differ. */
+/* Write out the members of modes that division cannot resolve; the table checks that they are distinct. */
 static mgrid_family *as_lists(mgrid_window w, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
                               const char *text, mgrid_error *err) {
   int64_t     size = mgrid_modes_count(inside), count = mgrid_modes_count(index);
@@ -37,7 +37,7 @@ static mgrid_family *as_lists(mgrid_window w, int64_t offset, const mgrid_modes 
   return NULL;
 }
 
-/* The family of checked modes. NULL with *err untouched where it takes lists, which are not to be made. */
+/* Make the family of checked modes. NULL with *err untouched where it needs lists and `lists` is false. */
 static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, bool lists, mgrid_error *err) {
   const mgrid_modes *inside = &l->side[0], *index = &l->side[1];
   mgrid_text         t = { 0 };
@@ -46,7 +46,7 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
   mgrid_modes_text(index, &t);
   int64_t       last = w.offset + w.size - 1;
   mgrid_family *f = NULL;
-  mgrid_error   why = MGRID_ERROR_INIT; /* no memory, which does not mean that there is no rule */
+  mgrid_error   why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
   if (t.failed)
     mgrid_oom(err);
   else if (offset < w.offset || offset > last)
@@ -57,8 +57,8 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
     mgrid_fail(err, MGRID_OUT_OF_RANGE, "modes %s: rank %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
                t.data, offset + l->span, w.offset, last);
   else if (l->members > l->span + 1)
-    mgrid_fail(err, MGRID_REFUSED, "modes %s overlap: %" PRId64 " members of %" PRId64 " ranks", t.data, l->members,
-               l->span + 1);
+    mgrid_fail(err, MGRID_REFUSED, "modes %s overlap: %" PRId64 " members, but only %" PRId64 " ranks", t.data,
+               l->members, l->span + 1);
   else if (!(f = mgrid_strided_new(w.world, offset, inside, index, &why)) && why.status)
     mgrid_error_pass(err, &why);
   else if (!f && lists)
@@ -69,7 +69,7 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
 
 /* ----------------------------------------------------------------- the modes */
 
-/* Add a mode; a refusal names it by `name`. */
+/* Add a mode; `name` is its name in a refusal. */
 static mgrid_status add_mode(layout *l, int side, int64_t size, int64_t stride, const char *name, mgrid_error *err) {
   if (size < 1)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s has size %" PRId64 "; sizes are 1 to %" PRId64, name, size,
@@ -138,9 +138,9 @@ static bool next_is(reading *r, char c) {
 }
 
 static bool take(reading *r, char c) {
-  bool is = next_is(r, c);
-  r->at += is;
-  return is;
+  bool found = next_is(r, c);
+  r->at += found;
+  return found;
 }
 
 static int64_t read_number(reading *r) {
@@ -154,14 +154,15 @@ static int64_t read_number(reading *r) {
 
 enum { NUMBERS = 128 };
 
-/* A number, or numbers in parentheses, nested or not: "(2,(4,2),)". Their values in order, at most NUMBERS. */
+/* Read a number, or numbers in parentheses, nested or not: "(2,(4,2),)". Append their values in order, at most
+** NUMBERS. */
 static void read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
   if (!take(r, '(')) {
-    if (*n == NUMBERS) fault(r, "an end of this long list");
+    if (*n == NUMBERS) fault(r, "at most 128 numbers");
     if (!r->failed) values[(*n)++] = read_number(r);
     return;
   }
-  if (depth == 16) fault(r, "a list that is not nested so deep");
+  if (depth == 16) fault(r, "at most 16 levels of parentheses");
   while (!r->failed && !next_is(r, ')')) {
     read_numbers(r, values, n, depth + 1);
     if (!take(r, ',') && !next_is(r, ')')) fault(r, "',' or ')'");
@@ -169,14 +170,14 @@ static void read_numbers(reading *r, int64_t *values, size_t *n, int depth) {
   take(r, ')');
 }
 
-/* Is this "(2:1)", or the "(1)" of no modes, and no list of sizes? */
+/* Return whether the text continues with a mode "(2:1)", or the "(1)" of no modes, and not with a list of sizes. */
 static bool at_mode(reading *r) {
   const char *p = r->at + strspn(r->at, " \t(");
   p += strspn(p, "0123456789 \t");
   return next_is(r, '(') && (*p == ':' || (*p == ')' && p[1 + strspn(p + 1, " \t")] != ':'));
 }
 
-/* One side of the text: "(2:1)(4:8)", "(1)", "(2,4):(1,8)" or "8:1". */
+/* Read one side of the text: "(2:1)(4:8)", "(1)", "(2,4):(1,8)" or "8:1". */
 static void read_side(reading *r, layout *l, int side) {
   if (at_mode(r)) {
     while (take(r, '(')) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** lists.c - families as explicit lists: written out, mapped, without some ranks.
+** lists.c - families as explicit lists: written out, mapped, or without some ranks.
 */
 #include "families/family.h"
 
@@ -57,7 +57,8 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     int64_t n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, own);
     failed = n < 0 || n > cap;
     mgrid_error_close(own, n < 0, "the function of a map", err);
-    if (n > cap) mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " came out with %" PRId64 " ranks", g, n);
+    if (n > cap)
+      mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " got %" PRId64 " ranks; at most %" PRId64, g, n, cap);
     total += failed ? 0 : n;
     starts[g + 1] = total;
   }
@@ -86,9 +87,9 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
     for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
       members[starts[group] + position] = -1;
   int64_t groups = 0, kept = 0; /* in place: the write position never passes the read position */
-  for (int64_t g = 0, at = 0; g < f->count; g++) {
-    for (int64_t end = starts[g + 1]; at < end; at++)
-      if (members[at] >= 0) members[kept++] = members[at];
+  for (int64_t g = 0, slot = 0; g < f->count; g++) {
+    for (int64_t end = starts[g + 1]; slot < end; slot++)
+      if (members[slot] >= 0) members[kept++] = members[slot];
     if (kept > starts[groups]) starts[++groups] = kept;
   }
   return mgrid_table_adopt(mgrid_world(f->world), groups, starts, members, mgrid_table_coverage(f), true, err);

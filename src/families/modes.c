@@ -70,7 +70,7 @@ bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_
 
 bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out) {
   out->n = 0;
-  int64_t unit = 1; /* offsets[0], offsets[unit], offsets[2*unit], ... are left to explain */
+  int64_t unit = 1; /* offsets[0], offsets[unit], offsets[2*unit], ... remain to be explained */
   while (unit < n) {
     int64_t stride = offsets[unit], run = 1, left = n / unit;
     if (stride <= 0) return false;
@@ -85,7 +85,7 @@ bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out) {
   return true;
 }
 
-/* Divisors come in pairs (d, n / d), so that the loop ends at the square root. */
+/* Divisors come in pairs (d, n / d), so the loop ends at the square root. */
 void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above) {
   *below = *above = 0;
   for (int64_t d = 1; d * d <= n; d++) {
@@ -101,7 +101,7 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
 void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
   if (m->n == 0) mgrid_text_str(t, "(1)");
-  for (int i = m->n - 1; i >= 0; i--) { /* the text is made from its end, as digits are */
+  for (int i = m->n - 1; i >= 0; i--) { /* the text is written from its end, as digits are */
     *--at = ')';
     at = mgrid_digits(m->at[i].stride, at);
     *--at = ':';

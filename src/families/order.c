@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** order.c - orders of ranks, which grids lie over: position -> rank and back, and modes of positions as modes
-** of ranks.
+** order.c - orders of ranks, which grids lie over: position -> rank and back, and modes of positions as modes of ranks.
 */
 #include "families/grid.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Is each rank in the window, and there once? */
+/* Check that each rank is in the window and occurs once. */
 static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
-  if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it has 1 to %" PRId64, w.size);
+  if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it needs 1 to %" PRId64, w.size);
   for (int64_t i = 0; i < n; i++)
     if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
@@ -44,8 +43,7 @@ mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_
 
 mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err) {
   if (f->count != 1)
-    return mgrid_null(err, MGRID_REFUSED,
-                      "a grid lies over the ranks of one group, and the family has %" PRId64 " groups", f->count);
+    return mgrid_null(err, MGRID_REFUSED, "a grid needs a family of one group; this one has %" PRId64 "", f->count);
   if (f->rule) return mgrid_family_origin(f);
   int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
   if (ranks) mgrid_family_members(f, 0, ranks);

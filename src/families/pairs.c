@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, with or without those around the
-** end. No two ranks make two pairs: half way around a group the pairs around the end are those before it.
+** pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally also around the end. No
+** two ranks make two pairs: half way around a group, the pairs around the end equal those before it.
 */
 #include "families/classes.h"
 
@@ -11,7 +11,7 @@
 typedef struct pairs {
   mgrid_family *base; /* groups of one size, disjoint */
   int64_t       step; /* positions between partners */
-  bool          wrap; /* also around the end */
+  bool          wrap; /* also pairs around the end */
   int64_t       per;  /* pairs of one group */
 } pairs;
 
@@ -19,12 +19,13 @@ typedef struct pairs {
 
 static int64_t pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
 
-/* A ring of two steps is one pair, not the same two ranks twice. (No sum: groups of one take any step.) */
+/* Return whether pairs around the end are new. In a ring of two steps they are the same pairs again. (No sum, because
+** groups of one accept any step.) */
 static bool closes(int64_t size, int64_t step, bool wrap) { return wrap && step != size - step; }
 
-/* Write out the pairs as a table, because groups differ in size. */
+/* Write out the pairs as a table, for groups that differ in size. */
 static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
-  int64_t count = 0, at = 0;
+  int64_t count = 0, filled = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g);
     if (n > 1 && step >= n)
@@ -39,8 +40,8 @@ static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, 
     for (int64_t g = 0; g < f->count; g++) {
       int64_t n = mgrid_family_size(f, g);
       for (int64_t i = 0, all = pairs_of(n, step, closes(n, step, wrap)); i < all; i++) {
-        ranks[at++] = (int32_t)mgrid_family_rank(f, g, i);
-        ranks[at++] = (int32_t)mgrid_family_rank(f, g, (i + step) % n);
+        ranks[filled++] = (int32_t)mgrid_family_rank(f, g, i);
+        ranks[filled++] = (int32_t)mgrid_family_rank(f, g, (i + step) % n);
       }
     }
   }
@@ -92,8 +93,8 @@ static int64_t pairs_rank(const mgrid_family *f, int64_t group, int64_t position
   return mgrid_family_rank(own->base, group / own->per, (group % own->per + position * own->step) % own->base->size);
 }
 
-/* A rank at base position p is the first of pair p and the second of pair p - step: find the nth of these
-** two, in index order. */
+/* A rank at base position p is the first of pair p and the second of pair p - step. Find the nth of these two, in index
+** order. */
 static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const pairs *own = f->own;
   int64_t      n = own->base->size, per = own->per, step = own->step, g, p;
@@ -128,7 +129,7 @@ static void pairs_explain(const mgrid_family *f, mgrid_text *t) {
 
 static void pairs_free(mgrid_family *f) { mgrid_family_free(((pairs *)f->own)->base); }
 
-/* Only another ring can have the pairs that go around an end. */
+/* Only another ring can have the pairs around an end. */
 static int64_t pairs_distance(const mgrid_family *f, bool *around) {
   const pairs         *own = f->own;
   const mgrid_strided *rule = own->base->rule;
@@ -146,7 +147,7 @@ static int64_t gcd(int64_t a, int64_t b) {
   return a;
 }
 
-/* x with a * x = 1 (mod m), for coprime a and m. */
+/* Return x with a * x = 1 (mod m), for coprime a and m. */
 static int64_t inverse(int64_t a, int64_t m) {
   int64_t r0 = m, r1 = a % m, x0 = 0, x1 = 1;
   while (r1 > 0) {
@@ -162,8 +163,8 @@ static int64_t pairs_rounds(const mgrid_family *f) {
   return own->per / gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
 }
 
-/* Pairs (i, i + step) around n form rings of n / gcd; pair number k of a ring meets only
-** the pairs k - 1 and k + 1, so even and odd k alternate and an odd ring needs a third. */
+/* The pairs (i, i + step) around n form rings of n / gcd pairs. Pair k of a ring shares ranks only with the pairs k - 1
+** and k + 1, so even and odd k alternate, and an odd ring needs a third round. */
 static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   const pairs *own = f->own;
   int64_t      i = group % own->per;
@@ -173,11 +174,11 @@ static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   return ring % 2 == 1 && k == ring - 1 ? 2 : k % 2;
 }
 
-/* How many groups have that pairs_round, without a loop. */
+/* Count the groups with that pairs_round, without a loop. */
 static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
   const pairs *own = f->own;
   int64_t      groups = own->base->count;
-  if (own->wrap) { /* gcd rings, each with as many even as odd pairs, and an odd one over */
+  if (own->wrap) { /* gcd rings, each with equal numbers of even and odd pairs, and one more if the ring is odd */
     int64_t rings = gcd(own->per, own->step), ring = own->per / rings;
     return groups * (round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0);
   }
@@ -188,7 +189,8 @@ static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
 
 /* ------------------------------------------------------------------- classes */
 
-/* Pairs i of `length` from `first` on of groups along one mode, or every `every`th run of so many; round -1: of several. */
+/* Pairs of groups along one mode: `length` pairs from `first` on, and that run `times` times, `every` pairs apart.
+** round -1: they are in several rounds. */
 typedef struct run {
   int64_t first, length, times, every, round;
 } run;
@@ -204,11 +206,12 @@ static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_clas
   c->round = r.round;
   mgrid_class_spread(c, own->per);
   mgrid_class_line(c, 2, step * stride);
-  c->ruled = r.first + step < n; /* else around the end, and back */
+  c->ruled = r.first + step < n; /* else the pairs go around the end, backwards */
   return mgrid_class_step(c, r.length, stride, 1) && mgrid_class_step(c, r.times, r.every * stride, r.every);
 }
 
-/* Pairs of groups along one mode: those of the even runs of `step`, those of the odd ones, and those around the end. */
+/* Add the pairs of groups along one mode: those of the even runs of `step`, those of the odd runs, and those around the
+** end. */
 static bool add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base) {
   const pairs *own = f->own;
   int64_t      n = base->size, step = own->step, line = n - step, runs = line / step;
@@ -221,7 +224,7 @@ static bool add_line(mgrid_classes *list, const mgrid_family *f, const mgrid_cla
          && (!wrap || add_run(list, f, base, (run){ line, step, 1, 1, n / step % 2 ? 2 : 1 }));
 }
 
-/* Pairs of groups along several modes: adding `step` to a position carries, or does not, at each of them. */
+/* Add the pairs of groups along several modes: at each mode, adding `step` to a position carries or does not. */
 static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base, int mode, bool carry,
                         const mgrid_class *so_far, int64_t below) {
   const pairs *own = f->own;
@@ -239,12 +242,12 @@ static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_
   int64_t    step = own->step, add = step / below % m.size + carry, low = add < m.size ? m.size - add : 0;
   run        runs[3] = { { 0, low, 1, 1, so_far->round }, { low, m.size - low, 1, 1, so_far->round } };
   if (mode == 0) runs[0].round = runs[1].round = -1;
-  if (mode == 0 && m.size % (2 * step) == 0) { /* the first mode tells the round */
+  if (mode == 0 && m.size % (2 * step) == 0) { /* the first mode gives the round */
     runs[1] = (run){ low, step, 1, 1, 1 };
     runs[0] = (run){ 0, step, m.size / step / 2, 2 * step, 0 };
     runs[2] = (run){ step, step, m.size / step / 2 - 1, 2 * step, 1 };
   }
-  for (int i = 0; i < 3; i++) { /* digits with a carry are the second */
+  for (int i = 0; i < 3; i++) { /* runs[1]: the digits that carry */
     mgrid_class c = *so_far;
     if (runs[i].length == 0 || runs[i].times == 0) continue;
     if (mode == 0) {
@@ -301,5 +304,5 @@ const mgrid_form mgrid_pairs_form = {
   .rounds = pairs_rounds,
   .round = pairs_round,
   .in_round = pairs_in_round,
-  .split = mgrid_split_lists, /* without groups; others share ranks */
+  .split = mgrid_split_lists, /* reached only without groups; other families of pairs share ranks */
 };

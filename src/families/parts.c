@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** parts.c - what UNION and ZIP have in common: families of which they are made.
+** parts.c - shared by UNION and ZIP: families made of other families.
 */
 #include "families/classes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pick.c - some positions of every group: which ones, the form of the family then picks them.
+** pick.c - pick some positions of every group: find which ones; the form of the family then picks them.
 */
 #include "families/family.h"
 
@@ -9,10 +9,10 @@
 
 /* ----------------------------------------------------------------- positions */
 
-/* Drop positions that occurred before, keeping the order; how many are left, or -1. O(n log n): of equal ones all but
-** the first are marked. */
+/* Drop positions that occurred before, keeping the order. Return how many are left, or -1. O(n log n): all but the
+** first of equal positions are marked. */
 static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
-  uint64_t *key = malloc((size_t)n * sizeof *key); /* position << 32 | place */
+  uint64_t *key = malloc((size_t)n * sizeof *key); /* position << 32 | index in the list */
   int64_t   kept = 0;
   if (!key) {
     mgrid_oom(err);
@@ -54,11 +54,13 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
   if (!own) return -1;
   int64_t n = fn(ud, size, positions, cap, own);
   mgrid_error_close(own, n < 0, "the function of a pick", err);
-  if (n > cap) mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
+  if (n > cap)
+    mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64 "; at most %" PRId64, n,
+               size, cap);
   return n < 0 || n > cap ? -1 : resolve(size, positions, n, err);
 }
 
-/* All groups have one size, so the function is called once. */
+/* Pick from groups of one size: the function is called once. */
 static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
   int64_t  cap = mgrid_pick_room(f->size);
   int64_t *positions = malloc((size_t)cap * sizeof *positions);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** picked.c - the form PICKED: positions of the groups of a strided base, a list beside its modes.
+** picked.c - the form PICKED: some positions of the groups of a strided base, stored as a list.
 */
 #include "families/classes.h"
 
@@ -47,11 +47,11 @@ static int64_t picked_rank(const mgrid_family *f, int64_t group, int64_t positio
 
 static bool picked_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const picked *own = f->own;
-  int64_t       p, at;
+  int64_t       p, found;
   if (!mgrid_family_locate(own->base, rank, nth, group, &p)) return false;
-  at = mgrid_key_at(own->sorted, f->size, p);
-  if (at == f->size || own->sorted[at] >> 32 != (uint64_t)p) return false;
-  *position = (int64_t)(own->sorted[at] & UINT32_MAX);
+  found = mgrid_key_at(own->sorted, f->size, p);
+  if (found == f->size || own->sorted[found] >> 32 != (uint64_t)p) return false;
+  *position = (int64_t)(own->sorted[found] & UINT32_MAX);
   return true;
 }
 
@@ -61,8 +61,8 @@ static int64_t picked_range(const mgrid_family *f, int64_t group, int64_t n, int
   int64_t              size = f->size, first = mgrid_strided_start(rule, group);
   mgrid_family_slice(f, group, 0, size, out);
   for (int64_t g = 1; g < n; g++) {
-    int32_t shift = (int32_t)(mgrid_strided_start(rule, group + g) - first), *to = out + g * size;
-    for (int64_t i = 0; i < size; i++) to[i] = out[i] + shift;
+    int32_t shift = (int32_t)(mgrid_strided_start(rule, group + g) - first), *next = out + g * size;
+    for (int64_t i = 0; i < size; i++) next[i] = out[i] + shift;
   }
   return n * size;
 }
@@ -86,12 +86,12 @@ static void picked_text(const mgrid_family *f, mgrid_text *t) {
 
 static void picked_explain(const mgrid_family *f, mgrid_text *t) {
   (void)f;
-  mgrid_text_str(t, "some positions of the groups of a rule, in an order that is none of steps");
+  mgrid_text_str(t, "some positions of the groups of a rule, in an irregular order");
 }
 
 static void picked_free(mgrid_family *f) { mgrid_family_free(((picked *)f->own)->base); }
 
-/* One class: that of the base, with a first group of its own. */
+/* Make one class: that of the base, with another first group. */
 static bool picked_classes(const mgrid_family *f, mgrid_classes *list) {
   if (!mgrid_classes_of(((const picked *)f->own)->base, list)) return false;
   mgrid_class *c = &list->at[list->n - 1];
@@ -107,7 +107,7 @@ static mgrid_shapes picked_shapes(const mgrid_family *f) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* The same positions of n groups of the base, which is bundled. */
+/* Bundle the base, and pick the same positions of each of the n groups. */
 static mgrid_family *picked_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   const picked *own = f->own;
   mgrid_family *base = mgrid_bundle(own->base, n, err), *bundled = NULL;

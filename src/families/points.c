@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** points.c - sets of points by modes: which points of one are in which others. Two steps of a mode look the same to
-** another set if that is passed whole in both, or if both lie in whole periods of its largest stride. A mode is cut where
-** that changes, and each piece is looked at once.
+** points.c - sets of points described by modes: which points of one set are in which others. Two steps of a mode look
+** the same to another set if both pass it entirely, or if both lie in whole periods of its largest stride. A mode is
+** cut where that changes, and each piece is examined once.
 */
 #include "families/points.h"
 
@@ -10,16 +10,16 @@
 #include <string.h>
 
 enum {
-  CUTS_MAX = 1024,    /* pieces of one mode, where no rule tells that they look the same */
-  WORK_MAX = 1 << 21, /* looks at a set, in all */
+  CUTS_MAX = 1024,    /* pieces of one mode, if no rule shows that they look the same */
+  WORK_MAX = 1 << 21, /* checks of a set, in total */
 };
 
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride) {
   if (size == 1) return true;
   if (p->n == MGRID_POINTS_MODES) return false;
-  int at = p->n++;
-  for (; at > 0 && p->at[at - 1].stride < stride; at--) p->at[at] = p->at[at - 1];
-  p->at[at] = (mgrid_mode){ size, stride };
+  int place = p->n++;
+  for (; place > 0 && p->at[place - 1].stride < stride; place--) p->at[place] = p->at[place - 1];
+  p->at[place] = (mgrid_mode){ size, stride };
   return true;
 }
 
@@ -56,7 +56,7 @@ bool mgrid_points_has(const mgrid_points *p, int64_t point) {
 
 /* --------------------------------------------------------------------- walk */
 
-/* Another set that may have some points of the piece at hand: what is left of it below `level`. */
+/* Another set that may hold some points of the current piece: what remains of it from mode `level` on. */
 typedef struct rest {
   size_t  which;
   int     level;
@@ -70,7 +70,7 @@ typedef struct walk {
   bool                       every;
   mgrid_payer               *payer;
   int64_t                    work;
-  rest                      *rests; /* those of a piece, behind those of the piece that it is cut from */
+  rest                      *rests; /* those of a piece follow those of the piece that it is cut from */
   size_t                     room;
 } walk;
 
@@ -91,7 +91,7 @@ static int64_t gcd(int64_t a, int64_t b) {
   return a;
 }
 
-/* Keep what is left of a set near the points x to x + span; false: none of it. */
+/* Keep only the part of a set around the points x to x + span; false: nothing of it is there. */
 static bool narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
   if (x + span < r->offset || x - r->offset > span_from(b, r->level)) return false;
   for (; r->level < b->n && x >= r->offset; r->level++) {
@@ -105,7 +105,7 @@ static bool narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
   return x <= r->offset || r->level < b->n;
 }
 
-/* Has it all points of the piece? True is exact. */
+/* Return whether the set holds all points of the piece. True is exact; false may be wrong. */
 static bool has_all(const mgrid_points *b, const rest *r, const mgrid_points *a) {
   int left = b->n - r->level;
   if (r->offset == a->offset && left == a->n && memcmp(b->at + r->level, a->at, (size_t)left * sizeof *a->at) == 0)
@@ -121,7 +121,7 @@ static bool has_all(const mgrid_points *b, const rest *r, const mgrid_points *a)
 
 static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n);
 
-/* The first step d at which x + d * stride has come to `mark`; at most `size`. */
+/* Return the first step d at which x + d * stride reaches `mark`; at most `size`. */
 static int64_t step_to(int64_t x, mgrid_mode m, int64_t mark) {
   if (mark <= x) return 0;
   int64_t d = (mark - x - 1) / m.stride + 1;
@@ -133,7 +133,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Steps [first, end) of the largest mode as a piece of their own. */
+/* Visit steps [first, end) of the largest mode as a separate piece. */
 static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t end, int64_t weight, size_t from,
                         size_t n) {
   mgrid_points piece = *a;
@@ -143,8 +143,8 @@ static bool visit_steps(walk *w, const mgrid_points *a, int64_t first, int64_t e
   return visit(w, &piece, weight, from, n);
 }
 
-/* Cut the largest mode before the steps in cut[n], which this sorts and owns. `alike`: the steps of a piece look the
-** same, so that its first one stands for them. */
+/* Cut the largest mode before the steps in cut[n], which this sorts and frees. `alike`: all steps of a piece look the
+** same, so its first one stands for them. */
 static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *cut, bool alike, int64_t weight,
                          size_t from, size_t n) {
   bool    going = true;
@@ -160,7 +160,7 @@ static bool visit_pieces(walk *w, const mgrid_points *a, size_t ncuts, int64_t *
   return going;
 }
 
-/* Cut the largest mode (n:s) into (k:s)(n/k:k*s), and a piece of what is over. */
+/* Cut the largest mode (n:s) into (k:s)(n/k:k*s), and a piece of the remaining steps. */
 static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t weight, size_t from, size_t n) {
   mgrid_mode   top = a->at[0];
   mgrid_points piece = *a;
@@ -170,7 +170,7 @@ static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t wei
   return top.size % k == 0 || visit_steps(w, a, whole * k, top.size, weight, from, n);
 }
 
-/* Another set has a larger stride than the piece: cut this where that set's periods begin. */
+/* Cut the piece where the periods of another set start, whose stride is larger than the piece's. */
 static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner, int64_t weight, size_t from,
                             size_t n) {
   mgrid_mode top = a->at[0], m = w->others[r->which]->at[r->level];
@@ -190,7 +190,7 @@ static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64
   return cut && visit_pieces(w, a, ncuts, cut, false, weight, from, n);
 }
 
-/* The strides of all other sets divide that of the piece: cut this where they begin and end. */
+/* Cut the piece where the other sets start and end. Their strides divide that of the piece. */
 static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t weight, size_t from, size_t n) {
   mgrid_mode top = a->at[0];
   int64_t    x = a->offset, *cut = malloc((4 * n + 1) * sizeof *cut);
@@ -208,7 +208,7 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
   return cut && visit_pieces(w, a, ncuts, cut, true, weight, from, n);
 }
 
-/* Say of a piece, each point of which stands for `weight`, in which of the n sets at rests[from] its points are. */
+/* Report for a piece in which of the n sets at rests[from] its points are. Each point stands for `weight` points. */
 static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
   size_t  to = from + n, kept = 0;
@@ -224,7 +224,8 @@ static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, s
   while (whole < looks && has_all(w->others[first[whole].which], &first[whole], a)) whole++;
   if (whole == looks) return w->fn(w->ud, a->offset, weight * count_of(a), (int64_t)first->which);
   mgrid_mode  top = a->at[0];
-  const rest *largest = NULL, *beside = NULL; /* of the largest stride; one whose stride does not divide the piece's */
+  const rest *largest = NULL,
+             *beside = NULL; /* the set of the largest stride; a set whose stride does not divide the piece's */
   for (size_t i = to; i < to + kept; i++) {
     const rest         *r = &w->rests[i];
     const mgrid_points *b = w->others[r->which];

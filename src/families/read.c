@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - families and grids out of their canonical text, which family.c and grid.c write: each rule becomes the form that
-** it was, so that its text is the same again. What no library wrote is refused here, or by what makes the form.
+** read.c - read families and grids from their canonical text, which family.c and grid.c write. Each rule becomes the
+** form that it was, so its text is the same again. Text that the library cannot have written is refused, here or by the
+** functions that make the form.
 */
 #include "families/grid.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MEMBER = 4 }; /* work of a member of a list: it is sorted */
+enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
 
 typedef mgrid_family family;
 
 static family *read_rule(mgrid_scan *s, int64_t world, int depth);
 
-/* What was made, NULL after a failure; the payer may have ended the work. */
+/* Return f; or free it and return NULL after a failure, or once the payer has nothing left. */
 static family *made(mgrid_scan *s, family *f) {
   if (f && (!s->payer || !s->payer->spent) && !s->failed) return f;
   mgrid_family_free(f);
@@ -24,13 +25,13 @@ static family *made(mgrid_scan *s, family *f) {
 
 /* ------------------------------------------------------------------- modes */
 
-/* "(2:1)(4:8)", or "(1)" for none. */
+/* Read "(2:1)(4:8)", or "(1)" for none. */
 static size_t read_modes(mgrid_scan *s, mgrid_mode modes[MGRID_MODES_MAX]) {
   size_t n = 0;
   if (mgrid_scan_take(s, "(1)")) return 0;
   if (!mgrid_scan_next(s, "(")) mgrid_scan_fault(s, "a rule of a family");
   while (mgrid_scan_take(s, "(")) {
-    if (n == MGRID_MODES_MAX) mgrid_scan_fault(s, "an end after 30 modes");
+    if (n == MGRID_MODES_MAX) mgrid_scan_fault(s, "at most 30 modes");
     if (s->failed) return 0;
     modes[n].size = mgrid_scan_number(s);
     mgrid_scan_want(s, ":");
@@ -40,10 +41,11 @@ static size_t read_modes(mgrid_scan *s, mgrid_mode modes[MGRID_MODES_MAX]) {
   return s->failed ? 0 : n;
 }
 
-/* Behind modes: " + 8", or nothing. */
+/* Read what follows modes: " + 8", or nothing. */
 static int64_t read_offset(mgrid_scan *s) { return mgrid_scan_take(s, " + ") ? mgrid_scan_number(s) : 0; }
 
-/* "(2:1) x (4:2) + 8"; an order of a grid has no index modes. Not in the frame of read_rule, which calls itself. */
+/* Read "(2:1) x (4:2) + 8"; an order of a grid has no index modes. Not inlined, to keep the frame of read_rule small,
+** which calls itself. */
 static __attribute__((noinline)) family *read_strided(mgrid_scan *s, int64_t world, bool order) {
   mgrid_mode  inside[MGRID_MODES_MAX], index[MGRID_MODES_MAX];
   const char *from = s->at;
@@ -60,14 +62,14 @@ static __attribute__((noinline)) family *read_strided(mgrid_scan *s, int64_t wor
     mgrid_error_pass(s->err, &why);
   } else if (!f) {
     s->at = from;
-    mgrid_scan_fault(s, "modes of which each stride is more than the smaller ones reach");
+    mgrid_scan_fault(s, "modes whose strides each exceed the reach of the smaller ones");
   }
   return made(s, f);
 }
 
 /* ------------------------------------------------------------------- lists */
 
-/* "{0,3}{1,2}", or nothing where there are no groups. */
+/* Read "{0,3}{1,2}", or nothing for no groups. */
 static family *read_table(mgrid_scan *s, int64_t world) {
   int64_t *starts = mgrid_scan_room(s, NULL, 0, sizeof *starts), *more, count = 0, total = 0;
   int32_t *ranks = mgrid_scan_room(s, NULL, 0, sizeof *ranks), *longer;
@@ -99,7 +101,7 @@ static family *read_table(mgrid_scan *s, int64_t world) {
 
 /* -------------------------------------------------- families of other families */
 
-/* " of [...]" */
+/* Read " of [...]". */
 static family *read_base(mgrid_scan *s, int64_t world, int depth) {
   mgrid_scan_want(s, " of [");
   family *base = read_rule(s, world, depth + 1);
@@ -107,7 +109,7 @@ static family *read_base(mgrid_scan *s, int64_t world, int depth) {
   return made(s, base);
 }
 
-/* The base of a cut, whose groups are of one size and share no ranks. */
+/* Read the base of a cut, whose groups have one size and share no ranks. */
 static family *read_whole(mgrid_scan *s, int64_t world, int depth) {
   const char *from = s->at;
   family     *base = read_base(s, world, depth);
@@ -117,7 +119,7 @@ static family *read_whole(mgrid_scan *s, int64_t world, int depth) {
   return made(s, base);
 }
 
-/* Behind "split(": runs of k positions; behind "links(": every k-th position. */
+/* Read what follows "split(": runs of k positions; or "links(": every k-th position. */
 static family *read_evenly(mgrid_scan *s, int64_t world, bool links, int depth) {
   const char     *from = s->at;
   mgrid_splitting x = { .k = mgrid_scan_number(s), .by_row = mgrid_scan_take(s, " by row") };
@@ -134,7 +136,7 @@ static family *read_evenly(mgrid_scan *s, int64_t world, bool links, int depth) 
   return made(s, links ? x.outer : x.inner);
 }
 
-/* Behind "segments{": their sizes. */
+/* Read what follows "segments{": the sizes. */
 static family *read_segments(mgrid_scan *s, int64_t world, int depth) {
   size_t   n;
   int64_t *sizes = mgrid_scan_numbers(s, &n), fill, *starts;
@@ -151,7 +153,7 @@ static family *read_segments(mgrid_scan *s, int64_t world, int depth) {
   return made(s, f);
 }
 
-/* Behind "pick{": positions of the groups of a rule of modes. */
+/* Read what follows "pick{": positions of the groups of a rule of modes. */
 static family *read_pick(mgrid_scan *s, int64_t world) {
   size_t   n;
   int64_t *positions = mgrid_scan_numbers(s, &n);
@@ -163,7 +165,7 @@ static family *read_pick(mgrid_scan *s, int64_t world) {
   return made(s, f);
 }
 
-/* Behind "neighbours(". */
+/* Read what follows "neighbours(". */
 static family *read_pairs(mgrid_scan *s, int64_t world, int depth) {
   int64_t step = mgrid_scan_number(s);
   bool    wrap = mgrid_scan_take(s, ", wrap");
@@ -180,7 +182,7 @@ static family *read_pairs(mgrid_scan *s, int64_t world, int depth) {
   return made(s, f);
 }
 
-/* Behind "union[" or "zip[": families with " | " between them. */
+/* Read what follows "union[" or "zip[": families with " | " between them. */
 static family *read_parts(mgrid_scan *s, int64_t world, bool zip, int depth) {
   family **child = NULL, **more, *f = NULL;
   size_t   n = 0;
@@ -192,7 +194,7 @@ static family *read_parts(mgrid_scan *s, int64_t world, bool zip, int depth) {
     }
     child = more;
     child[n++] = one;
-    if (n > MGRID_PARTS_MAX) mgrid_scan_fault(s, "an end after 4096 families");
+    if (n > MGRID_PARTS_MAX) mgrid_scan_fault(s, "at most 4096 families");
   } while (mgrid_scan_take(s, " | "));
   mgrid_scan_want(s, "]");
   if (!s->failed) f = mgrid_family_combine(zip, n, (const family *const *)child, s->payer, s->err);
@@ -201,7 +203,7 @@ static family *read_parts(mgrid_scan *s, int64_t world, bool zip, int depth) {
 }
 
 static family *read_rule(mgrid_scan *s, int64_t world, int depth) {
-  if (depth > MGRID_DEPTH_MAX) mgrid_scan_fault(s, "an end of this nest of 64 families");
+  if (depth > MGRID_DEPTH_MAX) mgrid_scan_fault(s, "at most 64 nested families");
   if (s->failed) return NULL;
   if (mgrid_scan_take(s, "pick{")) return read_pick(s, world);
   if (mgrid_scan_take(s, "neighbours(")) return read_pairs(s, world, depth);
@@ -222,7 +224,7 @@ family *mgrid_family_read(mgrid_scan *s, int64_t world) {
 
 /* ------------------------------------------------------------------- grids */
 
-/* "3,2,1,0": a family of one group of these ranks. */
+/* Read "3,2,1,0", a family of one group of these ranks. */
 static family *read_order(mgrid_scan *s, int64_t world) {
   size_t      n;
   const char *from = s->at;
@@ -246,7 +248,7 @@ mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world) {
   mgrid_grid *g = NULL;
   if (!mgrid_scan_take(s, "1")) {
     do {
-      if (n == MGRID_DIMS_MAX) mgrid_scan_fault(s, "an end after 64 dims");
+      if (n == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
       if (s->failed) return NULL;
       mgrid_scan_name(s, name[n]);
       mgrid_scan_want(s, " ");
@@ -260,7 +262,7 @@ mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world) {
   int64_t     low = mgrid_scan_next(s, "(") ? -1 : mgrid_scan_number(s);
   if (low >= 0 && mgrid_scan_take(s, "..")) {
     int64_t high = mgrid_scan_number(s);
-    if (!s->failed && high < low) mgrid_scan_fault(s, "ranks from the lowest to the highest before this");
+    if (!s->failed && high < low) mgrid_scan_fault(s, "a highest rank that is not below the lowest");
     if (!s->failed) g = mgrid_grid_new((mgrid_window){ world, low, high - low + 1 }, n, dims, s->err);
   } else if (!s->failed) {
     s->at = from;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** renumber.c - the same groups, counted in another order.
+** renumber.c - the same groups in another order.
 */
 #include "families/family.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Does the list have each group of f once? */
+/* Check that the list holds each group of f once. */
 static mgrid_status check_order(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {
   if ((uint64_t)n != (uint64_t)f->count)
     return mgrid_fail(err, MGRID_REFUSED, "renumber: a list of %zu for %" PRId64 " groups", n, f->count);
@@ -27,7 +27,7 @@ static mgrid_status check_order(const mgrid_family *f, size_t n, const int64_t *
   return s;
 }
 
-/* All groups as lists, in that order. */
+/* Make all groups as lists, in that order. */
 static mgrid_family *by_lists(const mgrid_family *f, const int64_t *order, mgrid_error *err) {
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** reshape.c - grids out of a grid: a dim cut into several, neighbours made one, other names, the part at some
+** reshape.c - make a grid from another: a dim cut into several, adjacent dims joined, other names, the part at some
 ** coordinates.
 */
 #include "families/grid.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Write the dims of g from `from` to `to` behind the *n that are in out. */
+/* Append the dims [from, to) of g to the *n that are in out. */
 static void copy_dims(const mgrid_grid *g, size_t from, size_t to, mgrid_dim *out, size_t *n) {
   for (size_t i = from; i < to; i++) out[(*n)++] = mgrid_grid_dim(g, i);
 }
@@ -30,12 +30,12 @@ mgrid_grid *mgrid_grid_unflatten(const mgrid_grid *g, const char *dim, size_t n,
   return mgrid_grid_like(g, nall, all, err);
 }
 
-/* "tp-dp-pp" */
+/* Append "tp-dp-pp". */
 static void order_text(const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < g->n; i++) mgrid_text_add(t, "%s%s", i ? "-" : "", g->axis[i].name);
 }
 
-/* Dim `between` lies among the dims that are to become one. */
+/* Refuse to flatten dims, because dim `between` lies between them. */
 static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, size_t last, mgrid_error *err) {
   mgrid_text t = { 0 };
   order_text(g, &t);
@@ -43,8 +43,8 @@ static void *refuse_flatten(const mgrid_grid *g, size_t between, size_t first, s
     mgrid_oom(err);
   else
     mgrid_fail(err, MGRID_REFUSED,
-               "dims '%s' and '%s' are no neighbours in %s; flatten '%s' of size %" PRId64
-               " with them, or put them side by side in the order of the grid",
+               "dims '%s' and '%s' are not adjacent in %s; flatten '%s' of size %" PRId64
+               " with them, or make them adjacent in the order of the grid",
                g->axis[first].name, g->axis[last].name, t.data, g->axis[between].name, g->axis[between].size);
   mgrid_text_free(&t);
   return NULL;
@@ -63,7 +63,7 @@ mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n, 
       return refuse_flatten(g, c.ix[i], first, last, err);
   copy_dims(g, 0, first, all, &nall);
   all[nall++] = one;
-  for (size_t i = 0; i < c.nix; i++) /* those between have size 1, and come after it */
+  for (size_t i = 0; i < c.nix; i++) /* those between have size 1 and follow it */
     if (c.ix[i] > first) copy_dims(g, c.ix[i], c.ix[i] + 1, all, &nall);
   return mgrid_grid_like(g, nall, all, err);
 }
@@ -86,19 +86,19 @@ void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chos
     if (coords[i] < 0) c->in[c->nin++] = i;
 }
 
-/* The ranks at the free dims' places behind `first`, as an order. */
+/* Make an order of the ranks at all coordinates of the free dims, starting at position `first`. */
 static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int64_t first, mgrid_error *err) {
-  MGRID_MODES(places);
+  MGRID_MODES(positions);
   MGRID_MODES(inside);
   MGRID_MODES(none);
-  if (mgrid_grid_modes(g, c->nin, c->in, &places, &inside)) {
+  if (mgrid_grid_modes(g, c->nin, c->in, &positions, &inside)) {
     int64_t rank = g->order ? mgrid_family_rank(g->order, 0, first) : g->window.offset + first;
     return mgrid_strided_new(g->window.world, rank, &inside, &none, err);
   }
-  int64_t  n = mgrid_modes_count(&places);
+  int64_t  n = mgrid_modes_count(&positions);
   int32_t *ranks = malloc((size_t)n * sizeof *ranks);
   for (int64_t i = 0; i < n && ranks; i++)
-    ranks[i] = (int32_t)mgrid_family_rank(g->order, 0, first + mgrid_modes_offset(&places, i));
+    ranks[i] = (int32_t)mgrid_family_rank(g->order, 0, first + mgrid_modes_offset(&positions, i));
   return mgrid_order_list(mgrid_world(g->window.world), n, ranks, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** split.c - groups cut into smaller ones, and several made into one: split, levels, bundle, segments. The form of the
-** family does it.
+** split.c - cut groups into smaller ones, and join several into one: split, levels, bundle, segments. The form of the
+** family does the work.
 */
 #include "families/family.h"
 
@@ -18,7 +18,8 @@ static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_f
   if (x.k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
   if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks" MGRID_BY_LIST);
   if (x.by_row && f->size < 0)
-    return mgrid_fail(err, MGRID_REFUSED, "split by row: groups of different sizes, up to %" PRId64, f->max_size);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "split by row: the groups must have one size; their sizes vary, up to %" PRId64, f->max_size);
   x.write_out = mgrid_family_lists;
   mgrid_status s = mgrid_split(&x, f, err);
   if (!s && inner)
@@ -42,13 +43,16 @@ mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool list
   return split_into((mgrid_splitting){ .k = k, .by_row = true, .lists = lists }, f, inner, outer, err);
 }
 
-/* With the nearest sizes that would do: each the nearest divisor of what the ones before leave, the last one the rest. */
+/* Refuse, and name the nearest sizes that fit: each is the nearest divisor of what the previous ones leave, the last
+** one is the rest. */
 static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t *sizes, int64_t product,
                                   mgrid_error *err) {
   if (f->size < 0)
-    return mgrid_fail(err, MGRID_REFUSED, "levels of groups of different sizes, up to %" PRId64, f->max_size);
+    return mgrid_fail(err, MGRID_REFUSED, "levels: the groups must have one size; their sizes vary, up to %" PRId64,
+                      f->max_size);
   if (n == 0)
-    return mgrid_fail(err, MGRID_REFUSED, "levels: no sizes; those of groups of %" PRId64 " multiply to that", f->size);
+    return mgrid_fail(err, MGRID_REFUSED, "levels: no sizes; their product must be %" PRId64 ", the size of the groups",
+                      f->size);
   enum { SHOWN = 8 };
   mgrid_text t = { 0 };
   int64_t    left = f->size;
@@ -83,8 +87,8 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
                         "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
   if (n == 0 || product != f->size) return refuse_levels(f, n, sizes, n ? product : 0, err);
   mgrid_status s = MGRID_OK;
-  int64_t      below = 1;                /* product of the sizes of the levels before */
-  for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */
+  int64_t      below = 1;                /* product of the sizes of the inner levels */
+  for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the smaller runs inside them */
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);
     if (!s) s = mgrid_family_split(runs, below, false, NULL, &out[i], err);
@@ -109,10 +113,12 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
     mgrid_nearest_divisors(f->count, n, &below, &above);
     if (!below || !above)
       return mgrid_null(err, MGRID_REFUSED,
-                        "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64, n, f->count,
-                        below ? below : above);
+                        "bundle(%" PRId64 "): the number of groups, %" PRId64
+                        ", is not a multiple of it; nearest: %" PRId64,
+                        n, f->count, below ? below : above);
     return mgrid_null(err, MGRID_REFUSED,
-                      "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64 " or %" PRId64,
+                      "bundle(%" PRId64 "): the number of groups, %" PRId64
+                      ", is not a multiple of it; nearest: %" PRId64 " or %" PRId64,
                       n, f->count, below, above);
   }
   return mgrid_bundle(f, n, err);
@@ -172,7 +178,8 @@ mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64
   if (mgrid_family_in_turn(f)) return mgrid_union_map(f, segments_of_child, &(wanted){ n, sizes }, err);
   if (f->count == 0) return mgrid_family_origin(f);
   if (f->size < 0)
-    return mgrid_null(err, MGRID_REFUSED, "segments: groups of different sizes, up to %" PRId64, f->max_size);
+    return mgrid_null(err, MGRID_REFUSED, "segments: the groups must have one size; their sizes vary, up to %" PRId64,
+                      f->max_size);
   if (mgrid_segments_check(f->size, n, sizes, &fill, err)) return NULL;
   int64_t *starts = malloc((n + 1) * sizeof *starts);
   for (size_t i = 0; i <= n && starts; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations move modes between inside and
-** index, and choose another form where no layout exists.
+** strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations move modes between inside
+** and index. Where no layout describes the result, they use another form.
 */
 #include "families/classes.h"
 
@@ -11,7 +11,7 @@
 
 /* -------------------------------------------------------------------- making */
 
-/* Sort the digits by stride and check that no two sums of digits can meet. */
+/* Sort the digits by stride. Return whether all sums of digits are distinct. */
 static bool order_digits(mgrid_strided *s) {
   const mgrid_modes *list[2] = { &s->inside, &s->index };
   s->ndigits = 0;
@@ -19,9 +19,9 @@ static bool order_digits(mgrid_strided *s) {
     int64_t weight = 1;
     for (int i = 0; i < list[side]->n; i++) {
       mgrid_mode m = list[side]->at[i];
-      int        at = s->ndigits++;
-      for (; at > 0 && s->digits[at - 1].stride < m.stride; at--) s->digits[at] = s->digits[at - 1];
-      s->digits[at] = (mgrid_digit){ m.stride, m.size, weight, side == 0 };
+      int        place = s->ndigits++;
+      for (; place > 0 && s->digits[place - 1].stride < m.stride; place--) s->digits[place] = s->digits[place - 1];
+      s->digits[place] = (mgrid_digit){ m.stride, m.size, weight, side == 0 };
       weight *= m.size;
     }
   }
@@ -85,18 +85,17 @@ static bool strided_locate(const mgrid_family *f, int64_t rank, int64_t nth, int
   return rest == 0;
 }
 
-/* Repeat the n ranks at out until they are there `times` times, each time shifted by stride more. */
+/* Repeat the n ranks at out until they occur `times` times, each time shifted by `stride` more. */
 static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   for (int64_t k = 1; k < times; k++) {
-    int32_t shift = (int32_t)(k * stride), *to = out + k * n;
-    for (int64_t i = 0; i < n; i++) to[i] = out[i] + shift;
+    int32_t shift = (int32_t)(k * stride), *next = out + k * n;
+    for (int64_t i = 0; i < n; i++) next[i] = out[i] + shift;
   }
 }
 
-/* Write the ranks at .. at + n of the list of all groups, one group after the other; the inside modes and
-** then the index modes count through that list. A pattern that stays in the nearest cache is made of the
-** first modes, and of as many steps of the next mode as there is room for. All else is the pattern shifted,
-** so that memory is written once and not read. */
+/* Write n ranks of the list of all groups in sequence, from index `at` on; the inside modes and then the index modes
+** count through that list. Build a pattern that stays in the L1 cache from the first modes and as many steps of the
+** next mode as fit. All else is the pattern shifted, so memory is written once and not read. */
 static void write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
   int32_t           pattern[PATTERN];
@@ -107,7 +106,7 @@ static void write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *ou
     repeat(pattern, filled, mode->size, mode->stride);
     filled *= mode->size;
   }
-  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode that the pattern has only some steps of */
+  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode of which the pattern has only some steps */
   int64_t    steps = cut.size == 1 ? 1 : most / filled, period = filled * steps, span = filled * cut.size;
   repeat(pattern, filled, steps, cut.stride);
   while (n > 0) {
@@ -155,7 +154,7 @@ static void strided_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_int(t, f->rule->offset);
 }
 
-/* "8 ranks, 2 apart"; "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
+/* Append "8 ranks, 2 apart", or "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
 static void explain_modes(mgrid_text *t, const mgrid_modes *m, const char *what) {
   int64_t n = mgrid_modes_count(m);
   mgrid_text_add(t, "%" PRId64 " %s%s", n, what, mgrid_s_of(n));
@@ -196,7 +195,7 @@ static bool strided_classes(const mgrid_family *f, mgrid_classes *list) {
 static bool strided_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = mgrid_sets_add(list);
   if (!set) return false;
-  MGRID_MODES(merged); /* modes that follow each other are one: whole windows are a run */
+  MGRID_MODES(merged); /* consecutive modes become one: a whole window is one run */
   for (int i = f->rule->ndigits; i-- > 0;)
     mgrid_modes_push(&merged, f->rule->digits[i].size, f->rule->digits[i].stride);
   *set = (mgrid_points){ .offset = f->rule->offset };
@@ -213,7 +212,7 @@ static int64_t strided_distance(const mgrid_family *f, bool *around) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* One half of a split: `inside` in its groups, and the other half's modes beside the old index modes. */
+/* Make one half of a split: `inside` in its groups, the other half's modes with the old index modes. */
 static mgrid_family *half(const mgrid_splitting *x, const mgrid_family *f, const mgrid_modes *inside,
                           const mgrid_modes *pieces, mgrid_error *err) {
   MGRID_MODES(index);
@@ -234,7 +233,7 @@ static mgrid_status strided_split(mgrid_splitting *x, const mgrid_family *f, mgr
   return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
-/* The index modes that are cut off go behind the inside ones. */
+/* Move the index modes of n groups to the end of the inside modes. */
 static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   MGRID_MODES(joined);
   MGRID_MODES(index);
@@ -250,7 +249,7 @@ static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_erro
   return mgrid_strided_new(f->world, f->rule->offset, &inside, &index, err);
 }
 
-/* STRIDED again where the positions follow modes, else PICKED. */
+/* Pick positions: STRIDED where they follow modes, else PICKED. */
 static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
   const mgrid_strided *s = f->rule;
   int64_t *offset = malloc((size_t)n * sizeof *offset), first = mgrid_modes_offset(&s->inside, positions[0]);
@@ -258,7 +257,7 @@ static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_
   for (int64_t i = 0; i < n; i++) offset[i] = mgrid_modes_offset(&s->inside, positions[i]) - first;
   MGRID_MODES(inside);
   mgrid_family *g = NULL;
-  mgrid_error   why = MGRID_ERROR_INIT; /* of memory, which does not mean that there is no rule */
+  mgrid_error   why = MGRID_ERROR_INIT; /* out of memory does not mean that there is no rule */
   if (mgrid_modes_of(offset, n, &inside)) g = mgrid_strided_new(f->world, s->offset + first, &inside, &s->index, &why);
   free(offset);
   if (why.status) mgrid_error_pass(err, &why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** table.c - the form TABLE: explicit lists, the last resort. They are lists of the user, results of map and of
-** without. Lists that follow a rule of modes become strided.
+** table.c - the form TABLE: explicit lists, the last resort. They are the user's lists, or results of map and without.
+** Lists that follow a rule of modes become strided.
 */
 #include "families/classes.h"
 
@@ -17,14 +17,14 @@ typedef struct table {
   int64_t   rounds;  /* of a cover */
 } table;
 
-/* The group whose list holds ranks[slot]. */
+/* Return the group whose list holds ranks[slot]. */
 static int64_t group_at(const mgrid_family *f, int64_t slot) {
   return mgrid_run_at(((const table *)f->own)->starts, f->count, slot);
 }
 
 /* -------------------------------------------------------------------- making */
 
-/* Is every member in the window, and no group empty? */
+/* Check that every member is in the window, and that no group is empty. */
 static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
@@ -38,8 +38,8 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
   return MGRID_OK;
 }
 
-/* Walk the members sorted by rank: check them against the declared coverage, and set *overlap if a rank occurs
-** twice. With `hint` the message says what the user can declare instead. */
+/* Walk the members sorted by rank. Check them against the declared coverage, and set *overlap if a rank occurs twice.
+** With `hint` the message says what the user can declare instead. */
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
                                    bool *overlap, mgrid_error *err) {
   const uint64_t *key = ((const table *)f->own)->by_rank;
@@ -68,7 +68,7 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   return MGRID_OK;
 }
 
-/* The strided family with the same groups; NULL with *err untouched if there is none. */
+/* Return the strided family with the same groups. NULL with *err untouched: there is none. */
 static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   const int32_t *ranks = ((const table *)f->own)->ranks;
   int64_t        n = f->size, count = f->count;
@@ -77,7 +77,7 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
     for (int64_t p = 1; p < n; p++)
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
-  if (!offsets) return mgrid_null_oom(err); /* not "there is none": another form would be another digest */
+  if (!offsets) return mgrid_null_oom(err); /* an error: returning the table would change the digest */
   MGRID_MODES(inside);
   MGRID_MODES(index);
   mgrid_family *s = NULL;
@@ -90,8 +90,8 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
-/* Covers are coloured greedily in group order: each group gets the lowest round that none of its members has yet. What a
-** rank has of the first 64 rounds is a bit mask; beyond them it is a counter, so that a rank in very many groups still
+/* Colour a cover greedily, in group order: each group gets the lowest round that none of its members has yet. A bit
+** mask for each rank holds its first 64 rounds. Beyond them a counter does, so that a rank in very many groups still
 ** gets an answer. */
 static mgrid_status set_rounds(mgrid_family *f, mgrid_error *err) {
   table    *own = f->own;
@@ -231,9 +231,9 @@ static int64_t table_rank(const mgrid_family *f, int64_t group, int64_t position
 
 static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const table *own = f->own;
-  int64_t      at = mgrid_key_at(own->by_rank, f->total, rank);
-  if (nth >= f->total - at || own->by_rank[at + nth] >> 32 != (uint64_t)rank) return false;
-  int64_t slot = (int64_t)(own->by_rank[at + nth] & UINT32_MAX);
+  int64_t      first = mgrid_key_at(own->by_rank, f->total, rank);
+  if (nth >= f->total - first || own->by_rank[first + nth] >> 32 != (uint64_t)rank) return false;
+  int64_t slot = (int64_t)(own->by_rank[first + nth] & UINT32_MAX);
   *group = group_at(f, slot);
   *position = slot - own->starts[*group];
   return true;
@@ -269,7 +269,7 @@ static void table_text(const mgrid_family *f, mgrid_text *t) {
 
 static void table_explain(const mgrid_family *f, mgrid_text *t) {
   (void)f;
-  mgrid_text_str(t, "lists of ranks: no rule of steps makes them");
+  mgrid_text_str(t, "lists of ranks, which follow no rule");
 }
 
 static void table_free(mgrid_family *f) {
@@ -292,13 +292,13 @@ static bool table_classes(const mgrid_family *f, mgrid_classes *list) {
   return true;
 }
 
-/* The ranks, which are sorted, in runs. */
+/* Add the ranks, which are sorted, as runs. */
 static bool table_members(const mgrid_family *f, mgrid_sets *list) {
   mgrid_points *set = NULL;
   int64_t       length = 0;
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(((const table *)f->own)->by_rank[i] >> 32), next = set ? set->offset + length : -1;
-    if (set && rank < next) continue; /* again */
+    if (set && rank < next) continue; /* a repeated rank */
     if (rank != next) {
       length = 0;
       if (!(set = mgrid_sets_add(list))) return false;
@@ -342,15 +342,15 @@ static mgrid_status table_split(mgrid_splitting *x, const mgrid_family *f, mgrid
   }
   memcpy(in_ranks, own->ranks, (size_t)f->total * sizeof *in_ranks);
   for (int64_t i = 0; i <= pieces; i++) in_starts[i] = i * k;
-  int64_t at = 0, group = 0;
+  int64_t filled = 0, group = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t runs = (from[g + 1] - from[g]) / k;
     for (int64_t p = 0; p < k; p++) { /* one group: the ranks at position p of each run */
-      out_starts[group++] = at;
-      for (int64_t r = 0; r < runs; r++) out_ranks[at++] = own->ranks[from[g] + r * k + p];
+      out_starts[group++] = filled;
+      for (int64_t r = 0; r < runs; r++) out_ranks[filled++] = own->ranks[from[g] + r * k + p];
     }
   }
-  out_starts[group] = at;
+  out_starts[group] = filled;
   mgrid_window w = mgrid_world(f->world);
   x->inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
   x->outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);

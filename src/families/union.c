@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** union.c - the form UNION: the groups of its parts, one part after the other. What is asked of a group, its part answers;
-** operations go part by part.
+** union.c - the form UNION: the groups of its parts, one part after the other. The part that holds a group answers for
+** it; operations go part by part.
 */
 #include "families/classes.h"
 
@@ -33,7 +33,7 @@ mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud
 
 /* ----------------------------------------------------------------- questions */
 
-/* The part that has the group; *group becomes its number there. */
+/* Return the part that holds the group; *group becomes its number in that part. */
 static const mgrid_family *part_of(const mgrid_family *f, int64_t *group) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
   while (*group >= (*c)->count) *group -= (*c++)->count;
@@ -72,7 +72,7 @@ static void union_slice(const mgrid_family *f, int64_t group, int64_t position, 
 
 static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   int64_t written = 0;
-  for (int64_t left = n, some; left > 0; group += some, left -= some) { /* as many groups as are left of a part */
+  for (int64_t left = n, some; left > 0; group += some, left -= some) { /* at most the remaining groups of a part */
     int64_t             own = group;
     const mgrid_family *part = part_of(f, &own);
     some = part->count - own < left ? part->count - own : left;
@@ -106,7 +106,7 @@ static int64_t union_singles(const mgrid_family *f) {
   return n;
 }
 
-/* The parts share no rank: their rounds run together. */
+/* Return the most rounds of a part. The parts share no rank, so their rounds run together. */
 static int64_t union_rounds(const mgrid_family *f) {
   const mgrid_parts *parts = f->own;
   int64_t            most = 1;
@@ -138,7 +138,7 @@ typedef struct halves {
   mgrid_family         **outer;  /* [n]: their outer halves */
 } halves;
 
-/* The inner half of a part; the outer one is kept for later. */
+/* Split a part: return its inner half, and keep the outer one for later. */
 static mgrid_family *inner_of_part(const mgrid_family *part, void *ud, mgrid_error *err) {
   halves         *h = ud;
   mgrid_splitting own = { .k = h->x->k, .lists = h->x->lists, .write_out = h->x->write_out };
@@ -177,7 +177,7 @@ static mgrid_family *bundle_part(const mgrid_family *part, void *n, mgrid_error 
   return mgrid_bundle(part, *(const int64_t *)n, err);
 }
 
-/* Bundles lie inside the parts, or else are listed. */
+/* Bundle part by part if each bundle lies inside one part, else make lists. */
 static mgrid_family *union_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   int64_t work;
   if (!mgrid_bundle_lists(f, n, &work)) return mgrid_union_map(f, bundle_part, &n, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** where.c - the groups of a family that lie at some coordinates of a grid. Where modes tell a coordinate, those that
-** move it are taken out of the index; else each group is looked at.
+** where.c - the groups of a family that lie at some coordinates of a grid. Where modes determine a coordinate, the
+** modes that change it are removed from the index; else each group is checked.
 */
 #include "families/grid.h"
 
@@ -21,7 +21,7 @@ static mgrid_status check(const mgrid_family *f, const mgrid_grid *g, const int6
   return MGRID_OK;
 }
 
-/* Always NULL: say which coordinates have no group, and what is in the way. */
+/* Refuse: say which coordinates have no group, and why. Always return NULL. */
 static mgrid_family *refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
   mgrid_text  t = { 0 };
   const char *varies = NULL;
@@ -45,7 +45,7 @@ static mgrid_family *refuse(const mgrid_family *f, const mgrid_grid *g, const in
 
 /* ------------------------------------------------------------------- by rule */
 
-/* The rule that is being narrowed, dim by dim. The index is kept fine: its modes are cut where a dim begins and ends. */
+/* The rule as it is narrowed, dim by dim. The index is kept in fine modes, cut where a dim starts and ends. */
 typedef struct narrowing {
   int64_t            at; /* offset from the first rank of the grid */
   const mgrid_modes *inside;
@@ -55,7 +55,7 @@ typedef struct narrowing {
 
 typedef enum outcome { FOUND, NONE, UNCLEAR } outcome;
 
-/* Cut the modes of the index that go across `stride`; false where one does not meet it. */
+/* Cut the modes of the index that cross `stride`; false where one does not meet it. */
 static bool cut_at(narrowing *w, int64_t stride) {
   for (int i = 0; i < w->n; i++) {
     mgrid_mode m = w->index[i];
@@ -69,8 +69,8 @@ static bool cut_at(narrowing *w, int64_t stride) {
   return true;
 }
 
-/* How far modes with strides in [low, high) reach together. All strides from `low` on have to be multiples of it, and
-** none may reach across it. */
+/* Sum the reach of modes with strides in [low, high). False if a stride from `low` on is not a multiple of it, or if a
+** smaller mode reaches across it. */
 static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t *sum) {
   for (int i = 0; i < n; i++) {
     if (m[i].stride >= low && m[i].stride % low) return false;
@@ -80,8 +80,8 @@ static bool reach(int n, const mgrid_mode *m, int64_t low, int64_t high, int64_t
   return true;
 }
 
-/* Keep the groups at coordinate `want` of a dim. Every rank is `at` and a step of each mode; steps below the dim's stride
-** and beyond its end do not change the coordinate unless they carry. */
+/* Keep the groups at coordinate `want` of a dim. Every rank is w->at plus steps of the modes. Steps smaller than the
+** dim's stride, or beyond its end, do not change the coordinate unless they carry. */
 static outcome narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   int64_t low = dim->stride, high = low * dim->size, below = w->at % low, within = w->at % high / low * low, fixed = 0;
   if (!cut_at(w, low) || !cut_at(w, high)) return UNCLEAR;
@@ -95,7 +95,7 @@ static outcome narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
   if (fixed) return NONE;
   int64_t rest = want * low - w->at % high / low * low;
   if (rest < 0) return NONE;
-  while (true) { /* strides are superincreasing: the largest that is left decides first */
+  while (true) { /* strides are superincreasing, so the largest that is left decides first */
     int top = -1;
     for (int i = 0; i < w->n; i++)
       if (w->index[i].stride >= low && w->index[i].stride < high

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** zip.c - the form ZIP: group i of each part, joined to one.
+** zip.c - the form ZIP: group i of each part, joined into one.
 */
 #include "families/classes.h"
 
@@ -27,7 +27,7 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_payer *payer, 
     if (size < least) least = size;
   }
   free(classes.at);
-  if (least == f->max_size) f->size = least; /* the sums are equal though the parts differ */
+  if (least == f->max_size) f->size = least; /* the parts differ in size, but their sums are equal */
   return f;
 }
 
@@ -42,7 +42,7 @@ static int64_t zip_size(const mgrid_family *f, int64_t group) {
 
 static int64_t zip_rank(const mgrid_family *f, int64_t group, int64_t position) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
-  for (;; c++) { /* a part has the position */
+  for (;; c++) { /* the position exists, so one part holds it */
     int64_t n = mgrid_family_size(*c, group);
     if (position < n) return mgrid_family_rank(*c, group, position);
     position -= n;
@@ -62,11 +62,11 @@ static bool zip_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t
 static void zip_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out) {
   mgrid_family *const *c = ((const mgrid_parts *)f->own)->child;
   for (; n > 0; c++) {
-    int64_t size = mgrid_family_size(*c, group), here = size - position;
-    if (here > n) here = n;
-    if (here > 0) {
-      mgrid_family_slice(*c, group, position, here, out);
-      out += here, n -= here;
+    int64_t size = mgrid_family_size(*c, group), length = size - position;
+    if (length > n) length = n;
+    if (length > 0) {
+      mgrid_family_slice(*c, group, position, length, out);
+      out += length, n -= length;
     }
     position = position > size ? position - size : 0;
   }
@@ -76,7 +76,7 @@ static void zip_explain(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_add(t, "group i of each of %zu rules, joined to one", ((const mgrid_parts *)f->own)->n);
 }
 
-/* Parts with equal steps: a group of the zip is shifted as they are. */
+/* Find the classes where all parts have equal steps: a group of the zip is then shifted as its parts are. */
 static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
   const mgrid_parts *parts = f->own;
   size_t             first = list->n;
@@ -100,21 +100,22 @@ static bool zip_classes(const mgrid_family *f, mgrid_classes *list) {
 
 /* ---------------------------------------------------------------- operations */
 
-/* Positions that follow each other in one part are a pick of it, and the picks are joined again. */
+/* Consecutive positions in one part are a pick of that part; the picks are joined again. */
 static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
   mgrid_family **child = malloc((size_t)n * sizeof *child);
-  int64_t       *own = malloc((size_t)n * sizeof *own), at = 0;
+  int64_t       *own = malloc((size_t)n * sizeof *own), next = 0;
   size_t         picks = 0;
   bool           failed = !child || !own;
   if (failed) mgrid_oom(err);
-  while (at < n && !failed) {
+  while (next < n && !failed) {
     mgrid_family *const *part = ((const mgrid_parts *)f->own)->child;
     int64_t              before = 0, run = 0;
-    for (; (*part)->size >= 0 && positions[at] >= before + (*part)->size; part++) before += (*part)->size;
-    for (; at < n && positions[at] >= before && positions[at] < before + (*part)->size; at++)
-      own[run++] = positions[at] - before;
-    child[picks] = run > 0 ? mgrid_family_pick(*part, (size_t)run, own, err)
-                           : mgrid_needs_lists("this pick", f, err); /* sizes vary: no fixed part has the position */
+    for (; (*part)->size >= 0 && positions[next] >= before + (*part)->size; part++) before += (*part)->size;
+    for (; next < n && positions[next] >= before && positions[next] < before + (*part)->size; next++)
+      own[run++] = positions[next] - before;
+    child[picks] = run > 0
+                       ? mgrid_family_pick(*part, (size_t)run, own, err)
+                       : mgrid_needs_lists("this pick", f, err); /* sizes vary, so no fixed part holds the position */
     failed = !child[picks];
     picks += !failed;
   }
@@ -126,7 +127,7 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
   return only;
 }
 
-/* Each part of every group has the same order. */
+/* Renumber each part by the same order. */
 static mgrid_family *zip_renumber(const mgrid_family *f, const int64_t *order, mgrid_error *err) {
   const mgrid_parts *parts = f->own;
   mgrid_family     **child = malloc(parts->n * sizeof *child);

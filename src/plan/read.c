@@ -126,7 +126,7 @@ static void read_concurrent(saved *v, mgrid_scan *s) {
   char(*name)[MGRID_NAME_MAX + 1] = NULL, (*more)[MGRID_NAME_MAX + 1];
   size_t n = 0;
   do {
-    if (n > MGRID_CONCURRENT_MAX) mgrid_scan_fault(s, "an end after 4096 families");
+    if (n > MGRID_CONCURRENT_MAX) mgrid_scan_fault(s, "at most 4096 families");
     if (!(more = mgrid_scan_room(s, name, n, sizeof *name))) break;
     name = more;
     mgrid_scan_name(s, name[n++]);

@@ -33,8 +33,8 @@ static mgrid_status read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   }
   if (!mgrid_is_name(word))
     return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "cartesian: '%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
-                      word, MGRID_NAME_MAX);
+                      "cartesian: '%s' is not a dim name (a letter or _, then letters, digits or _; at most %d)", word,
+                      MGRID_NAME_MAX);
   for (int i = 0; i < s->n; i++)
     if (strcmp(s->side[i].name, word) == 0)
       return mgrid_fail(err, MGRID_DUPLICATE, "cartesian: dim '%s' is named twice", word);

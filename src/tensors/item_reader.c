@@ -25,7 +25,7 @@ typedef struct reading {
 static void read_dims(mgrid_scan *s, reading *r, size_t *n, const char *const **dims) {
   *dims = &r->dims[r->ndims];
   do {
-    if (r->ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "an end after 64 dims");
+    if (r->ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
     if (s->failed) return;
     mgrid_scan_name(s, r->dim[r->ndims]);
     r->dims[r->ndims] = r->dim[r->ndims];
@@ -35,7 +35,7 @@ static void read_dims(mgrid_scan *s, reading *r, size_t *n, const char *const **
 
 /* "hidden 4096 by tp unit 64" */
 static void read_axis(mgrid_scan *s, reading *r) {
-  if (r->naxes == MGRID_AXES_MAX) mgrid_scan_fault(s, "an end after 8 axes");
+  if (r->naxes == MGRID_AXES_MAX) mgrid_scan_fault(s, "at most 8 axes");
   if (s->failed) return;
   size_t             i = r->naxes++;
   mgrid_tensor_axis *a = &r->axis[i];
@@ -198,7 +198,7 @@ static flat *read_flat(tensors *r, mgrid_tensor *t, size_t *at, mgrid_scan *s) {
   int64_t n = mgrid_scan_number(s);
   mgrid_scan_want(s, " by ");
   do {
-    if (ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "an end after 64 dims");
+    if (ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
     if (!s->failed) mgrid_scan_name(s, dim[ndims++]);
   } while (mgrid_scan_comma(s));
   mgrid_scan_want(s, " pad ");

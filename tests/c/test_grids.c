@@ -390,8 +390,7 @@ static void test_refusals(void **unused) {
   assert_null(call); \
   assert_int_equal(err.status, code); \
   assert_string_equal(err.message, text)
-  refused(mgrid_grid_over(f, 2, dims, anew(&err)), MGRID_REFUSED,
-          "a grid lies over the ranks of one group, and the family has 8 groups");
+  refused(mgrid_grid_over(f, 2, dims, anew(&err)), MGRID_REFUSED, "a grid needs a family of one group; this one has 8");
   refused(mgrid_grid_unflatten(g, "dp", 2, some, anew(&err)), MGRID_REFUSED,
           "a 3 does not divide dp 4; nearest: a 2 or 4, or dp 3 or 6");
   refused(mgrid_grid_unflatten(g, "dp", 1, some, anew(&err)), MGRID_REFUSED,
@@ -399,12 +398,13 @@ static void test_refusals(void **unused) {
   refused(mgrid_grid_unflatten(g, "cp", 1, some, anew(&err)), MGRID_UNKNOWN_NAME,
           "unknown dim 'cp'; nearest is 'tp' (tp, dp, one, pp)");
   refused(mgrid_grid_unflatten(g, "dp", 1, some + 2, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
-  refused(mgrid_grid_flatten(g, "x", 2, apart, anew(&err)), MGRID_REFUSED,
-          "dims 'tp' and 'pp' are no neighbours in tp-dp-one-pp; flatten 'dp' of size 4 with them, or put them side by "
-          "side in the order of the grid");
+  refused(
+      mgrid_grid_flatten(g, "x", 2, apart, anew(&err)), MGRID_REFUSED,
+      "dims 'tp' and 'pp' are not adjacent in tp-dp-one-pp; flatten 'dp' of size 4 with them, or make them adjacent "
+      "in the order of the grid");
   refused(mgrid_grid_flatten(g, "tp", 2, near, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
   refused(mgrid_grid_flatten(g, "1x", 2, near, anew(&err)), MGRID_BAD_VALUE,
-          "'1x' is no name of a dim (a letter or _, then letters, digits or _; at most 31)");
+          "'1x' is not a dim name (a letter or _, then letters, digits or _; at most 31)");
   refused(mgrid_grid_flatten(g, "x", 0, near, anew(&err)), MGRID_REFUSED, "flatten of no dims; name one or more");
   refused(mgrid_grid_rename(g, renamed, anew(&err)), MGRID_DUPLICATE, "dim 'tp' occurs twice in the grid");
   refused(mgrid_grid_at(g, at, anew(&err)), MGRID_OUT_OF_RANGE, "coordinate 4 of dim 'dp' is out of range (0 to 3)");

@@ -354,9 +354,9 @@ static void test_depth(void **unused) {
     mgrid_family_free(f);
     f = next;
   }
-  REFUSED(mgrid_family_zip(1, (const mgrid_family *const *)&f, &err), "a family made of others more than 64 deep");
-  REFUSED(mgrid_family_union(1, (const mgrid_family *const *)&f, &err), "a family made of others more than 64 deep");
-  REFUSED(mgrid_family_neighbours(f, 1, false, &err), "a family made of others more than 64 deep");
+  REFUSED(mgrid_family_zip(1, (const mgrid_family *const *)&f, &err), "families are nested more than 64 deep");
+  REFUSED(mgrid_family_union(1, (const mgrid_family *const *)&f, &err), "families are nested more than 64 deep");
+  REFUSED(mgrid_family_neighbours(f, 1, false, &err), "families are nested more than 64 deep");
   for (int i = 0; i < 100000; i++) {
     next = mgrid_family_twin(f, anew(&err));
     assert_non_null(next);
@@ -435,9 +435,9 @@ static void test_parts(void **unused) {
   assert_int_equal(mgrid_family_rank(all, MOST - 1, 1), 2 * MOST - 1);
   mgrid_family_free(all);
   REFUSED(mgrid_family_union(MOST + 1, (const mgrid_family *const *)part, &err),
-          "a family of more than 4096 parts, with all that these are made of");
+          "a family of more than 4096 parts, counting nested ones");
   REFUSED(mgrid_family_zip(MOST + 1, (const mgrid_family *const *)part, &err),
-          "a family of more than 4096 parts, with all that these are made of");
+          "a family of more than 4096 parts, counting nested ones");
   for (int i = 0; i <= MOST; i++) mgrid_family_free(part[i]);
 }
 

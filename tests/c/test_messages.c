@@ -109,7 +109,7 @@ static void test_grid_dims(void **unused) {
           "the product of the sizes overflows 64 bits at dim 'c'");
   REFUSED(GRID(w, { "a", large }, { "b", large }, { "f", MGRID_FILL }, { "c", 3 }),
           "the product of the sizes overflows 64 bits at dim 'c'");
-#define NO_NAME " is no name of a dim (a letter or _, then letters, digits or _; at most 31)"
+#define NO_NAME " is not a dim name (a letter or _, then letters, digits or _; at most 31)"
   REFUSED(GRID(w, { "", 8 }), "''" NO_NAME);
   REFUSED(GRID(w, { NULL, 8 }), "''" NO_NAME);
   REFUSED(GRID(w, { "2tp", 8 }), "'2tp'" NO_NAME);
@@ -269,12 +269,15 @@ static void test_pick(void **unused) {
   PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end",
        INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
-  PICK(ring, "a pick of a neighbours family works on explicit lists alone: call lists() first, which costs by rank", 0);
+  PICK(
+      ring,
+      "a pick of a neighbours family needs explicit lists: call lists() first; its cost grows with the number of ranks",
+      0);
   REFUSED(mgrid_family_pick(f, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 6");
   REFUSED(mgrid_family_pick(odd, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 3");
   REFUSED(mgrid_family_pick_by(f, complains, word, anew(&why)), "no position in groups of 6");
   REFUSED(mgrid_family_pick_by(odd, complains, word, anew(&why)), "no position in groups of 3");
-  REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)), "a pick of 29 positions of groups of 6");
+  REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)), "a pick of 29 positions of groups of 6; at most 28");
   mgrid_family_free(f);
   mgrid_family_free(odd);
   mgrid_family_free(ring);
@@ -298,9 +301,12 @@ static void test_bundle_neighbours(void **unused) {
   mgrid_family   *across = along(mgrid_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
   REFUSED(mgrid_family_bundle(f, 0, anew(&why)), "bundle(0): the number of groups is 1 or more");
   REFUSED(mgrid_family_bundle(f, -1, anew(&why)), "bundle(-1): the number of groups is 1 or more");
-  REFUSED(mgrid_family_bundle(f, 3, anew(&why)), "bundle(3): 4 groups do not divide by it; nearest: 2 or 4");
-  REFUSED(mgrid_family_bundle(f, 5, anew(&why)), "bundle(5): 4 groups do not divide by it; nearest: 4");
-  REFUSED(mgrid_family_bundle(odd, 2, anew(&why)), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
+  REFUSED(mgrid_family_bundle(f, 3, anew(&why)),
+          "bundle(3): the number of groups, 4, is not a multiple of it; nearest: 2 or 4");
+  REFUSED(mgrid_family_bundle(f, 5, anew(&why)),
+          "bundle(5): the number of groups, 4, is not a multiple of it; nearest: 4");
+  REFUSED(mgrid_family_bundle(odd, 2, anew(&why)),
+          "bundle(2): the number of groups, 3, is not a multiple of it; nearest: 1 or 3");
   REFUSED(mgrid_family_bundle(across, 3, anew(&why)),
           "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
   REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks" MGRID_BY_LIST);
@@ -330,8 +336,8 @@ static void test_union_zip(void **unused) {
   JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, low);
   JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3" MGRID_BY_LIST, low, high, high);
   JOIN(mgrid_family_zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
-  JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle, split or spread one side)", low,
-       high);
+  JOIN(mgrid_family_zip, "zip: 4 groups and 8 groups; the numbers must be equal (bundle, split or spread one side)",
+       low, high);
   JOIN(mgrid_family_zip, "zip: the groups of a family share ranks" MGRID_BY_LIST, ring);
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));
@@ -407,7 +413,7 @@ static void test_map(void **unused) {
   REFUSED(mgrid_family_map(f, constant, outside, anew(&why)), "rank 24 of group 0 is out of range; ranks are 0 to 23");
   REFUSED(mgrid_family_map(f, count_only, &none, anew(&why)), "group 0 of the table is empty");
   REFUSED(mgrid_family_map(f, count_only, &stop, anew(&why)), "stopped at group 0");
-  REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)), "map: group 0 came out with 1025 ranks");
+  REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)), "map: group 0 got 1025 ranks; at most 1024");
   /* a map cannot declare a coverage: the message must not suggest it */
   assert_null(mgrid_family_map(f, constant, shared, anew(&why)));
   assert_null(strstr(why.message, "declare"));

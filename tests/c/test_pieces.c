@@ -198,15 +198,16 @@ static void test_refused_segments(void **unused) {
            INT64_MAX);
   SEGMENTS(f, MGRID_OVERFLOW, "segments: the sum of the sizes overflows 64 bits", INT64_MAX, INT64_MAX);
   SEGMENTS(ring, MGRID_REFUSED, "segments: the groups share ranks" MGRID_BY_LIST, 1, 1);
-  SEGMENTS(uneven, MGRID_REFUSED, "segments: groups of different sizes, up to 5", 1, MGRID_FILL);
+  SEGMENTS(uneven, MGRID_REFUSED, "segments: the groups must have one size; their sizes vary, up to 5", 1, MGRID_FILL);
   assert_null(mgrid_family_segments(NULL, 1, (int64_t[]){ 8 }, anew(&why)));
   assert_int_equal(why.status, MGRID_OK);
   mgrid_family *in = NULL, *out = NULL;
   assert_int_equal(mgrid_family_split_rows(uneven, 1, true, &in, &out, anew(&why)), MGRID_REFUSED);
-  assert_string_equal(why.message, "split by row: groups of different sizes, up to 5");
+  assert_string_equal(why.message, "split by row: the groups must have one size; their sizes vary, up to 5");
   assert_int_equal(mgrid_family_split(uneven, 1, false, &in, &out, anew(&why)), MGRID_REFUSED);
-  assert_string_equal(why.message,
-                      "a split of a cut family works on explicit lists alone: call lists() first, which costs by rank");
+  assert_string_equal(
+      why.message,
+      "a split of a cut family needs explicit lists: call lists() first; its cost grows with the number of ranks");
   assert_int_equal(mgrid_family_split_rows(f, 3, true, &in, &out, anew(&why)), MGRID_REFUSED);
   assert_string_equal(why.message, "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8");
   assert_true(!in && !out);
@@ -466,7 +467,7 @@ static void test_refused_modes(void **unused) {
   PARSE(MGRID_OVERFLOW, "(65536:1)(65536:65536)", "mode (65536:65536) makes the modes larger than any world");
   PARSE(MGRID_OUT_OF_RANGE, "(2:1) x (16:2)", "modes (2:1) x (16:2): rank 31 is out of range; ranks are 0 to 15");
   PARSE(MGRID_OUT_OF_RANGE, "(2:1) x (4:2) + 16", "modes (2:1) x (4:2): offset 16 is out of range; ranks are 0 to 15");
-  PARSE(MGRID_REFUSED, "(2:1) x (2:1)", "modes (2:1) x (2:1) overlap: 4 members of 3 ranks");
+  PARSE(MGRID_REFUSED, "(2:1) x (2:1)", "modes (2:1) x (2:1) overlap: 4 members, but only 3 ranks");
   PARSE(MGRID_REFUSED, "(2:4) x (3:2)",
         "modes (2:4) x (3:2) overlap: rank 4 is in groups 0 and 2; groups must be disjoint");
   PARSE(MGRID_DUPLICATE, "(2:4)(3:2)", "modes (2:4)(3:2) x (1) overlap: rank 4 occurs twice in group 0 of the table");

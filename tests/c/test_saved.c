@@ -244,7 +244,7 @@ static void test_refusals(void **unused) {
   refuse(HEAD "family tp: (2:1) x (8:2)\n", MGRID_OUT_OF_RANGE,
          "x:3: modes (2:1) x (8:2): rank 15 is out of range; ranks are 0 to 7");
   refuse(HEAD "family tp: (3:2) x (2:3)\n", bad,
-         "x:3: character 12: modes of which each stride is more than the smaller ones reach expected, not '(3:2) x "
+         "x:3: character 12: modes whose strides each exceed the reach of the smaller ones expected, not '(3:2) x "
          "(2:3)'");
   refuse(HEAD "family tp: (2:1)(2:2) x (2:4)\n", bad,
          "x:3: 'family tp: (4:1) x (2:4)' expected, not 'family tp: (2:1)(2:2) x (2:4)', as a plan is saved");
@@ -267,7 +267,7 @@ static void test_refusals(void **unused) {
   refuse(HEAD "grid g: tp 2 over ranks 0..7\n", MGRID_REFUSED,
          "x:3: tp 2 does not make the 8 ranks; nearest: tp 8, or a world of 2 ranks");
   refuse(HEAD "grid g: tp 2 over ranks 9..7\n", bad,
-         "x:3: it ends where ranks from the lowest to the highest before this is expected");
+         "x:3: it ends where a highest rank that is not below the lowest is expected");
   refuse(HEAD "concurrent a b\n", MGRID_UNKNOWN_NAME, "x:3: concurrent: unknown family 'a'; there are none");
   refuse(HEAD "tensor w: bf16 a 4 by pp over tp 8 over ranks 0..7\n", MGRID_UNKNOWN_NAME,
          "x:3: axis 'a': unknown dim 'pp'; nearest is 'tp' (tp)");
@@ -305,7 +305,7 @@ static void test_limits(void **unused) {
   mgrid_text_str(&t, HEAD "family tp: ");
   for (int i = 0; i < MANY; i++) mgrid_text_str(&t, "neighbours(1) of [");
   assert_null(mgrid_plan_read(t.data, t.len, "deep", anew(&e)));
-  assert_string_equal(e.message, "deep:3: character 1182: an end of this nest of 64 families expected, not "
+  assert_string_equal(e.message, "deep:3: character 1182: at most 64 nested families expected, not "
                                  "'neighbours(1) of [ne'");
   t.len = 0;
   mgrid_text_str(&t, "moongrid 1\nworld 2147483647\n");

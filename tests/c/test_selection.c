@@ -195,8 +195,8 @@ static void test_spread_refused(void **unused) {
   const char     *x = "x";
   for (int i = 0; i < 4; i++) f[i] = mgrid_grid_along(g[i], 1, &x, MGRID_GRID_ORDER, &err);
 #define SPREAD(text, ...) REFUSED(mgrid_family_zip_spread(2, (const mgrid_family *const[]){ __VA_ARGS__ }, &err), text)
-  SPREAD("zip: 4 groups are spread over 6, and do not divide them", f[0], f[1]);
-  SPREAD("zip: 4 groups are spread over 6, and do not divide them", f[1], f[0]);
+  SPREAD("zip: 4 groups cannot be spread over 6; the smaller number must divide the larger", f[0], f[1]);
+  SPREAD("zip: 4 groups cannot be spread over 6; the smaller number must divide the larger", f[1], f[0]);
   SPREAD("zip: families of worlds of 10 and 2097152 ranks", f[1], f[2]);
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);
   SPREAD("zip: rank 6 is in families 1 and 2" MGRID_BY_LIST, f[1], f[1]);
@@ -230,7 +230,8 @@ static void test_bundle_of_union(void **unused) {
   int64_t work;
   assert_false(mgrid_bundle_lists(all, 2, &work));
   assert_true(mgrid_bundle_lists(all, 3, &work));
-  REFUSED(mgrid_family_bundle(all, 4, &err), "bundle(4): 6 groups do not divide by it; nearest: 3 or 6");
+  REFUSED(mgrid_family_bundle(all, 4, &err),
+          "bundle(4): the number of groups, 6, is not a multiple of it; nearest: 3 or 6");
   mgrid_family *made[] = { half[0], half[1], all, listed };
   for (int i = 0; i < 4; i++) mgrid_family_free(made[i]);
   mgrid_grid_free(a);

@@ -127,7 +127,7 @@ static void test_messages(void **unused) {
     { "x:4:perodic y:2", "cartesian: dim 'x' is 'perodic'; nearest is 'periodic' (periodic)" },
     { "x:4: y:2", "cartesian: dim 'x' is ''; known: periodic" },
     { "x:4:periodic:2", "cartesian: dim 'x' is 'periodic:2'; nearest is 'periodic' (periodic)" },
-    { "4:4 y:2", "cartesian: '4' is no name of a dim (a letter or _, then letters, digits or _; at most 31)" },
+    { "4:4 y:2", "cartesian: '4' is not a dim name (a letter or _, then letters, digits or _; at most 31)" },
     { "x:4 x:2", "cartesian: dim 'x' is named twice" },
     { "x:0", "cartesian: dim 'x' has size 0; sizes are 1 to 2147483647" },
     { "x:-4", "cartesian: dim 'x' has size -4; sizes are 1 to 2147483647" },

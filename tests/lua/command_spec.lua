@@ -470,7 +470,7 @@ describe("families of every form", function()
   teardown(function() os.remove(recipe) end)
 
   for family, want in pairs {
-    some = "rule pick{0,1,3} of (4:1) x (4:4) some positions of the groups of a rule, in an order that is none of steps made by",
+    some = "rule pick{0,1,3} of (4:1) x (4:4) some positions of the groups of a rule, in an irregular order made by",
     ring = "rule neighbours(1, wrap) of [(4:1) x (4:4)] pairs: each position of a group of a rule with the one 1 further, also "
       .. "around the end made by",
     cut = "rule segments{3,1} of [(4:1) x (4:4)] 2 pieces of each group of a rule made by",

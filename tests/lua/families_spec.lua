@@ -47,10 +47,10 @@ describe("split", function()
     { "eight:split(2, 'row')", "bad argument #2 to 'split' (a table such as { by = \"row\" } expected, got string)" },
     { "eight:split(3, { by = 'row' })", "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8" },
     { "odd:split(4)", "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6" },
-    { "eight:segments { 5, 3 }:split(1, { by = 'row' })", "split by row: groups of different sizes, up to 5" },
+    { "eight:segments { 5, 3 }:split(1, { by = 'row' })", "split by row: the groups must have one size; their sizes vary, up to 5" },
     { "eight:segments { 5, 3 }:split(1)",
-      "a split of a cut family works on explicit lists alone: call lists() first, which costs by rank" },
-    { "eight:segments { 5, 3 }:bundle(3)", "bundle(3): 4 groups do not divide by it; nearest: 2 or 4" },
+      "a split of a cut family needs explicit lists: call lists() first; its cost grows with the number of ranks" },
+    { "eight:segments { 5, 3 }:bundle(3)", "bundle(3): the number of groups, 4, is not a multiple of it; nearest: 2 or 4" },
   }
 end)
 
@@ -118,7 +118,7 @@ describe("modes", function()
       .. "if w:modes((text(f):match ': (.*)')) ~= f then return text(f) end end return 'all' end)()", "all" },
   }
   refuses {
-    { "w:modes { inside = { { 2, 1 } }, index = { { 2, 1 } } }", "modes (2:1) x (2:1) overlap: 4 members of 3 ranks" },
+    { "w:modes { inside = { { 2, 1 } }, index = { { 2, 1 } } }", "modes (2:1) x (2:1) overlap: 4 members, but only 3 ranks" },
     { "w:modes '(2:4) x (3:2)'", "modes (2:4) x (3:2) overlap: rank 4 is in groups 0 and 2; groups must be disjoint" },
     { "w:modes { inside = { { 32, 1 } } }", "modes (32:1) x (1): rank 31 is out of range; ranks are 0 to 15" },
     { "w:window(8):modes '(2:1)'", "modes (2:1) x (1): offset 0 is out of range; ranks are 8 to 15" },

@@ -50,7 +50,7 @@ describe("HyperCommGrid", function()
     { "a shape beyond 64 bits", "H.new(8, { 1 << 40, 1 << 40 }, { 'tp', 'dp' })",
       "shape 1099511627776 x 1099511627776 is larger than the 8 ranks from rank_offset 0 on; make a size smaller or the world larger" },
     { "a name twice (hg-053)", "H.new(8, { 2, 4 }, { 'tp', 'tp' })", "HyperCommGrid: dim 'tp' occurs twice in the grid" },
-    { "a name that is none", "H.new(8, { 8 }, { 'a b' })", "HyperCommGrid: 'a b' is no name of a dim " .. name_rule },
+    { "a name that is none", "H.new(8, { 8 }, { 'a b' })", "HyperCommGrid: 'a b' is not a dim name " .. name_rule },
     { "a view without a name", "g:register_view(5, { 8 }, { 'x' })", "the name of a view is number; it is a string" },
     { "a view that exists (hg-046)", "g:register_view('base', { 4, 2 }, { 'ep', 'edp' })",
       "view 'base' is registered already; choose another name", would = { "g:register_view('other', { 4, 2 }, { 'ep', 'edp' })" } },

@@ -73,13 +73,13 @@ describe("zip, spread", function()
       .. "local ok = p:rehearse() return ok, #p:dry(8):groups 'z', p:dry(3):groups 'z'[1].index end)()", 4, 4, 1 },
   }
   refuses {
-    { "mg.zip(low 'tp', high 'tp')", "zip: 4 groups meet 2; the numbers must be equal (bundle, split or spread one side)" },
+    { "mg.zip(low 'tp', high 'tp')", "zip: 4 groups and 2 groups; the numbers must be equal (bundle, split or spread one side)" },
     { "mg.zip(low 'tp', high 'tp', 'spred')", "unknown option 'spred'; nearest is 'spread' (spread)" },
     { "mg.zip('spread')", "a zip of no families" },
     { "mg.zip('spread', tp)", "bad argument #1 to 'zip' (moongrid.Family expected, got string)" },
     { "mg.zip(tp, u, 'spread')", "zip: rank 0 is in families 1 and 2; world:table(lists, \"cover\") holds such groups, listed one by one" },
     { "mg.zip(low 'tp', high('tp', 'dp'):split(1):without { 15, 14, 13, 12, 11 }, 'spread')",
-      "zip: 3 groups are spread over 4, and do not divide them" },
+      "zip: 3 groups cannot be spread over 4; the smaller number must divide the larger" },
   }
 end)
 
@@ -90,8 +90,8 @@ describe("bundle of a union", function()
       "Family of 3 groups of up to 8: union[(4:1) x (2:4) | (8:1) x (1) + 8]", true },
   }
   refuses {
-    { "u:bundle(4)", "bundle(4): 6 groups do not divide by it; nearest: 3 or 6" },
-    { "u:bundle(7)", "bundle(7): 6 groups do not divide by it; nearest: 6" },
+    { "u:bundle(4)", "bundle(4): the number of groups, 6, is not a multiple of it; nearest: 3 or 6" },
+    { "u:bundle(7)", "bundle(7): the number of groups, 6, is not a multiple of it; nearest: 6" },
   }
 end)
 

@@ -136,7 +136,7 @@ static const char *dim_name(lua_State *L, int i, int nth) {
   const char *name = lua_tostring(L, i);
   if (strpbrk(name, "-, "))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "'%s' is no name of a dim; several are arguments of their own: (\"tp\", \"dp\")", name);
+                       "'%s' is not a dim name; give several as separate arguments: (\"tp\", \"dp\")", name);
   return name;
 }
 

@@ -56,7 +56,7 @@ return {
     { "names that are none", { axis_names = 5 }, "axis_names is a number; names such as data-model would do",
       would = { { mesh_shape = { 2, 4 }, axis_names = "data-model" } } },
     { "a name that is none", { mesh_shape = { 8 }, axis_names = { 5 } }, "axis_names holds a number; names such as data-model would do" },
-    { "a name with a blank", { axis_names = "a b" }, words = { "'a b' is no name of a dim" } },
+    { "a name with a blank", { axis_names = "a b" }, words = { "'a b' is not a dim name" } },
     { "groups that are none", { groups = 5 }, "groups is a number; data-model,model-data would do",
       would = { { mesh_shape = { 2, 4 }, axis_names = "data-model", groups = "data-model,model-data" } } },
     { "groups along an axis that is not there", { groups = "axis_0-axis_1" }, words = { "2 dims asked of a grid that has 1" } },
