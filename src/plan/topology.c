@@ -223,8 +223,8 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, con
                                    mgrid_error *err) {
   if (!mgrid_is_name(name))
     return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
-                      name ? name : "", what, MGRID_NAME_MAX);
+                      "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)", name ? name : "",
+                      what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken)
     return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",

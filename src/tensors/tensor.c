@@ -65,7 +65,7 @@ static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, co
   mgrid_slicing *s = &t->axis[t->naxes];
   if (!mgrid_is_name(given->name))
     return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "'%s' is no name of an axis (a letter or _, then letters, digits or _; at most %d)",
+                      "'%s' is not an axis name (a letter or _, then letters, digits or _; at most %d)",
                       given->name ? given->name : "", MGRID_NAME_MAX);
   for (size_t i = 0; i < t->naxes; i++)
     if (strcmp(t->axis[i].name, given->name) == 0)

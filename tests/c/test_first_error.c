@@ -76,8 +76,8 @@ static void broken(int how, const char *wanted, mgrid_status status) {
 static void test_broken_topology(void **state) {
   (void)state;
   broken(0, "the topology already has a family 'tp'", MGRID_DUPLICATE);
-  broken(1, "'t p' is no name of a family (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
-  broken(2, "'' is no name of a family (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
+  broken(1, "'t p' is not a family name (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
+  broken(2, "'' is not a family name (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
   broken(3, "grid 'grid' is of a world of 16 ranks, the topology of 8", MGRID_REFUSED);
   broken(4, "grid 'grid' or its topology is NULL", MGRID_USAGE);
   broken(5, "the value of parameter 'lines' is one line of text in UTF-8, without control characters", MGRID_BAD_VALUE);

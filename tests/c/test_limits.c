@@ -444,7 +444,7 @@ static void test_parts(void **unused) {
 /* A name of 31 bytes, and one of 32, wherever there is one. */
 #define LONG_NAME     "_23456789_123456789_123456789_1"
 #define TOO_LONG      LONG_NAME "2"
-#define NO_NAME(what) "'" TOO_LONG "' is no name of " what " (a letter or _, then letters, digits or _; at most 31)"
+#define NO_NAME(what) "'" TOO_LONG "' is not " what " name (a letter or _, then letters, digits or _; at most 31)"
 
 static void test_names(void **unused) {
   mgrid_error       err = MGRID_ERROR_INIT;

@@ -51,7 +51,7 @@ static void test_topology_errors(void **unused) {
           "family 'one' is of a world of 1 ranks, the topology of 8");
   REFUSED(mgrid_topology_add_grid(t, "one", other, anew(&why)),
           "grid 'one' is of a world of 1 ranks, the topology of 8");
-#define NO_NAME(what) " is no name of a " what " (a letter or _, then letters, digits or _; at most 31)"
+#define NO_NAME(what) " is not a " what " name (a letter or _, then letters, digits or _; at most 31)"
   REFUSED(mgrid_topology_add(t, "", tp, NULL, anew(&why)), "''" NO_NAME("family"));
   REFUSED(mgrid_topology_add(t, NULL, tp, NULL, anew(&why)), "''" NO_NAME("family"));
   REFUSED(mgrid_topology_add(t, "a b", tp, NULL, anew(&why)), "'a b'" NO_NAME("family"));

@@ -119,7 +119,7 @@ static void test_tensor_refusals(void **state) {
       MGRID_OUT_OF_RANGE },
     { { AXIS(.ndims = 0), { .size = sizeof(mgrid_tensor_axis), .name = "y z", .length = 1 } },
       "f32",
-      "'y z' is no name of an axis (a letter or _, then letters, digits or _; at most 31)",
+      "'y z' is not an axis name (a letter or _, then letters, digits or _; at most 31)",
       MGRID_BAD_VALUE },
     { { AXIS(.ndims = 0), { .size = sizeof(mgrid_tensor_axis), .name = "y", .length = INT64_MAX / 2 } },
       "f32",

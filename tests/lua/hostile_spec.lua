@@ -377,7 +377,7 @@ describe("a recipe means the same:", function()
 
   ends {
     ["the name of a family, of which C sees a part"] = { building "t['a\\0b'] = f",
-      "'a\\x00b' is no name of a family (a letter or _, then letters, digits or _; at most 31)", 1 },
+      "'a\\x00b' is not a family name (a letter or _, then letters, digits or _; at most 31)", 1 },
     ["the name of a parameter, of which C sees a part"] = { "return recipe { params = { ['a\\0x'] = 1, ['a\\0y'] = 2 }, build = topology }",
       "the name of a parameter is one line of text", 1 },
     ["a text, of which C sees a part"] = { "return recipe { params = { a = 'b\\0c' }, build = topology }",

@@ -419,7 +419,7 @@ describe("Topology", function()
     { "t.a = {}", "'a' is assigned a table; a topology holds families, grids and tensors: world:table{ {0, 1}, {2, 3} } makes "
       .. "groups of lists" },
     { "t[1] = tp", "a topology holds families by name; the key is a number" },
-    { "t['a b'] = tp", "'a b' is no name of a family (a letter or _, then letters, digits or _; at most 31)" },
+    { "t['a b'] = tp", "'a b' is not a family name (a letter or _, then letters, digits or _; at most 31)" },
     { "t.x = small 'x'", "family 'x' is of a world of 4 ranks, the topology of 8" },
     { "t.x = small", "grid 'x' is of a world of 4 ranks, the topology of 8" },
     { "local _ = t.a", "unknown family 'a'; there are none" },
