@@ -153,7 +153,7 @@ all: $(OUT)
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
 COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
-$(B)/families/strided.o $(B)/families/picked.o: OPT += -O3
+$(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
 $(B)/tensors/parcels.o $(B)/tensors/peer_memory.o: OPT += -O3

@@ -186,11 +186,11 @@ typedef enum mgrid_coverage {
 ** the lists are not what `declared` says. O(members); a table that is regular is
 ** recognized and costs nothing afterwards. */
 MGRID_API mgrid_family *mgrid_family_table(mgrid_window window, int64_t ngroups, const int64_t *starts,
-                                           const int32_t *ranks, mgrid_coverage declared, mgrid_error *err);
+                                           const int64_t *ranks, mgrid_coverage declared, mgrid_error *err);
 /* Every group through a function: it gets n members in `ranks` and leaves the new ones
 ** there (at most `cap`), and returns how many, or -1 after filling *err. The result is
 ** an explicit table: O(world). Groups must come out disjoint. */
-typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err);
+typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err);
 /* The groups without n ranks; the order in them and among them stays. A group that loses all its members
 ** is left out, so that later ones get lower indices; where all do there are no groups. Ranks that are in
@@ -218,12 +218,12 @@ MGRID_API int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_
 /* The rank's nth group (nth = 0, 1, ...; only a cover has more than one) and its
 ** position there; false where there is none. O(modes). */
 MGRID_API bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position);
-/* Write the members of a group, mgrid_family_size(f, group) of them, in order. */
-MGRID_API void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out);
-/* The same for n groups from `group` on, one after the other; returns how many ranks that
-** are, or -1 where there are no such groups. Many small groups are written several times
-** faster than by a call for each. */
-MGRID_API int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
+/* Write the members of a group in order, at most `cap` of them; returns how many there are, or -1 where there is no such
+** group. */
+MGRID_API int64_t mgrid_family_members(const mgrid_family *f, int64_t group, size_t cap, int64_t *out);
+/* The same for n groups from `group` on, one after the other; returns how many members they have, or -1 where there are
+** no such groups. Many small groups are written several times faster than by a call for each. */
+MGRID_API int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out);
 /* Canonical text of the rule, as snprintf: equal families have equal text where they
 ** are strided. "(2:1) x (4:2)" is 4 groups, 2 apart, of 2 neighbours. */
 MGRID_API size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len);

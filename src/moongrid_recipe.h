@@ -246,21 +246,21 @@ MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_
 MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path);
 /* Elements of the list, or keys of the table, at the path. */
 MGRID_API mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err);
-/* Text keys of the table at the path, by their bytes, at most `room` of them; *length (may be NULL) is how many
+/* Text keys of the table at the path, by their bytes, at most `cap` of them; *length (may be NULL) is how many
 ** there are. Borrowed until the next call. */
-MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room,
+MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out,
                                          size_t *length, mgrid_error *err);
 /* Read what is at the path. MGRID_BAD_VALUE where it is of another kind, naming the policy, the path
 ** and both kinds; *out is 0, false or NULL then. A number is read from an integer as well, an integer
 ** from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed until the
-** next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
+** next call; lists are copied, at most `cap` elements, *length (may be NULL) the whole. */
 MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room,
+MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, size_t cap, int64_t *out,
                                              size_t *length, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
+MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out,
                                             size_t *length, mgrid_error *err);
 
 /* At a step boundary: evaluate the recipe again (its file may have changed; `recipe` NULL: the same

@@ -105,8 +105,8 @@ MGRID_API int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank);
 ** MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for a dim that it has not; both are -1 then. */
 MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
                                          int64_t *dest, mgrid_error *err);
-/* Write all members in order, mgrid_group_size(g) of them. */
-MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
+/* Write the members in order, at most `cap` of them; returns how many there are. */
+MGRID_API int64_t mgrid_group_ranks(const mgrid_group *g, size_t cap, int64_t *out);
 /* Where calls on the group come among those on this rank's other groups: a trainer that uses several at a time
 ** launches the lowest number first. Equal on all members, and no two groups of a rank have the same. Families of a
 ** list of mgrid_topology_concurrent come in its order, others as they are created. Local, O(modes). */

@@ -140,7 +140,7 @@ typedef struct mgrid_move_options {
                             few as the busiest rank has messages. Takes the messages of all ranks: time and memory
                             grow with the job. Without: all are in flight at once */
   size_t         nranks; /* 0: rank i of `to` is rank i of `from`; else the ranks of `to` */
-  const int32_t *ranks;  /* [nranks], which rank of the move each is: those of `from`, and beyond them new ones */
+  const int64_t *ranks;  /* [nranks], which rank of the move each is: those of `from`, and beyond them new ones */
   bool    convert; /* a tensor may be f32 in one plan and bf16 in the other: its elements go as bf16, in which bytes
                              are counted, rounded to the nearest. Without: other types are refused */
   int64_t machine; /* ranks of a machine, which has them in order: a rank gets from its own machine what is there, and

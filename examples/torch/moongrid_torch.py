@@ -22,7 +22,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Union
@@ -94,7 +94,7 @@ _FUNCTIONS: list[tuple[str, Any, list[Any]]] = [
     ("mgrid_family_free", None, [c_void_p]),
     ("mgrid_family_equal", ctypes.c_bool, [c_void_p, c_void_p]),
     ("mgrid_family_size", c_int64, [c_void_p, c_int64]),
-    ("mgrid_family_members", None, [c_void_p, c_int64, POINTER(c_int32)]),
+    ("mgrid_family_members", c_int64, [c_void_p, c_int64, c_size_t, POINTER(c_int64)]),
 ]
 
 
@@ -184,8 +184,8 @@ class Plan:
         names = (c_char_p * len(dims))(*(dim.encode() for dim in dims))
         rule = self.library.call("mgrid_grid_along", at, len(dims), names, 0)
         try:
-            ranks = (c_int32 * c.mgrid_family_size(rule, 0))()
-            c.mgrid_family_members(rule, 0, ranks)
+            ranks = (c_int64 * c.mgrid_family_size(rule, 0))()
+            c.mgrid_family_members(rule, 0, len(ranks), ranks)
             return list(ranks), [name for name in self.families
                                  if c.mgrid_family_equal(c.mgrid_plan_family(self._plan, name.encode()), rule)]
         finally:

@@ -63,7 +63,7 @@ mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, m
   mgrid_arg    q[] = { integer("layers", layers), integer("stages", stages) };
   size_t       n = 0;
   mgrid_status s = mgrid_policy_call(p->layers, 2, q, err);
-  if (!s) s = mgrid_policy_integers(p->layers, NULL, each, (size_t)stages, &n, err);
+  if (!s) s = mgrid_policy_integers(p->layers, NULL, (size_t)stages, each, &n, err);
   int64_t sum = 0;
   bool    ok = n == (size_t)stages;
   for (int i = 0; !s && ok && i < stages; i++) sum += each[i], ok = each[i] >= 0 && each[i] <= layers;

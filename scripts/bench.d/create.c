@@ -40,7 +40,7 @@ static int threads(void) {
 static int32_t *members_of(const mgrid_family *f, int64_t group) {
   int32_t *list = malloc((size_t)mgrid_family_size(f, group) * sizeof *list);
   if (!list) die("no memory");
-  mgrid_family_members(f, group, list);
+  mgrid_family_group(f, group, list);
   return list;
 }
 

@@ -8,7 +8,7 @@
 #include "layout.h"
 
 /* List all groups of a rule, as one would write it by hand: innermost loops first, runs merged. */
-__attribute__((noipa)) static int32_t *plain(const bare *b, int32_t *out) {
+__attribute__((noipa)) static int64_t *plain(const bare *b, int64_t *out) {
   axis in[AXES], ix[AXES];
   for (int a = 0; a < AXES; a++) {
     in[a] = a < b->ninside ? b->inside[a] : (axis){ 1, 0 };
@@ -22,17 +22,17 @@ __attribute__((noipa)) static int32_t *plain(const bare *b, int32_t *out) {
           for (int64_t k = 0; k < in[3].size; k++)
             for (int64_t j = 0; j < in[2].size; j++)
               for (int64_t i = 0; i < in[1].size; i++) {
-                int32_t from = (int32_t)(start + k * in[3].stride + j * in[2].stride + i * in[1].stride);
-                int32_t step = (int32_t)in[0].stride, n = (int32_t)in[0].size;
-                for (int32_t p = 0; p < n; p++) out[p] = from + p * step;
+                int64_t from = (start + k * in[3].stride + j * in[2].stride + i * in[1].stride);
+                int64_t step = in[0].stride, n = in[0].size;
+                for (int64_t p = 0; p < n; p++) out[p] = from + p * step;
                 out += n;
               }
         }
   return out;
 }
 
-__attribute__((noipa)) static int32_t *ours(const mgrid_family *f, int32_t *out) {
-  return out + mgrid_family_range(f, 0, mgrid_family_count(f), out);
+__attribute__((noipa)) static int64_t *ours(const mgrid_family *f, int64_t *out) {
+  return out + mgrid_family_range(f, 0, mgrid_family_count(f), SIZE_MAX, out);
 }
 
 int main(int argc, char **argv) {
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     most = total > most ? total : most;
     all += total;
   }
-  int32_t *mine = malloc(most * sizeof *mine), *theirs = malloc(most * sizeof *theirs);
+  int64_t *mine = malloc(most * sizeof *mine), *theirs = malloc(most * sizeof *theirs);
   if (!mine || !theirs) die("no memory");
   double spent[RULES_MAX][2];
   for (int round = -1; round < atoi(argv[1]); round++) { /* the first warms up, and compares */
@@ -61,9 +61,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < MEGATRON.n; i++) {
       const mgrid_family *f = family_of(p, i);
       double              t0 = now();
-      int32_t            *end = ours(f, mine);
+      int64_t            *end = ours(f, mine);
       double              t1 = now();
-      int32_t            *last = plain(&b[i], theirs);
+      int64_t            *last = plain(&b[i], theirs);
       double              t2 = now();
       size_t              n = (size_t)(end - mine);
       if (round < 0 && (last - theirs != end - mine || memcmp(mine, theirs, n * sizeof *mine) != 0))

@@ -80,8 +80,8 @@ int64_t mgrid_group_launch_order(const mgrid_group *g) {
   return g ? mgrid_plan_launch(g->state->plan, g->state->view.member[g - g->state->group].entry, g->index) : -1;
 }
 
-void mgrid_group_ranks(const mgrid_group *g, int32_t *out) {
-  if (g) mgrid_family_members(g->family, g->index, out);
+int64_t mgrid_group_ranks(const mgrid_group *g, size_t cap, int64_t *out) {
+  return g ? mgrid_family_members(g->family, g->index, cap, out) : -1;
 }
 
 void *mgrid_group_native(const mgrid_group *g) { return g && g->comm && g->comm->real ? g->comm->native : NULL; }

@@ -65,7 +65,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
     drop(b, c);
     return there;
   }
-  if (c->ranks) mgrid_family_members(c->family, c->group, c->ranks);
+  if (c->ranks) mgrid_family_group(c->family, c->group, c->ranks);
   c->next = b->pool;
   if (b->pool) b->pool->before = c;
   b->pool = c;

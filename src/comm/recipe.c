@@ -220,28 +220,28 @@ mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const ch
   return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_text(p, path, out, err);
 }
 
-/* The same for a list. `out` may be NULL if `room` is 0: the caller asks only for the length. */
-static bool unreadable_list(const mgrid_policy *p, size_t room, const void *out, size_t *length, mgrid_error *err) {
+/* The same for a list. `out` may be NULL if `cap` is 0: the caller asks only for the length. */
+static bool unreadable_list(const mgrid_policy *p, size_t cap, const void *out, size_t *length, mgrid_error *err) {
   if (length) *length = 0;
-  return !p || (room > 0 && unreadable(p, out, err));
+  return !p || (cap > 0 && unreadable(p, out, err));
 }
 
-mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room, size_t *length,
+mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out, size_t *length,
                                mgrid_error *err) {
-  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_keys(p, path, out, room, length, err);
+  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_keys(p, path, cap, out, length, err);
 }
 
-mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room, size_t *length,
+mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, size_t cap, int64_t *out, size_t *length,
                                    mgrid_error *err) {
-  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_integers(p, path, out, room, length, err);
+  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_integers(p, path, cap, out, length, err);
 }
 
-mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room, size_t *length,
+mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out, size_t *length,
                                   mgrid_error *err) {
-  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_numbers(p, path, out, room, length, err);
+  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_numbers(p, path, cap, out, length, err);
 }
 
 /* --------------------------------------------------------------------- reload */

@@ -73,8 +73,8 @@ static mgrid_family *listed(const mgrid_grid *g, const mgrid_modes *inside, cons
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)g->size * sizeof *ranks), *order = malloc((size_t)g->size * sizeof *order);
   if (starts && ranks && order) {
-    mgrid_family_range(positions, 0, count, ranks);
-    mgrid_family_members(g->order, 0, order);
+    mgrid_family_groups(positions, 0, count, ranks);
+    mgrid_family_group(g->order, 0, order);
     for (int64_t i = 0; i <= count; i++) starts[i] = i * size;
     for (int64_t i = 0; i < g->size; i++) ranks[i] = order[ranks[i]];
   } else {

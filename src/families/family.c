@@ -158,13 +158,11 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
   for (int64_t p = 0; p < n; p++) out[p] = (int32_t)mgrid_family_rank(f, group, position + p);
 }
 
-void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out) {
-  int64_t n = mgrid_family_size(f, group);
-  if (n > 0 && out) mgrid_family_slice(f, group, 0, n, out);
+void mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out) {
+  mgrid_family_slice(f, group, 0, mgrid_family_size(f, group), out);
 }
 
-int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
-  if (!f || !out || group < 0 || n < 0 || n > f->count - group) return -1;
+int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   if (f->form->range && n > 0) return f->form->range(f, group, n, out);
   int64_t written = 0;
   for (int64_t g = group; g < group + n; g++) {

@@ -17,7 +17,8 @@
 ** A file calls only files before it in this list (lint refuses a circle): modes, points; family, which calls a form
 ** only through its table; classes, equal, pick; the forms and the functions that make them: cut, picked, strided,
 ** table, lists, parts, union, renumber, zip, pairs; functions for families of any form: join, split, layout, dims,
-** order, grid, along, reshape, where, read.
+** order, grid, along, reshape, where, read,
+** members.
 */
 #ifndef MGRID_FAMILY_H
 #define MGRID_FAMILY_H
@@ -171,6 +172,10 @@ static inline const mgrid_parts *mgrid_family_in_turn(const mgrid_family *f) {
 }
 /* Write n members of a group, starting at a position. So a long group can be read in pieces. */
 void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
+/* Write a group that exists, or n of them; return the number of ranks. Hosts have mgrid_family_members and _range
+** (members.c). */
+void    mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out);
+int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
 /* Return the number of groups of one rank. */
 int64_t mgrid_family_singles(const mgrid_family *f);
 /* Return whether both are made by the same rule. True: the groups are equal. False: they may still be equal. */
@@ -258,6 +263,12 @@ extern const mgrid_form mgrid_table_form;
 ** With `recognize`, lists that follow a rule of modes become STRIDED. */
 mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
                                 bool recognize, mgrid_error *err);
+/* As mgrid_family_table, of 32-bit ranks. */
+mgrid_family *mgrid_table_of(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
+                             mgrid_coverage declared, mgrid_error *err);
+/* Copy the ranks of a group; MGRID_OUT_OF_RANGE for one that is not in the window. */
+mgrid_status mgrid_ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from, int32_t *to,
+                              mgrid_error *err);
 /* Return the coverage to declare for a table that holds some of f's members, group by group. */
 mgrid_coverage mgrid_table_coverage(const mgrid_family *f);
 

@@ -93,7 +93,7 @@ static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_
     starts[g] = filled;
     for (size_t i = 0; i < n; i++) {
       int64_t own = g / (count / fs[i]->count);
-      mgrid_family_members(fs[i], own, ranks + filled);
+      mgrid_family_group(fs[i], own, ranks + filled);
       filled += mgrid_family_size(fs[i], own);
     }
   }

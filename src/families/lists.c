@@ -14,7 +14,7 @@ static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) 
   if (!*starts || !*ranks) return false;
   (*starts)[0] = 0;
   for (int64_t g = 0; g < f->count; g++) {
-    mgrid_family_members(f, g, *ranks + (*starts)[g]);
+    mgrid_family_group(f, g, *ranks + (*starts)[g]);
     (*starts)[g + 1] = (*starts)[g] + mgrid_family_size(f, g);
   }
   return true;
@@ -37,8 +37,9 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
   int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0, room = f->total + cap;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)room * sizeof *ranks);
+  int64_t *given = malloc((size_t)cap * sizeof *given);
   if (starts) starts[0] = 0;
-  bool failed = !starts || !ranks;
+  bool failed = !starts || !ranks || !given;
   if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
     if (room - total < cap) {
@@ -51,17 +52,18 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
       ranks = more;
       room *= 2;
     }
-    mgrid_family_members(f, g, ranks + total);
     mgrid_error *own = mgrid_error_open(err);
     if ((failed = !own)) break;
-    int64_t n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, own);
+    int64_t n = fn(ud, g, given, mgrid_family_members(f, g, (size_t)cap, given), cap, own);
     failed = n < 0 || n > cap;
     mgrid_error_close(own, n < 0, "the function of a map", err);
     if (n > cap)
       mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " got %" PRId64 " ranks; at most %" PRId64, g, n, cap);
+    failed |= !failed && mgrid_ranks_copy(mgrid_world(f->world), g, n, given, ranks + total, err);
     total += failed ? 0 : n;
     starts[g + 1] = total;
   }
+  free(given);
   if (failed) {
     free(starts);
     free(ranks);

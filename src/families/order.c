@@ -46,7 +46,7 @@ mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err) {
     return mgrid_null(err, MGRID_REFUSED, "a grid needs a family of one group; this one has %" PRId64 "", f->count);
   if (f->rule) return mgrid_family_origin(f);
   int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
-  if (ranks) mgrid_family_members(f, 0, ranks);
+  if (ranks) mgrid_family_group(f, 0, ranks);
   return mgrid_order_list(mgrid_world(f->world), f->total, ranks, err);
 }
 

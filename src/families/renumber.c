@@ -34,7 +34,7 @@ static mgrid_family *by_lists(const mgrid_family *f, const int64_t *order, mgrid
   if (starts && ranks) {
     starts[0] = 0;
     for (int64_t i = 0; i < f->count; i++) {
-      mgrid_family_members(f, order[i], ranks + starts[i]);
+      mgrid_family_group(f, order[i], ranks + starts[i]);
       starts[i + 1] = starts[i] + mgrid_family_size(f, order[i]);
     }
   }

@@ -24,16 +24,19 @@ static int64_t group_at(const mgrid_family *f, int64_t slot) {
 
 /* -------------------------------------------------------------------- making */
 
+static mgrid_status outside(mgrid_window w, int64_t rank, int64_t group, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                    "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64, rank,
+                    group, w.offset, w.offset + w.size - 1);
+}
+
 /* Check that every member is in the window, and that no group is empty. */
 static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
     if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
     for (int64_t i = starts[g]; i < starts[g + 1]; i++)
-      if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
-        return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                          "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
-                          ranks[i], g, w.offset, w.offset + w.size - 1);
+      if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size) return outside(w, ranks[i], g, err);
   }
   return MGRID_OK;
 }
@@ -192,8 +195,8 @@ mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, 
 
 mgrid_coverage mgrid_table_coverage(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
 
-mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
-                                 mgrid_coverage declared, mgrid_error *err) {
+static bool can_be_table(mgrid_window w, int64_t ngroups, const int64_t *starts, bool ranks, mgrid_coverage declared,
+                         mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
@@ -207,14 +210,46 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
       return mgrid_null(err, MGRID_REFUSED,
                         starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty",
                         g);
-  int64_t  total = starts[ngroups];
-  int64_t *s = malloc((size_t)(ngroups + 1) * sizeof *s);
-  int32_t *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
+  return true;
+}
+
+mgrid_status mgrid_ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from, int32_t *to,
+                              mgrid_error *err) {
+  for (int64_t i = 0; i < n; i++) {
+    if (from[i] < w.offset || from[i] >= w.offset + w.size) return outside(w, from[i], group, err);
+    to[i] = (int32_t)from[i];
+  }
+  return MGRID_OK;
+}
+
+/* A table of a copy of the lists; the ranks are wide, or as they are held. */
+static mgrid_family *copied(mgrid_window w, int64_t ngroups, const int64_t *starts, const int64_t *wide,
+                            const int32_t *ranks, mgrid_coverage declared, mgrid_error *err) {
+  if (!can_be_table(w, ngroups, starts, wide || ranks, declared, err)) return NULL;
+  int64_t      total = starts[ngroups];
+  int64_t     *s = malloc((size_t)(ngroups + 1) * sizeof *s);
+  int32_t     *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
+  mgrid_status fits = MGRID_OK;
   if (s && r) {
     memcpy(s, starts, (size_t)(ngroups + 1) * sizeof *s);
-    if (total > 0) memcpy(r, ranks, (size_t)total * sizeof *r);
+    if (ranks && total > 0) memcpy(r, ranks, (size_t)total * sizeof *r);
+    for (int64_t g = 0; g < ngroups && wide && !fits; g++)
+      fits = mgrid_ranks_copy(w, g, s[g + 1] - s[g], wide + s[g], r + s[g], err);
   }
-  return adopt(w, ngroups, s, r, declared, true, true, err);
+  if (!fits) return adopt(w, ngroups, s, r, declared, true, true, err);
+  free(s);
+  free(r);
+  return NULL;
+}
+
+mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int64_t *ranks,
+                                 mgrid_coverage declared, mgrid_error *err) {
+  return copied(w, ngroups, starts, ranks, NULL, declared, err);
+}
+
+mgrid_family *mgrid_table_of(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
+                             mgrid_coverage declared, mgrid_error *err) {
+  return copied(w, ngroups, starts, NULL, ranks, declared, err);
 }
 
 /* ----------------------------------------------------------------- questions */

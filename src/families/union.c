@@ -76,7 +76,7 @@ static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int3
     int64_t             own = group;
     const mgrid_family *part = part_of(f, &own);
     some = part->count - own < left ? part->count - own : left;
-    written += mgrid_family_range(part, own, some, out + written);
+    written += mgrid_family_groups(part, own, some, out + written);
   }
   return written;
 }

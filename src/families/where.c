@@ -152,7 +152,7 @@ mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, con
   if (starts) starts[0] = 0;
   for (int64_t i = 0; starts && ranks && i < f->count; i++) {
     int64_t size = mgrid_family_size(f, i), p = 0;
-    mgrid_family_members(f, i, ranks + kept);
+    mgrid_family_group(f, i, ranks + kept);
     while (p < size && lies_there(g, coords, ranks[kept + p])) p++;
     if (p < size) continue;
     kept += size;

@@ -176,16 +176,16 @@ static mgrid_status copy_list(const mgrid_policy *p, const char *path, mgrid_kin
   return fits ? MGRID_OK : wrong_kind(p, path, is, wanted, err);
 }
 
-mgrid_status mgrid_script_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room,
+mgrid_status mgrid_script_policy_integers(const mgrid_policy *p, const char *path, size_t cap, int64_t *out,
                                           size_t *length, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
-  return copy_list(p, path, is, MGRID_IS_INTEGERS, out, NULL, room, length, err);
+  return copy_list(p, path, is, MGRID_IS_INTEGERS, out, NULL, cap, length, err);
 }
 
-mgrid_status mgrid_script_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
+mgrid_status mgrid_script_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out,
                                          size_t *length, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
-  return copy_list(p, path, is, MGRID_IS_NUMBERS, NULL, out, room, length, err);
+  return copy_list(p, path, is, MGRID_IS_NUMBERS, NULL, out, cap, length, err);
 }
 
 /* ------------------------------------------------------------------------ tables */
@@ -216,7 +216,7 @@ static size_t insert(const char **keys, size_t n, size_t room, const char *key) 
   return last + 1;
 }
 
-mgrid_status mgrid_script_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room,
+mgrid_status mgrid_script_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out,
                                       size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_kind is = push_at(p, path);
@@ -224,7 +224,7 @@ mgrid_status mgrid_script_policy_keys(const mgrid_policy *p, const char *path, c
   if (is == MGRID_IS_TABLE)
     for (lua_pushnil(L); mgrid_lua_next(L, -2); lua_pop(L, 1)) {
       if (lua_type(L, -2) != LUA_TSTRING) continue;
-      n = insert(out, n, room, lua_tostring(L, -2)); /* lives as long as the result */
+      n = insert(out, n, cap, lua_tostring(L, -2)); /* lives as long as the result */
       all++;
     }
   lua_settop(L, 0);

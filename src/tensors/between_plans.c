@@ -23,25 +23,25 @@ void mgrid_pairs_free(mgrid_pairs *p) {
 }
 
 /* Check which rank of the move each rank of `to` is, and turn the list around. */
-static mgrid_status set_names(mgrid_pairs *p, size_t n, const int32_t *ranks, mgrid_error *err) {
+static mgrid_status set_names(mgrid_pairs *p, size_t n, const int64_t *ranks, mgrid_error *err) {
   mgrid_renaming *r = &p->names;
   if ((int64_t)n != p->to->content.world)
     return mgrid_fail(err, MGRID_REFUSED, "the map has %zu ranks, the world after the move %" PRId64, n,
                       p->to->content.world);
   for (size_t i = 0; i < n; i++) {
-    if (ranks[i] < 0)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId32 " of the map is out of range; ranks are 0 or more",
+    if (ranks[i] < 0 || ranks[i] >= MGRID_WORLD_MAX)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " of the map is out of range; ranks are 0 or more",
                         ranks[i]);
-    if (ranks[i] >= r->nback) r->nback = (int64_t)ranks[i] + 1;
+    if (ranks[i] >= r->nback) r->nback = ranks[i] + 1;
   }
   r->ranks = malloc(n * sizeof *r->ranks);
   r->back = malloc((size_t)r->nback * sizeof *r->back);
   if (!r->ranks || !r->back) return mgrid_oom(err);
-  memcpy(r->ranks, ranks, n * sizeof *ranks);
+  for (size_t i = 0; i < n; i++) r->ranks[i] = (int32_t)ranks[i];
   memset(r->back, -1, (size_t)r->nback * sizeof *r->back);
   for (size_t i = 0; i < n; i++) {
     if (r->back[ranks[i]] >= 0)
-      return mgrid_fail(err, MGRID_DUPLICATE, "the map has rank %" PRId32 " for ranks %" PRId32 " and %zu", ranks[i],
+      return mgrid_fail(err, MGRID_DUPLICATE, "the map has rank %" PRId64 " for ranks %" PRId32 " and %zu", ranks[i],
                         r->back[ranks[i]], i);
     r->back[ranks[i]] = (int32_t)i;
   }

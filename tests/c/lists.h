@@ -15,7 +15,7 @@ typedef struct lists {
   int64_t  n;      /* complete groups */
   int64_t  total;  /* members, those of the open group included */
   int64_t *starts; /* [n + 1] */
-  int32_t *ranks;  /* [total] */
+  int64_t *ranks;  /* [total] */
   bool     pairs;  /* made by neighbours, so declared a cover even if no rank is in two groups */
 } lists;
 
@@ -35,7 +35,7 @@ static inline lists lists_new(void) {
 
 static inline void lists_add(lists *l, int64_t rank) {
   l->ranks = lists_room(l->ranks, (size_t)l->total, sizeof *l->ranks);
-  l->ranks[l->total++] = (int32_t)rank;
+  l->ranks[l->total++] = (int64_t)rank;
 }
 
 static inline void lists_close(lists *l) { /* make a group of the members added since the last call */
@@ -55,7 +55,7 @@ static inline void lists_replace(lists *l, lists by) {
 }
 
 static inline int64_t        lists_size(const lists *l, int64_t g) { return l->starts[g + 1] - l->starts[g]; }
-static inline const int32_t *lists_group(const lists *l, int64_t g) { return l->ranks + l->starts[g]; }
+static inline const int64_t *lists_group(const lists *l, int64_t g) { return l->ranks + l->starts[g]; }
 
 static inline bool lists_same(const lists *a, const lists *b) {
   return a->n == b->n && a->total == b->total
@@ -65,16 +65,16 @@ static inline bool lists_same(const lists *a, const lists *b) {
 
 static inline bool lists_same_group(const lists *a, int64_t ga, const lists *b, int64_t gb) {
   return lists_size(a, ga) == lists_size(b, gb)
-         && memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int32_t)) == 0;
+         && memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int64_t)) == 0;
 }
 
 /* The groups that a family lists, taken as they are; lists_check compares them. */
 static inline lists lists_of(const mgrid_family *f) {
   lists    l = lists_new();
-  int32_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
+  int64_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
   assert_non_null(members);
   for (int64_t g = 0; g < mgrid_family_count(f); g++) {
-    mgrid_family_members(f, g, members);
+    mgrid_family_members(f, g, (size_t)mgrid_family_max_size(f), members);
     for (int64_t p = 0; p < mgrid_family_size(f, g); p++) lists_add(&l, members[p]);
     lists_close(&l);
   }
@@ -98,7 +98,7 @@ static inline lists lists_along(const drawn *d, size_t nin, const size_t *in, si
     int64_t group = 0, position = 0;
     for (size_t i = nix; i > 0; i--) group = group * d->dim[ix[i - 1]].size + coord[ix[i - 1]];
     for (size_t i = nin; i > 0; i--) position = position * d->dim[in[i - 1]].size + coord[in[i - 1]];
-    l.ranks[group * size + position] = (int32_t)rank;
+    l.ranks[group * size + position] = (int64_t)rank;
     for (size_t i = 0; i < d->n && ++coord[i] == d->dim[i].size; i++) coord[i] = 0;
   }
   return l;
@@ -110,7 +110,7 @@ static inline lists lists_split(const lists *l, int64_t k, bool inner) {
   lists out = lists_new();
   for (int64_t g = 0; g < l->n; g++) {
     int64_t        runs = lists_size(l, g) / k;
-    const int32_t *from = lists_group(l, g);
+    const int64_t *from = lists_group(l, g);
     for (int64_t i = 0; i < (inner ? runs : k); i++) {
       for (int64_t j = 0; j < (inner ? k : runs); j++) lists_add(&out, inner ? from[i * k + j] : from[j * k + i]);
       lists_close(&out);
@@ -158,7 +158,7 @@ static inline lists lists_pick(const lists *l, size_t n, const int64_t *position
   for (int64_t g = 0; g < l->n; g++) {
     for (size_t i = 0; i < n; i++) {
       int64_t p = positions[i] < 0 ? lists_size(l, g) + positions[i] : positions[i];
-      int32_t rank = lists_group(l, g)[p];
+      int64_t rank = lists_group(l, g)[p];
       bool    seen = false;
       for (int64_t k = out.starts[out.n]; k < out.total && !seen; k++) seen = out.ranks[k] == rank;
       if (!seen) lists_add(&out, rank);
@@ -248,7 +248,7 @@ static inline bool lists_overlap(const lists *l, int64_t world) {
 /* Groups asked one by one, by group and position. */
 static inline void lists_check_groups(const rng *r, const mgrid_family *f, const lists *l) {
   int64_t  largest = 0;
-  int32_t *members;
+  int64_t *members;
   for (int64_t g = 0; g < l->n; g++)
     if (lists_size(l, g) > largest) largest = lists_size(l, g);
   check(r, mgrid_family_count(f) == l->n);
@@ -261,9 +261,10 @@ static inline void lists_check_groups(const rng *r, const mgrid_family *f, const
   for (int64_t g = 0; g < l->n; g++) {
     int64_t n = lists_size(l, g);
     check(r, mgrid_family_size(f, g) == n);
-    members[n] = -7; /* mgrid_family_members must not write past the group */
-    mgrid_family_members(f, g, members);
-    check(r, members[n] == -7);
+    members[n] = members[n / 2] =
+        -7; /* mgrid_family_members must not write past the group, nor past what there is room for */
+    check(r, mgrid_family_members(f, g, (size_t)n / 2, members) == n && members[n / 2] == -7);
+    check(r, mgrid_family_members(f, g, (size_t)n + 1, members) == n && members[n] == -7);
     for (int64_t p = 0; p < n; p++) {
       check(r, members[p] == lists_group(l, g)[p]);
       check(r, mgrid_family_rank(f, g, p) == lists_group(l, g)[p]);
@@ -280,7 +281,7 @@ static inline void lists_check_ranks(const rng *r, const mgrid_family *f, const 
   assert_non_null(nth);
   for (int64_t g = 0; g < l->n; g++)
     for (int64_t p = 0; p < lists_size(l, g); p++) {
-      int32_t rank = lists_group(l, g)[p];
+      int64_t rank = lists_group(l, g)[p];
       check(r, mgrid_family_locate(f, rank, (int64_t)nth[rank]++, &group, &position));
       check(r, group == g && position == p);
     }
@@ -294,23 +295,30 @@ static inline void lists_check_ranks(const rng *r, const mgrid_family *f, const 
 
 /* Several groups at once, and pieces of one: every run of groups, every cut of every group. */
 static inline void lists_check_pieces(const rng *r, const mgrid_family *f, const lists *l) {
-  int32_t *out = malloc((size_t)(l->total + 1) * sizeof *out);
-  assert_non_null(out);
+  size_t   room = (size_t)l->total + 1;
+  int64_t *out = malloc(room * sizeof *out);
+  int32_t *piece = malloc(room * sizeof *piece);
+  assert_true(out && piece);
   int64_t step = l->n / 5 + 1;
   for (int64_t from = 0; from < l->n; from += step)
     for (int64_t n = 0; from + n <= l->n; n += step) {
       int64_t ranks = l->starts[from + n] - l->starts[from];
-      check(r, mgrid_family_range(f, from, n, out) == ranks);
+      check(r, mgrid_family_range(f, from, n, room, out) == ranks);
       check(r, memcmp(out, l->ranks + l->starts[from], (size_t)ranks * sizeof *out) == 0);
+      size_t some = (size_t)ranks / 2;
+      out[some] = -7;
+      check(r, mgrid_family_range(f, from, n, some, out) == ranks && out[some] == -7);
+      check(r, memcmp(out, l->ranks + l->starts[from], some * sizeof *out) == 0);
     }
-  check(r, mgrid_family_range(f, 0, l->n + 1, out) == -1 && mgrid_family_range(f, -1, 1, out) == -1);
+  check(r, mgrid_family_range(f, 0, l->n + 1, room, out) == -1 && mgrid_family_range(f, -1, 1, room, out) == -1);
   for (int64_t g = 0; g < l->n; g += step)
     for (int64_t at = 0; at < lists_size(l, g); at++) {
       int64_t n = (at * 7 + g) % (lists_size(l, g) - at) + 1;
-      mgrid_family_slice(f, g, at, n, out);
-      check(r, memcmp(out, lists_group(l, g) + at, (size_t)n * sizeof *out) == 0);
+      mgrid_family_slice(f, g, at, n, piece);
+      for (int64_t i = 0; i < n; i++) check(r, piece[i] == lists_group(l, g)[at + i]);
     }
   free(out);
+  free(piece);
 }
 
 static inline void lists_check(const rng *r, const mgrid_family *f, const lists *l) {
@@ -351,10 +359,10 @@ static inline lists draw_lists(rng *r, int64_t world, bool overlap) {
   return l;
 }
 
-static inline int64_t reverse_map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static inline int64_t reverse_map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ud, (void)group, (void)cap, (void)err;
   for (int64_t i = 0; i < n / 2; i++) {
-    int32_t kept = ranks[i];
+    int64_t kept = ranks[i];
     ranks[i] = ranks[n - 1 - i];
     ranks[n - 1 - i] = kept;
   }

@@ -199,6 +199,7 @@ static inline void check_told(const rng *r, const mgrid_plan *p, const dealt *t)
 
 /* Draw two layouts and the move from one to the other, and check all of it. */
 static inline void check_drawn_move(rng *r, world *w) {
+  int64_t            given[DEALT_WORLD];
   int64_t            length[DEALT_AXES];
   mgrid_renaming     names;
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
@@ -216,7 +217,8 @@ static inline void check_drawn_move(rng *r, world *w) {
   options.rounds = true;
   options.machine = rng_chance(r, 40) ? 1 << rng_between(r, 1, 4) : 0;
   options.nranks = (size_t)names.n;
-  options.ranks = names.ranks;
+  for (int64_t i = 0; i < names.n; i++) given[i] = names.ranks[i];
+  options.ranks = names.n ? given : NULL;
   mgrid_plan *from = plan_with(r, &w->from), *to = plan_with(r, &w->to);
   mgrid_move *move[DEALT_WORLD];
   check_told(r, from, &w->from);

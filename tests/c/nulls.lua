@@ -11,7 +11,7 @@ local inputs = {
   ["mgrid_group *"] = "f->group", ["mgrid_runtime *"] = "f->runtime", ["mgrid_policy *"] = "f->policy",
   ["mgrid_family *const *"] = "f->families", ["char *const *"] = "f->names", ["char *"] = '"tp"',
   ["mgrid_dim *"] = "f->dims", ["mgrid_mode *"] = "f->modes", ["mgrid_arg *"] = "&f->arg",
-  ["int64_t *"] = "f->numbers", ["int32_t *"] = "f->ranks", ["void *"] = "f",
+  ["int64_t *"] = "f->numbers", ["void *"] = "f",
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
   ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_mpi_options *"] = "&f->mpi", ["mgrid_carrier *"] = "&f->carrier",
   ["mgrid_open_options *"] = "&f->opening", ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
@@ -26,7 +26,7 @@ local inputs = {
 local outputs = {
   ["mgrid_family **"] = "f->out_families", ["mgrid_runtime **"] = "&f->out_runtime",
   ["mgrid_state **"] = "&f->out_state", ["const char **"] = "f->out_names", ["char *"] = "f->text",
-  ["int64_t *"] = "f->out_numbers", ["int32_t *"] = "f->out_ranks", ["size_t *"] = "&f->out_size",
+  ["int64_t *"] = "f->out_numbers", ["size_t *"] = "&f->out_size",
   ["bool *"] = "&f->out_bool", ["int *"] = "&f->out_int", ["double *"] = "f->out_doubles", ["void *"] = "f",
   ["mgrid_plan_counts *"] = "&f->counts", ["mgrid_change *"] = "&f->change", ["mgrid_segment *"] = "&f->segment",
   ["mgrid_plan_checked *"] = "&f->checked",
@@ -38,7 +38,7 @@ local outputs = {
 }
 
 -- Results that are lists, of which nothing is written.
-local left = { ["f->list"] = true, ["f->out_names"] = true, ["f->out_ranks"] = true,
+local left = { ["f->list"] = true, ["f->out_names"] = true,
   ["f->out_doubles"] = true, ["f->runs"] = true, f = true, err = true }
 
 local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
@@ -71,7 +71,9 @@ local special = {
   ["mgrid_family_segments.sizes"] = "f->two", ["mgrid_group_segment.sizes"] = "f->two",
   ["mgrid_family_split.outer"] = "f->out_families + 1", ["mgrid_family_split_rows.outer"] = "f->out_families + 1",
   ["mgrid_policy_integers.out"] = "f->list", ["mgrid_family_locate.position"] = "f->out_numbers + 1",
-  ["mgrid_family_table.starts"] = "f->starts",
+  ["mgrid_family_table.starts"] = "f->starts", ["mgrid_family_table.ranks"] = "f->ranks",
+  ["mgrid_family_members.out"] = "f->list", ["mgrid_family_range.out"] = "f->list",
+  ["mgrid_group_ranks.out"] = "f->list",
   ["mgrid_policy_boolean.path"] = '"yes"', ["mgrid_policy_text.path"] = '"text"',
   ["mgrid_policy_number.path"] = '"half"',
   ["mgrid_policy_integer.path"] = '"one"', ["mgrid_policy_integers.path"] = '"list"', ["mgrid_policy_keys.path"] = '""',

@@ -179,7 +179,7 @@ static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *le
   }
   if (odd && rng_chance(r, 20) && t->d.n > 0) { /* some coordinates of each dim */
     int64_t  n = 0, starts[2] = { 0, 0 };
-    int32_t *ranks = malloc((size_t)t->d.window.size * sizeof *ranks);
+    int64_t *ranks = malloc((size_t)t->d.window.size * sizeof *ranks);
     assert_non_null(ranks);
     for (size_t d = 0; d < t->d.n; d++) {
       int64_t keep = rng_between(r, 0, t->d.dim[d].size - 1);
@@ -190,7 +190,7 @@ static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *le
       int64_t rest = at;
       bool    holds = true;
       for (size_t d = 0; d < t->d.n; rest /= t->d.dim[d++].size) holds = holds && some[d][rest % t->d.dim[d].size];
-      if (holds) ranks[n++] = (int32_t)(t->d.window.offset + at);
+      if (holds) ranks[n++] = (int64_t)(t->d.window.offset + at);
     }
     starts[1] = n;
     on = mgrid_family_table(mgrid_world(t->d.window.world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));

@@ -180,9 +180,9 @@ static void look_at(rank *r, mgrid_state *s) {
   const mgrid_group *g = mgrid_state_group(s, "dp", &r->err);
   const loop_comm   *c = mgrid_group_native(g);
   mgrid_work         w = { .call = MGRID_ALLREDUCE, .type = MGRID_INT64, .reduction = MGRID_SUM, .count = 1 };
-  int32_t            ranks[RANKS];
-  mgrid_group_ranks(g, ranks);
-  r->same_members = c->size == 3 && memcmp(c->ranks, ranks, sizeof *ranks * 3) == 0;
+  int64_t            ranks[RANKS];
+  r->same_members = c->size == 3 && mgrid_group_ranks(g, RANKS, ranks) == 3;
+  for (int i = 0; i < 3 && r->same_members; i++) r->same_members = c->ranks[i] == ranks[i];
   r->no_type = mgrid_group_native_kind(g) == MGRID_NATIVE_NONE;
   r->name_is_loopback = strcmp(mgrid_group_backend(g), "loopback") == 0;
   w.send = &r->rank, w.recv = &r->sum;

@@ -261,7 +261,7 @@ static int tear_down(void **state) {
 static void test_questions_to_null(void **state) {
   char          text[40] = "x";
   int64_t       a = 0, b = 0;
-  int32_t       rank = 7;
+  int64_t       rank = 7;
   const int64_t coords[1] = { 0 };
   (void)state;
   assert_true(mgrid_grid_ndims(NULL) == 0 && mgrid_grid_dim(NULL, 0).name == NULL
@@ -272,9 +272,9 @@ static void test_questions_to_null(void **state) {
   assert_true(mgrid_family_world(NULL) == -1 && mgrid_family_count(NULL) == -1 && mgrid_family_size(NULL, 0) == -1);
   assert_true(mgrid_family_max_size(NULL) == -1 && mgrid_family_total(NULL) == -1
               && mgrid_family_rank(NULL, 0, 0) == -1);
-  assert_true(!mgrid_family_locate(NULL, 0, 0, &a, &b) && mgrid_family_range(NULL, 0, 1, &rank) == -1);
+  assert_true(!mgrid_family_locate(NULL, 0, 0, &a, &b) && mgrid_family_range(NULL, 0, 1, 1, &rank) == -1);
   assert_true(mgrid_family_coverage(NULL) == MGRID_PARTIAL && mgrid_family_equal(NULL, NULL));
-  mgrid_family_members(NULL, 0, &rank);
+  assert_int_equal(mgrid_family_members(NULL, 0, 1, &rank), -1);
   assert_true(mgrid_family_describe(NULL, text, sizeof text) == 0);
   assert_true(mgrid_plan_world(NULL) == -1 && mgrid_plan_nfamilies(NULL) == 0
               && mgrid_plan_family_name(NULL, 0) == NULL);
@@ -291,7 +291,7 @@ static void test_questions_to_null(void **state) {
   assert_true(mgrid_group_last(NULL) == -1 && mgrid_group_next(NULL, true) == -1 && mgrid_group_prev(NULL, true) == -1);
   assert_true(mgrid_group_position_of(NULL, 0) == -1 && mgrid_group_native(NULL) == NULL);
   assert_true(mgrid_group_native_kind(NULL) == MGRID_NATIVE_NONE && *mgrid_group_backend(NULL) == '\0');
-  mgrid_group_ranks(NULL, &rank);
+  assert_int_equal(mgrid_group_ranks(NULL, 1, &rank), -1);
   assert_int_equal(rank, 7);
 }
 

@@ -128,7 +128,7 @@ static void test_zip_of_ragged_is_even(void **unused) {
   mgrid_error   err = MGRID_ERROR_INIT;
   rng           r = rng_new(0);
   const int64_t s1[] = { 0, 1, 3 }, s2[] = { 0, 2, 3 };
-  const int32_t r1[] = { 5, 0, 3 }, r2[] = { 1, 4, 2 };
+  const int64_t r1[] = { 5, 0, 3 }, r2[] = { 1, 4, 2 };
   mgrid_family *part[2] = { mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, anew(&err)),
                             mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, anew(&err)) };
   mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, anew(&err));

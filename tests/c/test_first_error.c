@@ -130,7 +130,7 @@ static int64_t says_why(void *ud, int64_t size, int64_t *positions, int64_t cap,
   return -1;
 }
 
-static int64_t says_nothing(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t says_nothing(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ud, (void)group, (void)ranks, (void)n, (void)cap, (void)err;
   return -1;
 }

@@ -14,7 +14,7 @@ enum { ORDERS = 4000, PARTS = 3000 };
 typedef struct ordered {
   drawn    d; /* its window is in positions */
   int64_t  world;
-  int32_t *ranks; /* [d.window.size] */
+  int64_t *ranks; /* [d.window.size] */
 } ordered;
 
 static void ordered_free(ordered *o) {
@@ -40,9 +40,9 @@ static mgrid_family *draw_regular(rng *r, int64_t size, int64_t *world) {
   mgrid_family *all = mgrid_grid_along(wide, d.n, names, MGRID_AS_WRITTEN, anew(&err));
   check(r, all && mgrid_family_count(all) == spread);
   int64_t  starts[2] = { 0, size };
-  int32_t *ranks = malloc((size_t)size * sizeof *ranks);
+  int64_t *ranks = malloc((size_t)size * sizeof *ranks);
   assert_non_null(ranks);
-  mgrid_family_members(all, rng_between(r, 0, spread - 1), ranks);
+  mgrid_family_members(all, rng_between(r, 0, spread - 1), (size_t)size, ranks);
   f = mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
   check(r, f != NULL && f->form == &mgrid_strided_form);
   free(ranks);
@@ -58,11 +58,11 @@ static mgrid_family *draw_irregular(rng *r, int64_t size, int64_t *world) {
   *world = size + rng_between(r, 0, 9);
   int64_t  starts[2] = { 0, size };
   size_t  *any = malloc((size_t)*world * sizeof *any);
-  int32_t *ranks = malloc((size_t)size * sizeof *ranks);
+  int64_t *ranks = malloc((size_t)size * sizeof *ranks);
   assert_true(any && ranks);
   for (size_t i = 0; i < (size_t)*world; i++) any[i] = i;
   rng_shuffle(r, (size_t)*world, any);
-  for (int64_t i = 0; i < size; i++) ranks[i] = (int32_t)any[i];
+  for (int64_t i = 0; i < size; i++) ranks[i] = (int64_t)any[i];
   mgrid_family *f = mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
   check(r, f != NULL);
   free(any);
@@ -81,7 +81,7 @@ static ordered draw_ordered(rng *r, int64_t most, bool regular) {
   o.d.window = (mgrid_window){ size, 0, size };
   o.ranks = malloc((size_t)size * sizeof *o.ranks);
   assert_non_null(o.ranks);
-  mgrid_family_members(f, 0, o.ranks);
+  mgrid_family_members(f, 0, (size_t)size, o.ranks);
   o.d.grid = mgrid_grid_over(f, o.d.n, given, anew(&err));
   check(r, o.d.grid != NULL);
   mgrid_family_free(f); /* the grid does not need it to live */
@@ -89,7 +89,7 @@ static ordered draw_ordered(rng *r, int64_t most, bool regular) {
 }
 
 /* Lists of positions as lists of ranks. */
-static void lists_through(lists *l, const int32_t *ranks) {
+static void lists_through(lists *l, const int64_t *ranks) {
   for (int64_t i = 0; i < l->total; i++) l->ranks[i] = ranks[l->ranks[i]];
 }
 
@@ -316,7 +316,7 @@ static void test_equality(void **unused) {
   mgrid_error   err;
   mgrid_dim     dims[] = { { "x", 2 }, { "y", 2 } }, other[] = { { "x", 4 }, { "y", 1 } };
   const int64_t starts[] = { 0, 4 };
-  const int32_t ranks[][4] = { { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 3, 1, 2, 0 }, { 0, 2, 1, 3 }, { 0, 2, 4, 6 } };
+  const int64_t ranks[][4] = { { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 3, 1, 2, 0 }, { 0, 2, 1, 3 }, { 0, 2, 4, 6 } };
   enum { N = sizeof ranks / sizeof *ranks };
   mgrid_grid *g[N];
   for (int i = 0; i < N; i++) {
@@ -341,7 +341,7 @@ static void test_submesh(void **unused) {
   mgrid_dim       dims[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
   const char     *names[] = { "pp", "tp" }, *wrong[] = { "xp" };
   const int64_t   starts[] = { 0, 8 };
-  const int32_t   down[] = { 8, 7, 6, 5, 4, 3, 2, 1 };
+  const int64_t   down[] = { 8, 7, 6, 5, 4, 3, 2, 1 };
   mgrid_family   *order = mgrid_family_table(mgrid_world(9), 1, starts, down, MGRID_PARTIAL, &err);
   mgrid_grid     *g = mgrid_grid_over(order, 3, dims, &err);
   mgrid_family   *f = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, &err);

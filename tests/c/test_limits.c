@@ -83,8 +83,8 @@ static void test_largest_world(void **unused) {
   const int64_t ends[] = { 0, -1 };
   mgrid_family *picked = mgrid_family_pick(all, 2, ends, anew(&err)),
                *ring = mgrid_family_neighbours(all, 1, true, anew(&err));
-  int32_t members[2];
-  mgrid_family_members(picked, 0, members);
+  int64_t members[2];
+  mgrid_family_members(picked, 0, 2, members);
   assert_int_equal(members[0], 0);
   assert_int_equal(members[1], LARGEST - 1);
   check_samples(&r, ring);
@@ -314,7 +314,7 @@ static void test_counts_that_lie(void **unused) {
   mgrid_dim     dims[] = { { "a", 2 }, { "b", 4 } };
   const char   *names[] = { "a", "b" };
   const int64_t starts[] = { 0, 1 }, sizes[] = { 1 };
-  const int32_t ranks[] = { 0 };
+  const int64_t ranks[] = { 0 };
   mgrid_grid   *g = grid_of(8, 2, dims);
   mgrid_family *f = along(g, "b"), *out[1];
   (void)unused;
@@ -374,7 +374,7 @@ static void test_rounds_of_a_cover(void **unused) {
   enum { MOST = MGRID_ROUNDS_MAX };
   mgrid_error err = MGRID_ERROR_INIT;
   int64_t    *starts = malloc((MOST + 2) * sizeof *starts);
-  int32_t    *ranks = malloc((MOST + 1) * 2 * sizeof *ranks);
+  int64_t    *ranks = malloc((MOST + 1) * 2 * sizeof *ranks);
   (void)unused;
   assert_true(starts && ranks);
   for (int i = 0; i <= MOST + 1; i++) starts[i] = 2 * i;

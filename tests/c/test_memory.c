@@ -71,7 +71,7 @@ static mgrid_status whole_way(mgrid_error *err) {
   const int64_t     first[] = { 0 }, rest[] = { 1, 2, 3 }, gone[] = { 5, 9 }, first_last[] = { 0, -1 },
                 some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 }, sizes[] = { 1, 2 }, order[] = { 3, 1, 2, 0 },
                 low_half[] = { 0, -1, 0 }, high_half[] = { 1, -1, -1 };
-  const int32_t   ranks[] = { 0, 5, 5, 9 };
+  const int64_t   ranks[] = { 0, 5, 5, 9 };
   size_t          length = 0;
   mgrid_status    s = MGRID_LIMIT;
   mgrid_family   *f[FAMILIES] = { 0 }, *halves[6] = { 0 };
@@ -170,7 +170,7 @@ static mgrid_status grids_way(mgrid_error *err) {
   const char *const names[] = { "a", "b", "c" }, *const renamed[] = { NULL, "d", NULL },
                     *const names_of_part[] = { "a", "c" };
   const int64_t            starts[] = { 0, 8 }, at[] = { -1, 1, -1 };
-  const int32_t            ranks[] = { 7, 6, 5, 4, 3, 2, 1, 9 };
+  const int64_t            ranks[] = { 7, 6, 5, 4, 3, 2, 1, 9 };
   size_t                   length = 0;
   mgrid_grid              *g[GRIDS] = { mgrid_grid_new(mgrid_world(8), 3, dims, err) };
   mgrid_family            *all = mgrid_grid_along(g[0], 3, names, MGRID_AS_WRITTEN, err);

@@ -187,7 +187,7 @@ static mgrid_family *of_two_modes(void) {
 
 static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
   static const int64_t starts[] = { 0, 3, 5, 6 };
-  static const int32_t ranks[] = { 0, 1, 2, 3, 4, 5 };
+  static const int64_t ranks[] = { 0, 1, 2, 3, 4, 5 };
   mgrid_family        *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, anew(&why));
   assert_non_null(f);
   return f;
@@ -355,7 +355,7 @@ static void test_table(void **unused) {
   mgrid_window  w = mgrid_world(6), part = { 8, 2, 4 };
   const int64_t two[] = { 0, 2, 4 }, empty[] = { 0, 2, 2 };
 #define TABLE(window, n, starts, declared, text, ...) \
-  REFUSED(mgrid_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, anew(&why)), text)
+  REFUSED(mgrid_family_table(window, n, starts, (int64_t[]){ __VA_ARGS__ }, declared, anew(&why)), text)
   TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
   TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
   TABLE(part, 2, two, MGRID_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1, 4);
@@ -383,18 +383,18 @@ static void test_table(void **unused) {
 static void test_table_starts(void **unused) {
   (void)unused;
   const int64_t shifted[] = { 1, 3 }, back[] = { 0, 3, 2 };
-  const int32_t ranks[] = { 0, 1, 2 };
+  const int64_t ranks[] = { 0, 1, 2 };
   assert_null(mgrid_family_table(mgrid_world(6), 2, back, ranks, MGRID_PARTIAL, anew(&why)));
   assert_null(mgrid_family_table(mgrid_world(6), 1, shifted, ranks, MGRID_PARTIAL, anew(&why)));
 }
 
-static int64_t constant(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t constant(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)group, (void)n, (void)cap, (void)err;
   memcpy(ranks, ud, 2 * sizeof *ranks);
   return 2;
 }
 
-static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t count_only(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ranks, (void)n, (void)cap;
   int64_t count = *(int64_t *)ud;
   if (count < 0) {
@@ -407,7 +407,7 @@ static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, in
 static void test_map(void **unused) {
   (void)unused;
   mgrid_family *f = sixes();
-  int32_t       twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
+  int64_t       twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
   int64_t       none = 0, stop = -1, many = 1025;
   REFUSED(mgrid_family_map(f, constant, twice, anew(&why)), "rank 3 occurs twice in group 0 of the table");
   REFUSED(mgrid_family_map(f, constant, outside, anew(&why)), "rank 24 of group 0 is out of range; ranks are 0 to 23");

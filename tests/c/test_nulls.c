@@ -37,7 +37,7 @@ typedef struct fixture {
   mgrid_mode             modes[1];
   mgrid_arg              arg;
   int64_t                numbers[8], two[1], starts[2];
-  int32_t                ranks[8];
+  int64_t                ranks[8];
   mgrid_options          options;
   mgrid_hooks            hooks;
   mgrid_limits           limits;
@@ -72,7 +72,6 @@ typedef struct fixture {
   const char    *out_names[4];
   char           text[256];
   int64_t        out_numbers[8], list[8];
-  int32_t        out_ranks[64];
   size_t         out_size;
   mgrid_run      runs[4];
   bool           out_bool;
@@ -107,7 +106,7 @@ static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgr
   return 1;
 }
 
-static int64_t map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ud, (void)group, (void)ranks, (void)cap, (void)err;
   return n;
 }

@@ -14,7 +14,7 @@ enum { CASES = 3000 };
 /* A layout of runs of k exists where every run of every group is the first one, shifted. */
 static bool runs_are_copies(const lists *l, int64_t k) {
   for (int64_t g = 0; g < l->n; g++) {
-    const int32_t *m = lists_group(l, g);
+    const int64_t *m = lists_group(l, g);
     if (lists_size(l, g) % k != 0) return false;
     for (int64_t i = 0; i < lists_size(l, g); i++)
       if (m[i] - m[i / k * k] != m[i % k] - m[0]) return false;
@@ -340,18 +340,18 @@ static void test_without(void **unused) {
 }
 
 /* Drops all but the even ranks, and makes room for more than came in. */
-static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t grow_or_shrink(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   int64_t *next = ud;
   (void)err, (void)n;
   int64_t wanted = group % 2 ? 1 : cap < 5 ? cap : 5;
-  for (int64_t i = 0; i < wanted; i++) ranks[i] = (int32_t)(*next)++;
+  for (int64_t i = 0; i < wanted; i++) ranks[i] = (int64_t)(*next)++;
   return wanted;
 }
 
 /* A thousand ranks, where one came in. */
-static int64_t thousand(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t thousand(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ud, (void)n, (void)cap, (void)err;
-  for (int32_t i = 0; i < 1000; i++) ranks[i] = (int32_t)(1000 * group) + i;
+  for (int64_t i = 0; i < 1000; i++) ranks[i] = (int64_t)(1000 * group) + i;
   return 1000;
 }
 

@@ -241,7 +241,7 @@ static void test_group_segments(void **unused) {
       check(&r, mgrid_group_segment(g, n, sizes, &at, &why) == (g ? MGRID_OK : MGRID_USAGE) && !why.status);
       if (g) {
         int64_t        group = mgrid_group_index(g) * (int64_t)n + at.index, last = at.members - 1;
-        const int32_t *want = lists_group(&l, group);
+        const int64_t *want = lists_group(&l, group);
         check(&r, at.members == lists_size(&l, group) && want[at.position] == rank);
         for (int64_t i = 0; i <= last; i++) check(&r, mgrid_group_at(g, at.start + i) == want[i]);
         check(&r, at.first == want[0] && at.last == want[last]);

@@ -142,11 +142,11 @@ static void test_every_kind(void **state) {
   assert_int_equal(mgrid_policy_text(p, "text", &text, anew(&why)), MGRID_OK);
   assert_true(yes && count == INT64_MIN && rate == 0.1);
   assert_string_equal(text, "a b");
-  assert_int_equal(mgrid_policy_integers(p, "ints", list, 2, &n, anew(&why)), MGRID_OK); /* what there is room for */
+  assert_int_equal(mgrid_policy_integers(p, "ints", 2, list, &n, anew(&why)), MGRID_OK); /* what there is room for */
   assert_true(n == 3 && list[0] == 3 && list[1] == -1);
-  assert_int_equal(mgrid_policy_numbers(p, "nums", numbers, 4, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_policy_numbers(p, "nums", 4, numbers, &n, anew(&why)), MGRID_OK);
   assert_true(n == 2 && numbers[0] == 0.5 && numbers[1] == 2);
-  assert_int_equal(mgrid_policy_numbers(p, "ints", numbers, 4, &n, anew(&why)), MGRID_OK); /* integers are numbers */
+  assert_int_equal(mgrid_policy_numbers(p, "ints", 4, numbers, &n, anew(&why)), MGRID_OK); /* integers are numbers */
   assert_int_equal(mgrid_policy_number(p, "count", &rate, anew(&why)), MGRID_OK);
   mgrid_policy_free(p);
 }
@@ -157,9 +157,9 @@ static void test_tables(void **state) {
   int64_t       layers[4] = { 0 };
   size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integers(p, "layers", layers, 4, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(p, "layers", 4, layers, &n, anew(&why)), MGRID_OK);
   assert_true(n == 2 && layers[0] == 3 && layers[1] == 3);
-  assert_int_equal(mgrid_policy_integers(p, "none", layers, 4, &n, anew(&why)),
+  assert_int_equal(mgrid_policy_integers(p, "none", 4, layers, &n, anew(&why)),
                    MGRID_OK); /* {} is an empty list, too */
   assert_int_equal(n, 0);
   mgrid_policy_free(p);
@@ -178,7 +178,7 @@ static void test_whole_numbers(void **state) {
   size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NUMBERS);
-  assert_int_equal(mgrid_policy_integers(p, NULL, list, 2, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(p, NULL, 2, list, &n, anew(&why)), MGRID_OK);
   assert_true(n == 3 && list[0] == 1 && list[1] == 2);
   mgrid_policy_free(p);
 }
@@ -211,7 +211,7 @@ static void test_wrong_kinds(void **state) {
   assert_int_equal(n, 0); /* never what was there before */
   refused(p, mgrid_policy_number(p, NULL, &d, anew(&why)), MGRID_BAD_VALUE, "returned text, not a number");
   refused(p, mgrid_policy_boolean(p, NULL, &b, anew(&why)), MGRID_BAD_VALUE, "returned text, not a boolean");
-  refused(p, mgrid_policy_integers(p, NULL, &n, 1, NULL, anew(&why)), MGRID_BAD_VALUE,
+  refused(p, mgrid_policy_integers(p, NULL, 1, &n, NULL, anew(&why)), MGRID_BAD_VALUE,
           "returned text, not a list of integers");
   refused(p, mgrid_policy_integer(p, "x", &n, anew(&why)), MGRID_BAD_VALUE, "returned nothing at 'x', not an integer");
   q = mgrid_arg_number("value", 2.5);
@@ -298,7 +298,7 @@ static void test_sees_its_rank(void **state) {
   int64_t       got[5];
   size_t        n;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integers(p, NULL, got, 5, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(p, NULL, 5, got, &n, anew(&why)), MGRID_OK);
   assert_true(n == 5 && got[0] == 5 && got[1] == 8 && got[2] == 1 && got[3] == 2 && got[4] == 1);
   mgrid_policy_free(p);
 }

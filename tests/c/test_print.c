@@ -168,7 +168,7 @@ static int stop(void *ud, const char *text, size_t len) {
 /* tp, pp; embedding picked from pp; pairs; a table of one's own; amax that is tp again. */
 static mgrid_plan *example(void) {
   static const int64_t starts[] = { 0, 3, 4 };
-  static const int32_t ranks[] = { 6, 0, 3, 1 };
+  static const int64_t ranks[] = { 6, 0, 3, 1 };
   const int64_t        ends[] = { 0, -1 };
   const char          *td[] = { "tp", "dp" };
   mgrid_options        o = MGRID_OPTIONS_INIT, late = MGRID_OPTIONS_INIT;
@@ -271,9 +271,9 @@ static int64_t number(const json_t *object, const char *key) {
 }
 
 static void check_ranks(const rng *r, const mgrid_family *f, int64_t group, const json_t *list) {
-  int32_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
-  mgrid_family_members(f, group, members);
-  check(r, (int64_t)json_array_size(list) == mgrid_family_size(f, group));
+  size_t   most = (size_t)mgrid_family_max_size(f);
+  int64_t *members = malloc((most + 1) * sizeof *members);
+  check(r, (int64_t)json_array_size(list) == mgrid_family_members(f, group, most, members));
   for (size_t i = 0; i < json_array_size(list); i++)
     check(r, json_integer_value(json_array_get(list, i)) == members[i]);
   free(members);

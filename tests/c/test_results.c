@@ -185,28 +185,28 @@ static void test_lists(void **state) {
   int64_t  n[4] = { 9, 9, 9, 9 };
   double   x[4] = { 9, 9, 9, 9 };
   size_t   all = 0;
-  assert_int_equal(mgrid_policy_integers(f->one, "steps", n, 4, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(f->one, "steps", 4, n, &all, &e), MGRID_OK);
   assert_true(all == 3 && n[0] == 5 && n[1] == 6 && n[2] == 7 && n[3] == 9);
-  assert_int_equal(mgrid_policy_integers(f->one, "steps", n, 0, &all, &e), MGRID_OK); /* how many are there? */
+  assert_int_equal(mgrid_policy_integers(f->one, "steps", 0, n, &all, &e), MGRID_OK); /* how many are there? */
   assert_int_equal(all, 3);
   n[0] = n[1] = 9;
-  assert_int_equal(mgrid_policy_integers(f->one, "steps", n, 1, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(f->one, "steps", 1, n, &all, &e), MGRID_OK);
   assert_true(all == 3 && n[0] == 5 && n[1] == 9);
-  assert_int_equal(mgrid_policy_integers(f->one, "wholes", n, 4, NULL, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(f->one, "wholes", 4, n, NULL, &e), MGRID_OK);
   assert_true(n[0] == 1 && n[1] == 2);
-  assert_int_equal(mgrid_policy_numbers(f->one, "rates", x, 2, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_numbers(f->one, "rates", 2, x, &all, &e), MGRID_OK);
   assert_true(all == 3 && x[0] == 0.5 && x[1] == 1 && x[2] == 9);
-  assert_int_equal(mgrid_policy_numbers(f->one, "deep[0][1]", x, 4, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_numbers(f->one, "deep[0][1]", 4, x, &all, &e), MGRID_OK);
   assert_true(all == 2 && x[0] == 2 && x[1] == 3);
-  assert_int_equal(mgrid_policy_integers(f->one, "empty", n, 4, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(f->one, "empty", 4, n, &all, &e), MGRID_OK);
   assert_int_equal(all, 0);
   assert_int_equal(e.status, MGRID_OK);
-  wrong(mgrid_policy_integers(f->one, "rates", n, 0, &all, anew(&e)), /* also where nobody wants the element */
+  wrong(mgrid_policy_integers(f->one, "rates", 0, n, &all, anew(&e)), /* also where nobody wants the element */
         "policy 'one' returned a list of numbers at 'rates', not a list of integers");
   assert_int_equal(all, 0);
-  wrong(mgrid_policy_numbers(f->one, "names", x, 4, &all, anew(&e)),
+  wrong(mgrid_policy_numbers(f->one, "names", 4, x, &all, anew(&e)),
         "policy 'one' returned a list at 'names', not a list of numbers");
-  wrong(mgrid_policy_integers(f->one, "sparse", n, 4, &all, anew(&e)),
+  wrong(mgrid_policy_integers(f->one, "sparse", 4, n, &all, anew(&e)),
         "policy 'one' returned a table by key at 'sparse', not a list of integers");
 }
 
@@ -216,7 +216,7 @@ static void test_keys(void **state) {
   for (size_t room = 0; room <= 6; room++) {
     const char *keys[6] = { 0 };
     size_t      all = 0;
-    assert_int_equal(mgrid_policy_keys(f->one, "keys", keys, room, &all, &e), MGRID_OK);
+    assert_int_equal(mgrid_policy_keys(f->one, "keys", room, keys, &all, &e), MGRID_OK);
     assert_int_equal(all, 5);
     for (size_t i = 0; i < 6; i++)
       if (i < room && i < 5)
@@ -226,9 +226,9 @@ static void test_keys(void **state) {
   }
   const char *key;
   size_t      all = 7;
-  assert_int_equal(mgrid_policy_keys(f->one, "empty", &key, 1, &all, &e), MGRID_OK);
+  assert_int_equal(mgrid_policy_keys(f->one, "empty", 1, &key, &all, &e), MGRID_OK);
   assert_int_equal(all, 0);
-  wrong(mgrid_policy_keys(f->one, "steps", &key, 1, &all, anew(&e)),
+  wrong(mgrid_policy_keys(f->one, "steps", 1, &key, &all, anew(&e)),
         "policy 'one' returned a list of integers at 'steps', not a table by key");
 }
 

@@ -90,11 +90,11 @@ static void draw_more(rng *r, drawn_topology *t) {
     mgrid_grid *over = NULL;
     if (rng_chance(r, 50)) { /* the same ranks in another order */
       int64_t  starts[] = { 0, d.window.size };
-      int32_t *ranks = malloc((size_t)d.window.size * sizeof *ranks);
+      int64_t *ranks = malloc((size_t)d.window.size * sizeof *ranks);
       size_t  *any = malloc((size_t)d.window.size * sizeof *any);
       for (int64_t k = 0; k < d.window.size; k++) any[k] = (size_t)k;
       rng_shuffle(r, rng_chance(r, 70) ? (size_t)d.window.size : 0, any);
-      for (int64_t k = 0; k < d.window.size; k++) ranks[k] = (int32_t)(from + (int64_t)any[k]);
+      for (int64_t k = 0; k < d.window.size; k++) ranks[k] = (int64_t)(from + (int64_t)any[k]);
       mgrid_family *order = mgrid_family_table(mgrid_world(t->world), 1, starts, ranks, MGRID_PARTIAL, &e);
       over = mgrid_grid_over(order, d.n, d.dim, &e);
       mgrid_family_free(order);
@@ -251,8 +251,7 @@ static void test_refusals(void **unused) {
   refuse(HEAD "family tp: (2:1) x (4:2) lazy first\n", bad,
          "x:3: character 31: an option, in the order of lua/README.md expected, not 'first'");
   refuse(HEAD "family tp: (2:1) x (4:2) unique=1\n", bad, "x:3: character 32: ' ' expected, not '=1'");
-  refuse(HEAD "family tp: (2:1) x (4:2) backend=nothing\n", MGRID_UNKNOWN_NAME,
-         "x:3: unknown backend 'nothing'; known: mpi, nccl, rccl, none");
+  refuse(HEAD "family tp: (2:1) x (4:2) timeout_us=soon\n", bad, "x:3: character 37: a number expected, not 'soon'");
   refuse(HEAD "family tp: {0,8}\n", bad, "x:3: character 15: a rank of this world expected, not '8}'");
   refuse(HEAD "family tp: {0,0}\n", MGRID_DUPLICATE, "x:3: rank 0 occurs twice in group 0 of the table");
   refuse(HEAD "family tp: split(3) of [(4:1) x (2:4)]\n", MGRID_REFUSED,

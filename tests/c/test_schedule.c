@@ -283,9 +283,9 @@ static void test_dry_backend(void **unused) {
 
 /* Every handle of every rank of random plans against the listed groups. */
 static void check_handle(const rng *r, const mgrid_group *g, const lists *l, int64_t group, int64_t at) {
-  const int32_t *m = lists_group(l, group);
+  const int64_t *m = lists_group(l, group);
   int64_t        n = lists_size(l, group);
-  int32_t       *ranks = malloc((size_t)n * sizeof *ranks);
+  int64_t       *ranks = malloc((size_t)n * sizeof *ranks);
   assert_non_null(ranks);
   check(r, mgrid_group_index(g) == group && mgrid_group_size(g) == n && mgrid_group_position(g) == at);
   check(r, mgrid_group_first(g) == m[0] && mgrid_group_last(g) == m[n - 1]);
@@ -294,7 +294,7 @@ static void check_handle(const rng *r, const mgrid_group *g, const lists *l, int
   check(r, mgrid_group_next(g, true) == m[(at + 1) % n]);
   check(r, mgrid_group_prev(g, true) == m[(at + n - 1) % n]);
   check(r, mgrid_group_at(g, -1) == -1 && mgrid_group_at(g, n) == -1);
-  mgrid_group_ranks(g, ranks);
+  check(r, mgrid_group_ranks(g, (size_t)n, ranks) == n);
   for (int64_t p = 0; p < n; p++) {
     check(r, ranks[p] == m[p] && mgrid_group_at(g, p) == m[p]);
     check(r, mgrid_group_position_of(g, m[p]) == p);

@@ -154,7 +154,7 @@ static void test_messages(void **unused) {
                       "family 'f' has groups of 1 rank, its Cartesian shape x:2 has 2; nearest: x 1");
   mgrid_family_free(lists);
   const int64_t starts[] = { 0, 3, 8 };
-  const int32_t ranks[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  const int64_t ranks[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   mgrid_family *uneven = mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTITION, anew(&why));
   assert_string_equal(told(uneven, "x:4"),
                       "family 'f' has groups of different sizes, its Cartesian shape x:4 has 4 ranks");

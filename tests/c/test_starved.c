@@ -83,8 +83,8 @@ static mgrid_status decide(mgrid_error *err) {
   const char   *keys[4];
   mgrid_policy_call(p, 1, &q, err);
   mgrid_policy_integer(p, "one", &one, err);
-  mgrid_policy_integers(p, "list", list, 4, &n, err);
-  mgrid_policy_keys(p, NULL, keys, 4, NULL, err);
+  mgrid_policy_integers(p, "list", 4, list, &n, err);
+  mgrid_policy_keys(p, NULL, 4, keys, NULL, err);
   mgrid_policy_free(p);
   if (!err->status) assert_true(one == 7 && n == 2);
   return err->status;

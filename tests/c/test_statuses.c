@@ -60,7 +60,7 @@ static void test_codes_of_the_algebra(void **state) {
                   fills[] = { { "tp", MGRID_FILL }, { "dp", MGRID_FILL } };
   const char   *tp = "tp", *wrong = "tq", *twice[] = { "tp", "tp" };
   const int64_t far[] = { 7 }, zero[] = { 0, 4 }, overflow[] = { INT32_MAX, INT32_MAX }, starts[] = { 0, 2 };
-  const int32_t again[] = { 1, 1 }, outside[] = { 1, 9 };
+  const int64_t again[] = { 1, 1 }, outside[] = { 1, 9 };
   mgrid_family *out[2];
   (void)state;
   mgrid_grid   *g = grid(8, 2, two);

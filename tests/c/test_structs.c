@@ -254,7 +254,7 @@ static void test_strides(void **state) {
   mgrid_arg table = mgrid_arg_table("inside", N, &args[0].arg);
   mgrid_error_clear(&w->e);
   assert_int_equal(mgrid_policy_call(w->echo, N, &args[0].arg, &w->e), MGRID_OK);
-  assert_int_equal(mgrid_policy_keys(w->echo, NULL, keys, N, &n, &w->e), MGRID_OK);
+  assert_int_equal(mgrid_policy_keys(w->echo, NULL, N, keys, &n, &w->e), MGRID_OK);
   assert_int_equal(n, N);
   for (int i = 0; i < N; i++) {
     assert_string_equal(keys[i], names[i]);

@@ -149,7 +149,7 @@ static void test_holder_refusals(void **state) {
   mgrid_window      all = mgrid_world(8), low = { 8, 0, 4 };
   mgrid_grid       *g = mgrid_grid_new(low, 2, dims, anew(&err));
   static const struct {
-    int32_t     ranks[4];
+    int64_t     ranks[4];
     int64_t     n;
     const char *message;
   } cases[] = {
@@ -196,7 +196,7 @@ static void test_move_refusals(void **state) {
   const char *const w[] = { "w" }, *const wv[] = { "wv" }, *const u[] = { "u" }, *const twice[] = { "w", "w" };
   mgrid_plan *plain = plan_of("f32", 8, "w", NULL), *both = plan_of("f32", 8, "w", "u"),
              *longer = plan_of("f32", 9, "w", NULL), *half = plan_of("bf16", 8, "w", NULL);
-  const int32_t      pair[] = { 0, 1 }, same[] = { 0, 1, 2, 1 }, below[] = { 0, 1, 2, -1 };
+  const int64_t      pair[] = { 0, 1 }, same[] = { 0, 1, 2, 1 }, below[] = { 0, 1, 2, -1 };
   mgrid_move_options short_map = MGRID_MOVE_OPTIONS_INIT, same_map = MGRID_MOVE_OPTIONS_INIT,
                      below_map = MGRID_MOVE_OPTIONS_INIT;
   short_map.ranks = pair, short_map.nranks = 2;

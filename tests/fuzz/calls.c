@@ -47,7 +47,7 @@ typedef struct fuzz {
   const mgrid_tensor    *tensors[ROOM];
   const char            *names[2][ROOM];
   int64_t                numbers[2][ROOM], starts[ROOM];
-  int32_t                ranks[ROOM];
+  int64_t                ranks[ROOM];
   double                 doubles[FIELDS];
   int                    turn;
   /* results */
@@ -58,7 +58,7 @@ typedef struct fuzz {
   const char    *out_names[ROOM];
   char           text[ROOM];
   int64_t        out_numbers[ROOM];
-  int32_t        out_ranks[RANKS];
+  int64_t        out_ranks[RANKS];
   size_t         out_size;
   int            out_int;
   bool           out_bool;
@@ -255,8 +255,8 @@ static const int64_t *draw_numbers(fuzz *z) {
   return numbers;
 }
 
-static const int32_t *draw_ranks(fuzz *z) {
-  for (int i = 0; i < ROOM; i++) z->ranks[i] = i < 24 ? (int32_t)draw_number(z) : i;
+static const int64_t *draw_ranks(fuzz *z) {
+  for (int i = 0; i < ROOM; i++) z->ranks[i] = i < 24 ? draw_number(z) : i;
   return z->ranks;
 }
 
@@ -513,14 +513,14 @@ static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgr
   return n;
 }
 
-static int64_t map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
   fuzz                    *z = ud;
   uint8_t                  how = byte(&z->b);
   if (how == 255 && err) *err = refused;
   if (how == 255) return -1;
-  if (how > 200 && n < cap) ranks[n++] = (int32_t)draw_number(z);
-  if (how > 150 && n > 0) ranks[0] = (int32_t)(group % 7);
+  if (how > 200 && n < cap) ranks[n++] = draw_number(z);
+  if (how > 150 && n > 0) ranks[0] = group % 7;
   return how > 100 && n > 0 ? n - 1 : n;
 }
 

@@ -13,7 +13,7 @@ local inputs = {
   ["mgrid_family *const *"] = "draw_families(z)", ["mgrid_tensor *const *"] = "draw_tensors(z)",
   ["char *const *"] = "draw_names(z)", ["char *"] = "draw_text(z)",
   ["mgrid_dim *"] = "draw_dims(z)", ["mgrid_mode *"] = "draw_modes(z)", ["mgrid_arg *"] = "draw_args(z)",
-  ["int64_t *"] = "draw_numbers(z)", ["int32_t *"] = "draw_ranks(z)", ["void *"] = "z",
+  ["int64_t *"] = "draw_numbers(z)", ["void *"] = "z",
   ["mgrid_options *"] = "draw_options(z)", ["mgrid_hooks *"] = "draw_hooks(z)", ["mgrid_limits *"] = "draw_limits(z)",
   ["mgrid_site *"] = "draw_site(z)", ["mgrid_error *"] = "draw_failed(z)", ["mgrid_carrier *"] = "draw_carrier(z)",
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
@@ -30,7 +30,7 @@ local outputs = {
   ["mgrid_family **"] = "z->out_families", ["mgrid_tensor **"] = "z->out_tensors",
   ["mgrid_runtime **"] = "&z->out_runtime",
   ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
-  ["int64_t *"] = "z->out_numbers", ["int32_t *"] = "z->out_ranks", ["size_t *"] = "&z->out_size",
+  ["int64_t *"] = "z->out_numbers", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",
   ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
@@ -46,19 +46,16 @@ local special = {
   ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_open.recipe"] = "draw_recipe(z)",
   ["mgrid_runtime_load_text.text"] = "draw_source(z)", ["mgrid_runtime_load_text.length"] = "z->source",
   ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
+  ["mgrid_family_table.ranks"] = "draw_ranks(z)",
   ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
   ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
   ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
+  ["mgrid_family_members.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_family_members.out"] = "z->out_ranks",
+  ["mgrid_family_range.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_family_range.out"] = "z->out_ranks",
+  ["mgrid_group_ranks.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_group_ranks.out"] = "z->out_ranks",
   ["mgrid_relabel.kept"] = "z->out_numbers + ROOM - 1",
   ["mgrid_backend_over.carrier"] = "draw_dry(z)", ["mgrid_move_run.from"] = "draw_buffers(z, 0)",
   ["mgrid_move_run.to"] = "draw_buffers(z, 1)",
-}
-
--- Calls whose results have room for what they write only sometimes: the condition under which they are made.
-local conditions = {
-  mgrid_family_members = "mgrid_family_size(a0, a1) <= RANKS",
-  mgrid_family_range = "a1 >= 0 && a2 >= 0 && (double)a2 * (double)mgrid_family_max_size(a0) <= RANKS",
-  mgrid_group_ranks = "mgrid_group_size(a0) <= RANKS",
 }
 
 -- NULL is no failure: the rank may be outside.
@@ -106,7 +103,6 @@ for _, header in ipairs(arg) do
     end
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
     if leaves then add "z->null = !a0;" end -- which is no error of its own
-    if conditions[call] then add("if (!(%s)) return;", conditions[call]) end
     add "begin(z);"
     if made then
       add("%smgrid_%s *r = %s;", made == "group" and "const " or "", made, (ret:find "^const " and made ~= "group")

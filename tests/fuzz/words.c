@@ -144,13 +144,13 @@ static void read_result(bytes *b) {
     mgrid_error_clear(&e);
     CHECK(mgrid_policy_kind(policy, path) <= MGRID_IS_LIST);
     fuzz_check_error(&e, mgrid_policy_length(policy, path, &length, &e) != MGRID_OK);
-    mgrid_policy_keys(policy, path, words, 4, &length, &e);
+    mgrid_policy_keys(policy, path, 4, words, &length, &e);
     mgrid_policy_boolean(policy, path, &yes, &e);
     mgrid_policy_integer(policy, path, &integer, &e);
     mgrid_policy_number(policy, path, &number, &e);
     mgrid_policy_text(policy, path, &word, &e);
-    mgrid_policy_integers(policy, path, integers, 4, &length, &e);
-    mgrid_policy_numbers(policy, path, numbers, 4, &length, &e);
+    mgrid_policy_integers(policy, path, 4, integers, &length, &e);
+    mgrid_policy_numbers(policy, path, 4, numbers, &length, &e);
     free(path);
   }
   mgrid_policy_free(policy);

@@ -255,7 +255,7 @@ static void test_borrowed(void) {
 /* A family of the first n ranks. */
 static mgrid_plan *first_ranks(int n) {
   int64_t  starts[] = { 0, n };
-  int32_t *ranks = calloc((size_t)size, sizeof *ranks);
+  int64_t *ranks = calloc((size_t)size, sizeof *ranks);
   for (int i = 0; i < n; i++) ranks[i] = i;
   mgrid_family *f =
       mgrid_family_table(mgrid_world(size), 1, starts, ranks, n < size ? MGRID_PARTIAL : MGRID_PARTITION, &e);

@@ -341,7 +341,7 @@ static void test_wrong_world(void) {
 static void test_overlapping_table(void) {
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t     starts[65];
-  int32_t     ranks[3 * 64];
+  int64_t     ranks[3 * 64];
   int         n = world < 3 ? 0 : world;
   for (int g = 0; g < n; g++) { /* {g, g+1, g+2} around the world, in descending group order */
     starts[g] = 3 * g;

@@ -112,7 +112,7 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
     hosts += first, locals += same, local += same && r < rank;
   }
   mgrid_status status = mgrid_policy_call(where, 0, NULL, anew(&e));
-  if (!status) status = mgrid_policy_integers(where, NULL, is, 8, &n, anew(&e));
+  if (!status) status = mgrid_policy_integers(where, NULL, 8, is, &n, anew(&e));
   test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine),
        "a policy sees the machine");
   if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);

@@ -29,7 +29,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, mgrid_error *e) {
 static mgrid_plan *plan_of(int world, const mgrid_options *for_dp, bool reversed, mgrid_error *e) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
   const char     *names[] = { "tp", "dp" };
-  int32_t         back[64];
+  int64_t         back[64];
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(e));
   mgrid_topology *t = mgrid_topology_new(world, e);
   for (int i = 0; i < 2; i++) {
@@ -37,7 +37,7 @@ static mgrid_plan *plan_of(int world, const mgrid_options *for_dp, bool reversed
     if (i == 1 && reversed) {
       int64_t n = world / 2, starts[] = { 0, n, 2 * n };
       for (int64_t group = 0; group < 2; group++)
-        for (int64_t p = 0; p < n; p++) back[group * n + p] = (int32_t)(group + 2 * (n - 1 - p));
+        for (int64_t p = 0; p < n; p++) back[group * n + p] = (int64_t)(group + 2 * (n - 1 - p));
       mgrid_family_free(f);
       f = mgrid_family_table(mgrid_world(world), 2, starts, back, MGRID_PARTITION, e);
     }

@@ -13,7 +13,7 @@ typedef struct lua_call {
   int        fn;                  /* stack index of the function */
   int64_t    group, n, cap, made; /* made: members so far */
   int64_t   *positions;
-  int32_t   *ranks;
+  int64_t   *ranks;
 } lua_call;
 
 /* What a callback gives is work and memory of the recipe, too. */
@@ -63,7 +63,7 @@ static int call_map(lua_State *L) { /* function, call */
     if (!lua_isinteger(L, -1) || rank < 0 || rank > MGRID_WORLD_MAX)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is no rank", (int)i + 1,
                                 (int)c->group);
-    c->ranks[i] = (int32_t)rank;
+    c->ranks[i] = rank;
     lua_pop(L, 1);
   }
   return 0;
@@ -89,7 +89,7 @@ static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t
   return protected_call(c, call_pick, err);
 }
 
-static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   lua_call *c = ud;
   c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
   return protected_call(c, call_map, err);

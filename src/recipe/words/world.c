@@ -190,7 +190,7 @@ static int world_table(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (starts) starts[count] = at;
   if (starts && ranks)
-    box->f = mgrid_family_table(w, count, starts, ranks, (mgrid_coverage)kind, &e);
+    box->f = mgrid_table_of(w, count, starts, ranks, (mgrid_coverage)kind, &e);
   else
     mgrid_oom(&e);
   mgrid_release(starts);

@@ -19,9 +19,9 @@ typedef struct options {
 
 /* ---------------------------------------------------------------- arguments */
 
-mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err) {
+mgrid_status cli_map(const char *text, int64_t most, int64_t **out, size_t *n, mgrid_error *err) {
   const char *p = text;
-  int32_t    *list = malloc((size_t)most * sizeof *list);
+  int64_t    *list = malloc((size_t)most * sizeof *list);
   if (!list) return mgrid_oom(err);
   for (*n = 0;; p++) {
     char   *end;
@@ -42,7 +42,7 @@ mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, m
       return mgrid_fail(err, MGRID_REFUSED,
                         "the map has more than %" PRId64 " ranks, which are in the world after the move", most);
     }
-    while (first <= last) list[(*n)++] = (int32_t)first++;
+    while (first <= last) list[(*n)++] = first++;
     p = end;
     if (!*p) break;
   }
@@ -188,7 +188,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan 
   const options     *o = (const options *)c;
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
   how.convert = o->convert, how.machine = o->machine;
-  int32_t     *map = NULL;
+  int64_t     *map = NULL;
   mgrid_status s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
   size_t       n = o->tensor ? 1 : 0;
   how.ranks = map;

@@ -36,7 +36,7 @@ mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from
   mgrid_move_run_options options = MGRID_MOVE_RUN_OPTIONS_INIT;
   const char            *tensor = cli_added_text(c, "tensor"), *map = cli_added_text(c, "map");
   int64_t                window = cli_added_number(c, "window");
-  int32_t               *ranks = NULL;
+  int64_t               *ranks = NULL;
   what.rounds = cli_added_flag(c, "rounds"), what.convert = cli_added_flag(c, "convert"), what.machine = machine;
   options.timeout = (double)cli_added_number(c, "timeout");
   options.messages = cli_added_flag(c, "messages");

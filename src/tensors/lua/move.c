@@ -47,14 +47,14 @@ static const char **read_tensors(lua_State *L, int i, size_t *n) {
 static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
   o->nranks = length(L, "ranks");
-  int32_t *ranks = lua_newuserdatauv(L, (o->nranks + 1) * sizeof *ranks, 0);
+  int64_t *ranks = lua_newuserdatauv(L, (o->nranks + 1) * sizeof *ranks, 0);
   for (size_t k = 0; k < o->nranks; k++) {
     int whole;
     lua_rawgeti(L, -2, (lua_Integer)k + 1);
     lua_Integer rank = lua_tointegerx(L, -1, &whole);
     if (!whole || rank < -1 || rank > INT32_MAX)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "ranks is a list of ranks; number %d is none", (int)k + 1);
-    ranks[k] = (int32_t)rank;
+    ranks[k] = rank;
     lua_pop(L, 1);
   }
   o->ranks = ranks;
