@@ -18,7 +18,7 @@ static size_t makers(const char *names[]) {
   return n + 1;
 }
 
-/* To add one: its field and default in moongrid.h, its row here; where not all backends heed it, its name in the rows of
+/* To add one: its field and default in moongrid_plan.h, its row here, at the end; where not all backends heed it, its name in the rows of
 ** those that do (comm/backend_rows.h); then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
