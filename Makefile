@@ -156,7 +156,7 @@ COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%
 $(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
-$(B)/tensors/parcels.o $(B)/tensors/peer_memory.o: OPT += -O3
+$(B)/tensors/chunks.o $(B)/tensors/peer_memory.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.

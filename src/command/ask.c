@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** ask.c - moongrid ask and moongrid policy: a recipe's queries, getters and policies without a program.
+** ask.c - moongrid ask and moongrid policy: answers of a recipe's queries, getters and policies without a program.
 */
 #include "command/cli.h"
 #include "base/base.h"
@@ -16,11 +16,11 @@ typedef struct options {
   bool    json;
 } options;
 
-/* What the command line says before QUERY, and behind it. */
+/* The command line, before QUERY and after it. */
 typedef struct question {
   size_t      nparams;
   const char *params[CLI_ARGS_MAX]; /* NAME=VALUE of the plan */
-  json_t     *settings, *args;      /* of each state; of the query */
+  json_t     *settings, *args;      /* for each state; for the query */
 } question;
 
 enum { NONE = -2, ALL = -1 };
@@ -32,7 +32,7 @@ static mgrid_status read_rank(const cli *c, const char *name, const char *value,
   return MGRID_OK;
 }
 
-/* Put NAME=VALUE into an object; a value is JSON, or else text. */
+/* Set NAME=VALUE in an object. A value is JSON, otherwise text. */
 static bool put_value(json_t *all, const char *arg) {
   const char *eq = strchr(arg, '=');
   json_t     *value = json_loads(eq + 1, JSON_DECODE_ANY, NULL);
@@ -45,7 +45,7 @@ static bool put_value(json_t *all, const char *arg) {
   return put;
 }
 
-/* Has the list of what a recipe declares this name, as its own or as another one? */
+/* Return whether the list of a recipe's declarations has this name, as a name or an alias. */
 static bool declares(const json_t *list, const char *name, size_t len) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i), *aliases = json_object_get(one, "aliases");
@@ -58,7 +58,7 @@ static bool declares(const json_t *list, const char *name, size_t len) {
   return false;
 }
 
-/* Sort what was typed; false: no memory. */
+/* Sort the arguments typed. False: no memory. */
 static bool read_question(const cli *c, const json_t *info, question *q) {
   const json_t *params = json_object_get(info, "params"), *settings = json_object_get(info, "settings");
   bool          done = (q->settings = json_object()) && (q->args = json_object());
@@ -75,7 +75,7 @@ static bool read_question(const cli *c, const json_t *info, question *q) {
   return done;
 }
 
-/* Is it a getter, or meant to be one? A query may be asked under the system's own name, get_NAME. */
+/* Return whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME. */
 static bool is_getter(const json_t *info, const char *name) {
   const json_t *list = json_object_get(info, "getters"), *queries = json_object_get(info, "queries");
   bool          like_one = strncmp(name, "get_", 4) == 0 && json_array_size(list) > 0;
@@ -94,7 +94,7 @@ static json_t *ranks_of(const mgrid_group *g) {
   return list;
 }
 
-/* Ask it on one rank; *answer is a new reference. */
+/* Ask on one rank; *answer is a new reference. */
 typedef mgrid_status asker(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
                            mgrid_error *err);
 
@@ -118,7 +118,7 @@ static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *n
   return mgrid_policy_call_json(rt, s, name, args, answer, err);
 }
 
-/* JSON, in which what would control a terminal, and Jansson leaves as it is, is written \u009b. */
+/* Print JSON. Characters that control a terminal, which Jansson does not escape, are printed as \u009b. */
 static void print_json(const char *text) {
   static const unsigned char mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
   for (size_t n; *text; text += n) {
@@ -133,7 +133,7 @@ static void print_json(const char *text) {
   }
 }
 
-/* One answer; for all ranks a line of a table, whose head stands before the first, or an element of a list. */
+/* Print one answer: JSON; for all ranks a line of a table, with the head before the first, or an element of a list. */
 static void print_answer(const options *c, int64_t rank, const char *text) {
   bool all = c->rank == ALL, list = all && c->json;
   if (all && !list && rank == 0) printf("%8s  %s\n", "rank", c->cli.words[0]);
@@ -195,11 +195,11 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   bool        policy = strcmp(self->name, "policy") == 0;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
+  if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.nwords)
-    return cli_usage(&c.cli, "%s wants the name of a %s; 'moongrid recipes %s' lists them", self->name,
+    return cli_usage(&c.cli, "%s needs the name of a %s; 'moongrid recipes %s' lists them", self->name,
                      policy ? "policy" : "query or getter", c.cli.recipe);
-  if (c.rank == NONE) return cli_usage(&c.cli, "%s wants --rank R, or --rank all", self->name);
+  if (c.rank == NONE) return cli_usage(&c.cli, "%s needs --rank R, or --rank all", self->name);
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   mgrid_status s = answer(&c, policy, &err);
   if (s) cli_say(&c.cli, &err);
@@ -209,7 +209,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 #define OPTIONS \
   { \
     CLI_WORLD("ranks in the world"), \
-        { "rank", read_rank, offsetof(options, rank), "R", .help = "who asks; all: a line for each rank" }, { \
+        { "rank", read_rank, offsetof(options, rank), "R", .help = "the rank that asks; all: a line for each rank" }, \
+    { \
       "json", cli_flag, offsetof(options, json), NULL, \
           "with --rank all, one list of the answers in the order of the ranks" \
     } \
@@ -221,8 +222,8 @@ const cli_command command_ask = {
   .does = "an answer of a recipe",
   .usage = "moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]",
   .about = "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
-           "RECIPE' lists them), as a rank would. What stands before QUERY are parameters and settings, what stands\n"
-           "behind it its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.",
+           "RECIPE' lists them), as a rank would. What comes before QUERY are parameters and settings, what comes\n"
+           "after it its arguments; a value is JSON, otherwise text. The answer is JSON; null: none on this rank.",
   .sample = "moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank",
   .recipe = true,
   .words = 1,
@@ -235,9 +236,9 @@ const cli_command command_policy = {
   .takes = "RECIPE --world N --rank R NAME [...]",
   .does = "a decision of a recipe",
   .usage = "moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]",
-  .about = "Call a policy of a recipe as a rank would. What stands before POLICY are parameters, what stands behind\n"
-           "it its arguments; a value is JSON, or else text. The answer is JSON. Ranks do not compare theirs here,\n"
-           "also where the recipe has the policy agreed.",
+  .about = "Call a policy of a recipe as a rank would. What comes before POLICY are parameters, what comes after\n"
+           "it its arguments; a value is JSON, otherwise text. The answer is JSON. Ranks do not compare theirs here,\n"
+           "even if the recipe declares the policy as agreed.",
   .sample = "moongrid policy examples/dynamic_context.lua --world 8 --rank 0 POLICY ARG=VALUE",
   .recipe = true,
   .words = 1,

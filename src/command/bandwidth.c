@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** bandwidth.c - moongrid run --bandwidth: four collectives on every communicator, in schedule
-** order. All groups of a family run at once, as they do in training.
+** bandwidth.c - moongrid run --bandwidth: measure four collectives on every communicator, in schedule order. All
+** groups of a family run at once, as in training.
 */
 #include "comm/state.h"
 #include "command/cli.h"
@@ -16,7 +16,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The median time of a collective in seconds: WARM calls that do not count, then TIMED that do. */
+/* Find the median time of a collective in seconds: WARM calls that do not count, then TIMED that do. */
 static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, double *seconds,
                             mgrid_error *err) {
   double spent[TIMED];
@@ -39,8 +39,8 @@ typedef struct row {
 
 static size_t elements(const mgrid_shared *c) { return BYTES / sizeof(float) / (size_t)c->size * (size_t)c->size; }
 
-/* Allocate the buffers of every communicator before the first collective: a rank that fails half-way
-** would leave the others waiting in it. */
+/* Allocate the buffers of every communicator before the first collective: a rank that fails later would leave the
+** others waiting in it. */
 static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, mgrid_error *err) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_shared *c = s->comm[i];
@@ -54,8 +54,8 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
   return MGRID_OK;
 }
 
-/* Measure the collectives of one communicator in GB/s per link of a ring, the "bus bandwidth" of
-** nccl-tests, which can be compared between group sizes. */
+/* Measure the collectives of one communicator in GB/s per link of a ring. This is the "bus bandwidth" of nccl-tests,
+** which can be compared between group sizes. */
 static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
   size_t           n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
   mgrid_status     s = MGRID_OK;

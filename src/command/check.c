@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** check.c - moongrid check: the laws of a recipe's families at several world sizes.
+** check.c - moongrid check: check the laws of a recipe's families at several world sizes.
 */
 #include "command/cli.h"
 #include "plan/plan.h"
@@ -27,7 +27,7 @@ static mgrid_status read_law(const cli *c, const char *name, const char *value, 
   return MGRID_OK;
 }
 
-/* A law that does not hold, and not one that cannot be read or names what is not there. */
+/* Return whether a law was checked and does not hold; not so if it cannot be read or names something unknown. */
 static bool is_broken(mgrid_status s) { return s == MGRID_REFUSED || s == MGRID_UNPROVED; }
 
 /* A law and the worlds in which it was checked. */
@@ -37,7 +37,7 @@ typedef struct verdict {
   mgrid_text  held, broken; /* "8, 16" */
 } verdict;
 
-/* Write down whether a law holds in a world; `laws`, of that world, is for JSON. */
+/* Note whether a law holds in a world. `laws` is the JSON of that world. */
 static void note(verdict *v, int64_t world, mgrid_status s, json_t *laws) {
   mgrid_text *t = s ? &v->broken : &v->held;
   if (s && !is_broken(s)) return;
@@ -46,7 +46,7 @@ static void note(verdict *v, int64_t world, mgrid_status s, json_t *laws) {
   json_object_set_new(laws, v->law, json_boolean(!s));
 }
 
-/* Check the laws of every plan, verdict 0, and those of the command line; the first error counts. */
+/* Check the laws of every plan (verdict 0), and those of the command line. The first error counts. */
 static mgrid_status check_plan(const options *c, int64_t world, const mgrid_plan *p, mgrid_plan_checked *v, verdict *of,
                                json_t *laws, mgrid_error *err) {
   mgrid_status s = mgrid_plan_check(p, v, err);
@@ -60,7 +60,7 @@ static mgrid_status check_plan(const options *c, int64_t world, const mgrid_plan
   return s;
 }
 
-/* A line for each law: whether it held, and where not in all worlds. */
+/* Print a line for each law: where it held, and where not. */
 static void print_verdicts(const options *c, const verdict *of) {
   int width = 0;
   for (size_t i = 0; i <= c->nlaws; i++)
@@ -89,7 +89,7 @@ static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_chec
   printf("  %s\n", digest);
 }
 
-/* The notes of items. */
+/* Add the notes of items. */
 static void json_notes(json_t *line, const mgrid_plan *p) {
   mgrid_text notes = { 0 };
   json_t    *list = json_array();
@@ -121,8 +121,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error  err = MGRID_ERROR_INIT;
   mgrid_status worst = MGRID_OK;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, 1)) return MGRID_USAGE;
-  if (!c.worlds.n) return cli_usage(&c.cli, "check wants --world N[,N...], the numbers of ranks");
+  if (cli_needs(&c.cli, 1)) return MGRID_USAGE;
+  if (!c.worlds.n) return cli_usage(&c.cli, "check needs --world N[,N...], the numbers of ranks");
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   if (!rt) return cli_finish(&c.cli, cli_say(&c.cli, &err));
   json_t *lines = json_array();
@@ -130,7 +130,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   for (size_t i = 0; i < c.nlaws; i++) of[i + 1].law = c.law[i];
   for (size_t i = 0; i < c.worlds.n; i++) {
     mgrid_plan_checked v = MGRID_PLAN_CHECKED_INIT;
-    mgrid_error_clear(&err); /* of the world before */
+    mgrid_error_clear(&err); /* of the previous world */
     cli_progress(&c.cli, "checking %" PRId64 " ranks, world %zu of %zu", c.worlds.at[i], i + 1, c.worlds.n);
     mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     json_t      *laws = json_object();
@@ -164,7 +164,7 @@ const cli_command command_check = {
   .usage = "moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]",
   .about = "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
            "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-           "through. Worlds above 1048576 ranks are sampled, and said to be. Then the laws, with the\n"
+           "through. Worlds above 1048576 ranks are sampled, and this is printed. Then the laws, with the\n"
            "sizes at which they hold.",
   .sample = "moongrid check megatron --world 16-64 tp=2 pp=2 --law \"within(tp, mp)\"",
   .recipe = true,

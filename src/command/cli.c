@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** cli.c - messages of the command; its recipe and plan.
+** cli.c - messages of the command; loading its recipe and plan.
 */
 #include "command/cli.h"
 #include "plan/plan.h"
@@ -20,7 +20,7 @@
 mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
 
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
-  mgrid_error shown = *e; /* not all of them are made by mgrid_fail: safetensors.c */
+  mgrid_error shown = *e; /* some errors are not made by mgrid_fail: safetensors.c */
   mgrid_show(shown.message, sizeof shown.message);
   if (c->me != 0) usleep(300000);
   if (c->launched)
@@ -63,10 +63,10 @@ mgrid_status cli_finish(const cli *c, mgrid_status s) {
 
 /* ------------------------------------------------------------------ recipes */
 
-/* An mgrid_hooks log: what recipes print goes to stderr, once. */
+/* An mgrid_hooks log: print what recipes print on stderr, once. */
 static void say_printed(void *ud, mgrid_level level, const char *message) {
   enum { KNOWN = 1024 };
-  static uint64_t known[KNOWN]; /* hashes of what was printed: the recipe may be evaluated again, for another world */
+  static uint64_t known[KNOWN]; /* hashes of what was printed: the recipe may be evaluated again for another world */
   static size_t   n;
   const cli      *c = ud;
   uint64_t        hash = XXH3_64bits(message, strlen(message));
@@ -86,7 +86,7 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_free(&t);
 }
 
-static mgrid_text typed; /* what is on standard input, which can be read once; `diff - vs tp=2` loads it twice */
+static mgrid_text typed; /* standard input, which can be read only once; `diff - vs tp=2` loads it twice */
 
 bool cli_from_stdin(const cli *c) {
   return c->recipe && (strcmp(c->recipe, "-") == 0 || strcmp(c->recipe, "/dev/stdin") == 0);
@@ -94,8 +94,7 @@ bool cli_from_stdin(const cli *c) {
 
 static mgrid_status read_stdin(const cli *c, mgrid_error *err) {
   if (c->ranks > 1)
-    return mgrid_fail(err, MGRID_USAGE,
-                      "a launcher gives standard input to one rank alone; write the recipe to a file");
+    return mgrid_fail(err, MGRID_USAGE, "a launcher gives standard input to only one rank; write the recipe to a file");
   return typed.data ? MGRID_OK : mgrid_read_stdin(MGRID_SAVED_MAX, &typed, err);
 }
 
@@ -133,7 +132,7 @@ static mgrid_plan *read_saved(const cli *c, int64_t world, mgrid_error *err) {
   return p;
 }
 
-/* Of a recipe that is no file: name the one of its folder whose name is nearest. */
+/* For a recipe that is not a file: name the file of its folder with the nearest name. */
 static void add_nearest_file(const char *path, mgrid_error *err) {
   enum { MOST = 256 };
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *known[MOST], *near = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** complete.c - moongrid complete WORD ...: what may stand for the last of these words, for the shells (scripts/complete).
+** complete.c - moongrid complete WORD ...: print candidates for the last of these words, for the shells
+** (scripts/complete).
 **
-** The words are those of a command line, without "moongrid" before them; the last is what was typed of a word, and may be
-** empty. Each candidate is a line, the whole word, with a tab and a few words about it where there are some. One that ends
-** in "=" or "/" goes on. Subcommands and options come from their rows, parameters from the recipe on the line. Sizes and
-** words are offered as far as the recipe takes them, with the parameters that stand before them, in the world of the line.
-** Nothing is ever said of a line that is wrong, or of a recipe that does not load: then there are no candidates.
+** The words are those of a command line, without "moongrid". The last is what was typed of a word, and may be empty.
+** Each candidate is a line with the whole word, and a tab and a short description if there is one. A candidate that
+** ends in "=" or "/" is to be continued. Subcommands and options come from their rows, parameters from the recipe on
+** the line. Sizes and words are offered if the recipe accepts them with the parameters before them, in the world of
+** the line. There is no message about a wrong line, or a recipe that does not load; then there are no candidates.
 */
 #include "command/cli.h"
 #include "command/complete.h"
@@ -18,20 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the words before the last say. */
+/* The words before the last. */
 typedef struct line {
   cli               cli;    /* command, recipe, parameters, words after the recipe */
   const char       *before; /* the recipe before "vs" */
   bool              vs;
-  const cli_option *awaited; /* whose value the last word is; NULL: none */
-  const char       *last;    /* of it, what was typed */
-  const char       *head;    /* what stands before it in its word: "--color=" */
+  const cli_option *awaited; /* the option whose value the last word is; NULL: none */
+  const char       *last;    /* what was typed of it */
+  const char       *head;    /* what precedes it in its word: "--color=" */
   size_t            nhead;
 } line;
 
 /* ---------------------------------------------------------------- candidates */
 
-/* Offer a word that begins as what was typed does, but no file whose name would control the terminal; `about` may be NULL. */
+/* Offer a word that starts as typed, unless it would control the terminal as a file's name may; `about` may be NULL. */
 static void offer(const line *l, const char *word, const char *about) {
   if (strncmp(word, l->last, strlen(l->last)) != 0 || !mgrid_is_shown(word, strlen(word))) return;
   printf("%.*s%s", (int)l->nhead, l->head, word);
@@ -44,7 +45,7 @@ static void offer_each(const line *l, const char *words) {
   for (int n = 0; sscanf(words, "%63s%n", word, &n) == 1; words += n) offer(l, word, NULL);
 }
 
-/* Folders, and files with this ending; NULL: any. */
+/* Offer folders, and files with this ending; NULL: all files. */
 static void offer_files(const line *l, const char *ending) {
   mgrid_text pattern = { 0 };
   glob_t     found;
@@ -82,7 +83,7 @@ static const char *text_at(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
-/* Does the recipe take NAME=VALUE behind the parameters of the line? */
+/* Return whether the recipe accepts NAME=VALUE after the parameters of the line. */
 static bool takes(const line *l, mgrid_runtime *rt, int64_t world, const char *name, const char *value) {
   char        arg[256];
   cli         with = l->cli;
@@ -95,15 +96,15 @@ static bool takes(const line *l, mgrid_runtime *rt, int64_t world, const char *n
   return p != NULL;
 }
 
-/* The plan, for its names, at the world of the line or the smallest that the recipe takes. */
+/* Return a plan, for its names, in the world of the line or the smallest that the recipe accepts. */
 static mgrid_plan *any_plan(const line *l, mgrid_runtime *rt) {
   mgrid_plan *p = l->cli.world ? cli_plan(&l->cli, rt, l->cli.world, NULL) : NULL;
   for (int64_t world = 1; world <= 4096 && !p && !l->cli.world; world *= 2) p = cli_plan(&l->cli, rt, world, NULL);
   return p;
 }
 
-/* The divisors of the world that the recipe takes; where it takes none, as other parameters have to come first, all.
-** Without a world, powers of two. */
+/* Offer the divisors of the world that the recipe accepts; all of them if it accepts none, because other parameters
+** must come first. Without a world, offer powers of two. */
 static void offer_sizes(const line *l, mgrid_runtime *rt, const char *name) {
   enum { MOST = 64 };
   char size[32];
@@ -116,13 +117,13 @@ static void offer_sizes(const line *l, mgrid_runtime *rt, const char *name) {
     }
 }
 
-/* The words of its documentation that the recipe takes, if it does not take just any. */
+/* Offer the words of its documentation that the recipe accepts, unless it accepts any. */
 static void offer_choices(const line *l, mgrid_runtime *rt, const json_t *param, const char *name) {
   mgrid_plan *p = any_plan(l, rt);
   int64_t     world = p ? mgrid_plan_world(p) : 0;
   const char *usual = text_at(param, "default");
   mgrid_plan_free(p);
-  if (*usual) offer(l, usual, "if nothing is said");
+  if (*usual) offer(l, usual, "default");
   if (!world || takes(l, rt, world, name, "no-such-word")) return;
   for (const char *at = text_at(param, "doc"); *at; at += strcspn(at, " ,;()")) {
     char word[64];
@@ -134,7 +135,7 @@ static void offer_choices(const line *l, mgrid_runtime *rt, const json_t *param,
   }
 }
 
-/* Is it the name of the parameter, or another name? */
+/* Return whether this is the parameter's name or an alias. */
 static bool is_called(const json_t *param, const char *name, size_t len) {
   const char *own = text_at(param, "name");
   if (strlen(own) == len && strncmp(own, name, len) == 0) return true;
@@ -146,7 +147,7 @@ static bool is_called(const json_t *param, const char *name, size_t len) {
   return false;
 }
 
-/* The values of NAME=. */
+/* Offer the values of NAME=. */
 static void offer_values(line *l, mgrid_runtime *rt, const json_t *params) {
   size_t n = strcspn(l->last, "=");
   for (size_t i = 0; i < json_array_size(params); i++) {
@@ -163,12 +164,12 @@ static void offer_values(line *l, mgrid_runtime *rt, const json_t *params) {
     else if (strcmp(kind, "text") == 0)
       offer_choices(l, rt, param, name);
     else
-      offer(l, text_at(param, "default"), "if nothing is said");
+      offer(l, text_at(param, "default"), "default");
     return;
   }
 }
 
-/* NAME= of all that the line has not yet, and their other names. */
+/* Offer NAME= for all parameters not on the line yet, and for their aliases. */
 static void offer_names(const line *l, const json_t *params) {
   char word[128];
   for (size_t i = 0; i < json_array_size(params); i++) {
@@ -189,7 +190,7 @@ static void offer_families(const line *l, mgrid_runtime *rt) {
   mgrid_plan_free(p);
 }
 
-/* The things of a kind. */
+/* Offer the items of a kind. */
 static void offer_items(const line *l, mgrid_runtime *rt, const char *kind) {
   mgrid_plan *p = any_plan(l, rt);
   for (size_t i = 0; p && i < p->content.nitems; i++)
@@ -197,7 +198,7 @@ static void offer_items(const line *l, mgrid_runtime *rt, const char *kind) {
   mgrid_plan_free(p);
 }
 
-/* Texts, or objects with names. */
+/* Offer texts, or the names of objects. */
 static void offer_named(const line *l, const json_t *list) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i);
@@ -205,7 +206,7 @@ static void offer_named(const line *l, const json_t *list) {
   }
 }
 
-/* What stands after the recipe: the words that the subcommand takes, "vs", parameters and their values. */
+/* Offer what may follow the recipe: the words that the subcommand takes, "vs", parameters and their values. */
 static void offer_of_recipe(line *l, mgrid_runtime *rt) {
   json_t     *info = NULL;
   const char *command = l->cli.command->name;
@@ -229,7 +230,7 @@ static void offer_of_recipe(line *l, mgrid_runtime *rt) {
 
 /* ------------------------------------------------------------------- options */
 
-/* The values of the option: those that its row lists, or what stands for the name that its row gives them. */
+/* Offer the values of the option: those that its row lists, or those that the row's name for the value stands for. */
 static void offer_option_values(const line *l, mgrid_runtime *rt) {
   const char *known[CLI_VALUES_MAX], *kind = l->awaited->value ? l->awaited->value : "";
   char        room[CLI_VALUES_LEN];
@@ -251,7 +252,7 @@ static void offer_options(const line *l) {
   }
 }
 
-/* The option that a word is, with one dash or two, or with "=VALUE" behind it. */
+/* Return the option that a word is, with one dash or two, or followed by "=VALUE". */
 static const cli_option *option_of(const cli_command *command, const char *word) {
   const cli_option *known[CLI_KNOWN_MAX];
   size_t            n = cli_options_of(command, known), len = strcspn(word, "=");
@@ -308,7 +309,7 @@ static void complete_command(line *l) {
   }
   bool bare = !l->cli.recipe && !l->cli.command->recipe_from;
   bool file = l->cli.command->recipe_from && l->cli.nwords < l->cli.command->words;
-  if (bare) l->cli.recipe = l->before; /* of B: that of A, if there is none */
+  if (bare) l->cli.recipe = l->before; /* of B: that of A, if not given */
   l->cli.print = "none";
   mgrid_runtime *rt = l->cli.recipe && !cli_from_stdin(&l->cli) ? cli_load(&l->cli, NULL) : NULL;
   if (l->awaited)

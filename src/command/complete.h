@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** complete.h - what may stand for the last word of a command line.
+** complete.h - candidates for the last word of a command line.
 */
 #ifndef MGRID_COMPLETE_H
 #define MGRID_COMPLETE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** diff.c - moongrid diff: the differences between two recipes, sets of parameters or worlds, and the
-** communicators that a running job would keep, create and destroy.
+** diff.c - moongrid diff: the differences between two recipes, sets of parameters or worlds, and the communicators
+** that a running job would keep, create and destroy.
 */
 #include "command/cli.h"
 #include "plan/plan.h"
@@ -16,7 +16,7 @@ typedef struct options {
   bool    json, exit_code;
 } options;
 
-/* A grid of a plan, for JSON. */
+/* Return a grid of a plan as JSON. */
 static json_t *grid_json(const mgrid_content *c, const char *name) {
   const mgrid_grid *g = c->grid[mgrid_content_grid(c, name)].grid;
   json_t           *all = json_pack("{sI}", "size", (json_int_t)g->size), *dims = json_array();
@@ -27,7 +27,7 @@ static json_t *grid_json(const mgrid_content *c, const char *name) {
   return all;
 }
 
-/* A family without its groups: there may be as many as ranks. */
+/* Return a family as JSON, without its groups: there may be as many as ranks. */
 static json_t *family_json(const mgrid_content *c, const char *name) {
   const mgrid_entry  *e = &c->entry[mgrid_content_find(c, name)];
   const mgrid_family *f = e->family;
@@ -55,7 +55,7 @@ typedef struct collected {
 static void collect(void *ud, const mgrid_difference *d) {
   collected *c = ud;
   json_t    *change = json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
-  if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name)); /* else it is a sentence */
+  if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name)); /* otherwise it is a sentence */
   if (d->from && *d->from) json_object_set_new(change, "from", value_json(c->was, d->what, d->name, d->from));
   if (d->to && *d->to) json_object_set_new(change, "to", value_json(c->is, d->what, d->name, d->to));
   json_array_append_new(c->changes, change);
@@ -77,14 +77,14 @@ static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int6
   return s;
 }
 
-/* Print the lines; *differ: does one tell a change? */
+/* Print the lines. *differ: whether one reports a change. */
 static mgrid_status print_text(const cli *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
                                mgrid_error *err) {
   mgrid_text   t = { 0 };
   mgrid_status s = mgrid_plan_diff(was, is, rank, NULL, mgrid_text_sink, &t, err);
   if (!s && t.failed) s = mgrid_oom(err);
   for (const char *line = mgrid_text_chars(&t); !s && line; line = strchr(line, '\n'), line += line != NULL)
-    *differ |= *line && strchr("+-~", *line) && line[1] == ' '; /* other lines sum up */
+    *differ |= *line && strchr("+-~", *line) && line[1] == ' '; /* other lines are totals */
   cli whole = *c;
   if (!whole.lines) whole.fold = INT_MAX;
   if (!s) cli_fold(&whole, mgrid_text_chars(&t), t.len);
@@ -96,7 +96,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *was, const mgrid_plan *
   const options *o = (const options *)c;
   bool           differ = false;
   mgrid_status s = o->json ? print_json(was, is, o->rank, &differ, err) : print_text(c, was, is, o->rank, &differ, err);
-  return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* whose exit code is 1 */
+  return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* its exit code is 1 */
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -112,17 +112,17 @@ const cli_command command_diff = {
   .usage = "moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
            "       [--json] [--exit-code]\n"
            "       moongrid diff SAVED SAVED [--rank R] ...",
-  .about = "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe is the\n"
-           "first one where it is not given, and a world given on one side is that of both; parameters are\n"
+  .about = "Compare two plans: + new, - gone, ~ changed. The second recipe is the\n"
+           "first one if it is not given, and a world given on one side is that of both; parameters are\n"
            "not carried over. In one world also the communicators that a rank (0, or R) keeps, creates and\n"
-           "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ. Each\n"
+           "destroys when the trainer reloads (except lazy ones). The exit code is 0 even if they differ. Each\n"
            "side may be a plan that 'moongrid plan' saved.",
   .sample = "moongrid diff megatron --world 16 tp=2 vs tp=4",
   .recipe = true,
   .options = { CLI_WORLD("ranks in the world"),
-               { "rank", cli_index, offsetof(options, rank), "R", .help = "whose communicators" },
+               { "rank", cli_index, offsetof(options, rank), "R", .help = "the rank whose communicators are listed" },
                { "json", cli_flag, offsetof(options, json),
                  .help = "one object: changes, and the communicators of the rank" },
-               { "exit-code", cli_flag, offsetof(options, exit_code), .help = "exit with 1 where the plans differ" } },
+               { "exit-code", cli_flag, offsetof(options, exit_code), .help = "exit with 1 if the plans differ" } },
   .run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** doctor.c - moongrid doctor: what works on this machine, and why the rest does not.
+** doctor.c - moongrid doctor: report what works on this machine, and why the rest does not.
 */
 #include "comm/open.h"
 #include "command/slice.h"
@@ -41,7 +41,8 @@ static size_t examine(const cli *c, cli_finding f[FINDINGS_MAX]) {
   f[n + 1] = (cli_finding){ "limits", cli_limits(c, true, &limits), "" };
   snprintf(f[n + 1].text, sizeof f[n + 1].text, "%s", limits.data ? limits.data : "none");
   mgrid_text_free(&limits);
-  for (size_t i = 0; i < n + 2; i++) mgrid_show(f[i].text, sizeof f[i].text); /* of the environment, of files */
+  for (size_t i = 0; i < n + 2; i++)
+    mgrid_show(f[i].text, sizeof f[i].text); /* it may come from the environment, or from files */
   return n + 2;
 }
 
@@ -73,7 +74,7 @@ const cli_command command_doctor = {
   .takes = "",
   .does = "what works on this machine",
   .usage = "moongrid doctor [--json]",
-  .about = "Say what works here: planning, the backends, the launcher, and whether the limits on memory, threads\n"
+  .about = "Report what works here: planning, the backends, the launcher, and whether the limits on memory, threads\n"
            "and open files (ulimit, cgroup) are enough for this job's ranks.",
   .sample = "moongrid doctor --json",
   .options = { { "json", cli_flag, offsetof(options, json), .help = "as JSON" } },

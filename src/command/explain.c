@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** explain.c - moongrid explain: how each family came to be, in words and numbers.
+** explain.c - moongrid explain: how each family was made, in words and numbers.
 */
 #include "command/cli.h"
 #include "command/texts.h"
@@ -14,14 +14,14 @@
 
 typedef struct options {
   cli         cli;
-  int64_t     machine; /* its ranks; 0: not given */
+  int64_t     machine; /* ranks of a machine; 0: not given */
   mgrid_site  site;
-  const char *family; /* of these alone, F,G; NULL: not given */
+  const char *family; /* only these, F,G; NULL: not given */
 } options;
 
 /* -------------------------------------------------------------- lines of recipes */
 
-/* Append line n of a text, without the blanks around it. */
+/* Append line n of a text, without blanks at its ends. */
 static void put_line(mgrid_text *t, const char *text, int64_t n) {
   for (; text && --n > 0; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL) {}
   if (!text) return;
@@ -37,7 +37,7 @@ static void read_line(mgrid_text *t, const char *path, int64_t n) {
   mgrid_text_free(&all);
 }
 
-/* The line of "source:line", a file or a part of a bundled recipe. */
+/* Print the line of "source:line", in a file or a part of a bundled recipe. */
 static void put_place(const cli *c, const char *label, const char *at) {
   const char *colon = strrchr(at, ':');
   mgrid_text  t = { 0 }, safe = { 0 };
@@ -71,26 +71,26 @@ static void show_places(const cli *c, const json_t *places) {
 
 /* --------------------------------------------------------------- communicators */
 
-/* Who leads whose groups: from[i * n + k] of entry i are led by entry k. */
+/* Which family leads whose groups: entry k leads from[i * n + k] groups of entry i. */
 typedef struct sharing {
   size_t   n;
   int64_t *from;
 } sharing;
 
-/* "2 groups are those of tp, 1 that of pp", of groups that an earlier family makes. */
+/* Append "2 groups are those of tp, 1 that of pp", for groups that an earlier family makes. */
 static void say_leaders(mgrid_text *t, const mgrid_plan *p, const sharing *all, int i) {
   bool said = false;
   for (size_t k = 0; k < all->n; k++) {
     int64_t n = all->from[(size_t)i * all->n + k];
     if (n == 0 || (int)k == i) continue;
-    const char *is = said ? (n == 1 ? "that" : "those") : n == 1 ? "group is that" : "groups are those";
-    mgrid_text_add(t, "%s %" PRId64 " %s of %s", said ? "," : ";", n, is, p->content.entry[k].name);
+    const char *verb = said ? (n == 1 ? "that" : "those") : n == 1 ? "group is that" : "groups are those";
+    mgrid_text_add(t, "%s %" PRId64 " %s of %s", said ? "," : ";", n, verb, p->content.entry[k].name);
     said = true;
   }
   if (said) mgrid_text_str(t, ", made before");
 }
 
-/* Whose the communicators are. */
+/* Append which communicators the family uses. */
 static void say_communicators(mgrid_text *t, const mgrid_plan *p, const sharing *all, int i) {
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
@@ -117,7 +117,7 @@ static void say_communicators(mgrid_text *t, const mgrid_plan *p, const sharing 
     mgrid_text_add(t, "; %" PRId64 " group%s of one rank need%s none", ones, mgrid_s_of(ones), ones == 1 ? "s" : "");
 }
 
-/* Who uses them too, wholly or in part. */
+/* Print which families use them too, in full or in part. */
 static void show_users(const cli *c, const mgrid_plan *p, const sharing *all, int i) {
   int        head = p->shares[i] >= 0 ? p->shares[i] : i, users = 0;
   mgrid_text list = { 0 }, t = { 0 };
@@ -127,7 +127,7 @@ static void show_users(const cli *c, const mgrid_plan *p, const sharing *all, in
       mgrid_text_add(&list, "%s%s", users++ ? ", " : "", p->content.entry[k].name);
   }
   if (users) {
-    mgrid_text_add(&t, "%s ha%s the same groups and options, and use%s them too", mgrid_text_chars(&list),
+    mgrid_text_add(&t, "%s ha%s the same groups and options, and share%s them", mgrid_text_chars(&list),
                    users == 1 ? "s" : "ve", users == 1 ? "s" : "");
     cli_wrap(c, "", &t);
   }
@@ -135,12 +135,12 @@ static void show_users(const cli *c, const mgrid_plan *p, const sharing *all, in
   for (int k = 0; k < (int)all->n; k++) {
     int64_t n = all->from[(size_t)k * all->n + (size_t)i];
     if (k == i || n == 0 || mgrid_family_equal(p->content.entry[k].family, p->content.entry[i].family)) continue;
-    mgrid_text_add(&t, "%s uses %" PRId64 " of them too", p->content.entry[k].name, n);
+    mgrid_text_add(&t, "%s shares %" PRId64 " of them", p->content.entry[k].name, n);
     cli_wrap(c, "", &t);
   }
 }
 
-/* Who makes the communicators, and who has the same groups and does not. */
+/* Print which family makes the communicators, and which families have the same groups but other communicators. */
 static void show_sharing(const cli *c, const mgrid_plan *p, const sharing *all, int i) {
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
@@ -154,10 +154,10 @@ static void show_sharing(const cli *c, const mgrid_plan *p, const sharing *all, 
     const mgrid_entry *o = &p->content.entry[k];
     if (k == head || p->shares[k] >= 0 || o->choice->none || !mgrid_family_equal(f, o->family)) continue;
     mgrid_text_add(&t, "%s has the same groups and communicators of its own: %s", o->name,
-                   f->twin || o->family->twin ? "a twin is meant to be apart"
+                   f->twin || o->family->twin ? "a twin is meant to be separate"
                    : strcmp(e->choice->text, o->choice->text) != 0
                        ? "its options differ"
-                       : "the recipe keeps families apart that are used at the same time");
+                       : "the recipe separates families that are used at the same time");
     cli_wrap(c, "", &t);
   }
 }
@@ -173,7 +173,8 @@ static void show_cost(const options *c, const mgrid_plan *p, int i) {
   if (d.created == 0)
     mgrid_text_str(&t, "nothing of a GPU: they are not NCCL's");
   else if (p->shares[i] >= 0)
-    mgrid_text_add(&t, "nothing more; apart it would be %.0f MiB of each member's GPU", (double)d.created / (1 << 20));
+    mgrid_text_add(&t, "nothing more; separate communicators would be %.0f MiB of each member's GPU",
+                   (double)d.created / (1 << 20));
   else
     mgrid_text_add(&t, "with NCCL at most %.0f MiB of each member's GPU, %.0f MiB more with the first use",
                    (double)d.created / (1 << 20), (double)d.ring / (1 << 20));
@@ -230,7 +231,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   json_t     *trail = NULL;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
+  if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
   mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.cli.world, &err);
@@ -246,17 +247,18 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 const cli_command command_explain = {
   .name = "explain",
   .takes = "RECIPE --world N [...] [FAMILY]",
-  .does = "how each family came to be",
+  .does = "how each family was made",
   .usage = "moongrid explain RECIPE --world N [NAME=VALUE ...] [--family F,G]",
-  .about = "How each family came to be, or one: its rule in words, the lines of the recipe that made it, with whom it\n"
-           "shares communicators and why, and what they cost.",
+  .about =
+      "How each family was made, or one of them: its rule in words, the lines of the recipe that made it, with which\n"
+      "families it shares communicators and why, and what they cost.",
   .sample = "moongrid explain megatron --world 16 tp=2 pp=2 --family dp",
   .recipe = true,
   .words = 1,
   .options = { CLI_WORLD("ranks in the world"),
                { "family", cli_text, offsetof(options, family), "F,G",
-                 .help = "these alone; FAMILY without the option is one" },
+                 .help = "only these; FAMILY without the option is one" },
                { "machine", cli_machine, offsetof(options, machine), "N",
-                 .help = "ranks of a machine, for what NCCL takes: else of the parameter gpus_per_node, else 8" } },
+                 .help = "ranks of a machine, for what NCCL needs; default: the parameter gpus_per_node, else 8" } },
   .run = run,
 };

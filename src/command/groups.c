@@ -13,7 +13,8 @@ static void put_rank(mgrid_text *t, int64_t rank) {
   mgrid_text_put(t, at, (size_t)(end - at));
 }
 
-/* The first n members of a group; false, with some more written, where they take over `width` columns (0: any). */
+/* Append the first n members of a group. False: they need more than `width` columns (0: no limit); some more may have
+** been appended. */
 static bool put_members(mgrid_text *t, const mgrid_family *f, int64_t group, int64_t n, size_t width) {
   size_t start = t->len;
   mgrid_text_str(t, "{");
@@ -46,7 +47,7 @@ void cli_put_group(mgrid_text *t, const mgrid_family *f, int64_t group, int widt
   t->len = end;
   if (t->data) t->data[end] = '\0';
   if (n <= 2)
-    put_members(t, f, group, n, 0), mgrid_text_str(t, "}"); /* nothing can be left out */
+    put_members(t, f, group, n, 0), mgrid_text_str(t, "}"); /* nothing to leave out */
   else
     mgrid_text_str(t, mgrid_text_chars(&tail));
   t->failed |= tail.failed;

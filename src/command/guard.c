@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** guard.c - what a rank says when it cannot return to say it: an alarm where MPI or the launcher waits for all ranks
-** without a deadline, and the signal by which launchers end a job after another rank died.
+** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all ranks without a
+** deadline, and the signal by which launchers end a job after another rank died.
 */
 #include "command/cli.h"
 
@@ -14,22 +14,23 @@
 #include <unistd.h>
 
 static char        head[64];  /* "moongrid: [rank 3/8] " */
-static char        slow[256]; /* what the alarm says */
-static const char *doing;     /* what the rank is in; NULL: it has ended, or has said an error */
-static bool        speaks;    /* of what all ranks know alike: rank 0, and 1 for it */
-static const char *starter;   /* the launcher, while MPI starts, which may end the process; else NULL */
-static bool        heard;     /* atexit knows on_exit_of_mpi */
-static int64_t     killed;    /* mgrid_cgroup_kills before the job has started; -1: nobody counts */
+static char        slow[256]; /* the text of the alarm */
+static const char *doing;     /* what the rank is doing; NULL: it has ended, or has printed an error */
+static bool        speaks;    /* prints what all ranks know: rank 0, and rank 1 in its place */
+static const char *starter;   /* the launcher, while MPI starts and may end the process; else NULL */
+static bool        heard;     /* on_exit_of_mpi is registered with atexit */
+static int64_t     killed;    /* mgrid_cgroup_kills before the job started; -1: not counted */
 
 enum { FAILED = MGRID_BACKEND / 100 };
 
-/* Functions that signals may call, alone. */
+/* Only functions that signal handlers may call. */
 static void say(const char *text) {
   ssize_t n = write(STDERR_FILENO, text, strlen(text));
   (void)n;
 }
 
-/* The process ends: what the kernel has done to the other rank is worth more than a call that signals may not make. */
+/* Runs as the process ends: knowing what the kernel did to the other rank is worth calls that signal handlers may not
+** make. */
 static void say_of_memory(void) {
   mgrid_allowance all[MGRID_ALLOWANCES];
   char            words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
@@ -45,9 +46,9 @@ static void say_of_memory(void) {
 }
 
 static void on_alarm(int nr) {
-  /* ranks 0 and 1 speak first: the end of another may end them before they do */
+  /* ranks 0 and 1 print first: the end of another rank may end them */
   const struct timespec first = { 0, 500000000 };
-  const struct timespec forwarded = { 0, 200000000 }; /* launchers may drop what a rank says as it ends */
+  const struct timespec forwarded = { 0, 200000000 }; /* launchers may drop what a rank prints as it ends */
   (void)nr;
   if (!speaks) nanosleep(&first, NULL);
   say(head), say(slow);
@@ -60,7 +61,7 @@ static void on_term(int nr) {
     say(head);
     say("the launcher ends the job, while this rank was in: ");
     say(doing);
-    say("; another rank has died or failed, whom the launcher names\n");
+    say("; another rank has died or failed, which the launcher names\n");
     say_of_memory();
     _exit(FAILED);
   }
@@ -68,15 +69,15 @@ static void on_term(int nr) {
   raise(nr);
 }
 
-/* MPI has called exit: its own words name neither the launcher nor this program. */
+/* MPI has called exit. Its message names neither the launcher nor this program. */
 static void on_exit_of_mpi(void) {
   if (!starter || !speaks || !doing) return;
   say(head);
   say("MPI has ended this process in ");
   say(doing);
-  say(", and says why itself; it was started by ");
+  say("; its own message says why; it was started by ");
   say(starter);
-  say(", which has to be of the MPI that moongrid was built with\n");
+  say(", which must belong to the MPI that moongrid was built with\n");
 }
 
 static void handle(int nr, void (*what)(int)) {

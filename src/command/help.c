@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** help.c - moongrid NAME --help, written from the row of the subcommand and those of its options.
+** help.c - moongrid NAME --help, printed from the row of the subcommand and those of its options.
 */
 #include "command/slice.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { COLUMN = 20, WIDE = 110 }; /* where the texts of options begin; where lines end that go to no terminal */
+enum { COLUMN = 20, WIDE = 110 }; /* column of the options' texts; line length if stdout is not a terminal */
 
 static void put_option(mgrid_text *t, const cli_option *o) {
   const char *values[CLI_VALUES_MAX];

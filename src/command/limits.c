@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** limits.c - are the limits of the system enough for this job?
+** limits.c - check whether the limits of the system are enough for this job.
 */
 #include "command/cli.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What ranks want at least, were they all on this machine: bytes or a number. 8 and 16 ranks of Open MPI 4.1 start with 16
-** open files each and 64 and 100 of mpirun's, and with 100 and 250 MiB of addresses. */
+/* Return what ranks need at least, if all are on this machine: bytes or a number. 8 and 16 ranks of Open MPI 4.1 start
+** with 16 open files each and 64 and 100 of mpirun's, and with 100 and 250 MiB of addresses. */
 static int64_t least(const mgrid_allowance *a, int64_t ranks) {
   bool own = strcmp(a->whose, "process")
              == 0; /* of each rank; those of the cgroup and of the user are of all together */
@@ -33,7 +33,7 @@ bool cli_limits(const cli *c, bool all, mgrid_text *words) {
     mgrid_allowance_words(&set[i], text, sizeof text);
     mgrid_text_add(words, "%s%s", words->len ? "; " : "", text);
     if (!low) continue;
-    mgrid_text_add(words, ", and %" PRId64 " %s %" PRId64, c->ranks, c->ranks == 1 ? "rank wants" : "ranks want",
+    mgrid_text_add(words, ", and %" PRId64 " %s %" PRId64, c->ranks, c->ranks == 1 ? "rank needs" : "ranks need",
                    want >> (set[i].of == MGRID_SCARCE_MEMORY ? 20 : 0));
   }
   return enough;

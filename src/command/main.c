@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** main.c - the command moongrid: finds the subcommand and starts it.
+** main.c - the command moongrid: find the subcommand and start it.
 */
 #include "base/base.h"
 #include "command/complete.h"
@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Every subcommand of the way, in the order of the help: X(name) stands for command_name of
-** src/command/name.c; policy is in ask.c. */
+/* Every subcommand of the core, in the order of the help: X(name) stands for command_name of src/command/name.c; policy
+** is in ask.c. */
 #define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(why) X(explain) X(ask) X(policy) X(recipes) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
@@ -19,7 +19,7 @@ COMMANDS(DECLARE)
 static const cli_command *const way[] = { COMMANDS(ROW) };
 enum { WAY = sizeof way / sizeof way[0], COMMANDS_MAX = 32 };
 
-/* All subcommands, with what slices add; how many. */
+/* List all subcommands, with what slices add. Return how many. */
 static size_t collect(cli_command *all) {
   size_t n = 0;
   for (size_t i = 0; i < WAY; i++) {
@@ -53,7 +53,7 @@ static void print_help(const cli_command *commands, size_t count, FILE *out) {
         out);
 }
 
-/* The hundreds of a status are the exit code. */
+/* The exit code is the status divided by 100. */
 static int exit_code(mgrid_status s) { return (int)s / 100; }
 
 int main(int argc, char **argv) {
@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
             word);
     return exit_code(MGRID_USAGE);
   }
-  if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
+  if (strcmp(word, "help") == 0) { /* help COMMAND is COMMAND --help */
     argv[1] = argv[2];
     argv[2] = option_help;
     word = argv[1];
@@ -89,9 +89,9 @@ int main(int argc, char **argv) {
   static const char *const alone[] = { "help", "version" };
   bool                     option = strncmp(word, "--", 2) == 0;
   mgrid_suggest(tail, sizeof tail, option ? word + 2 : word, option ? alone : known, option ? 2 : count);
-  mgrid_error e = MGRID_ERROR_INIT; /* its message may be shown */
+  mgrid_error e = MGRID_ERROR_INIT; /* its message may contain control characters, which mgrid_fail escapes */
   mgrid_fail(&e, MGRID_USAGE, "unknown %s '%s'%s%s", option ? "option" : "command", word, tail,
-             option ? "; other options stand behind a command" : "");
+             option ? "; other options go after a command" : "");
   fprintf(stderr, "moongrid: %s\n", e.message);
   return exit_code(MGRID_USAGE);
 }

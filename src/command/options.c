@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - reads the command line of a subcommand by the options in its row.
+** options.c - read the command line of a subcommand, by the options in its row.
 */
 #include "command/cli.h"
 
@@ -75,7 +75,7 @@ static mgrid_status parse_range(const cli *c, const char *name, char *word, int6
   mgrid_status s = parse_integer(c, name, word, 1, &first);
   if (!s && dash) s = parse_integer(c, name, dash + 1, 1, &last);
   if (!s && dash && last < first)
-    return cli_usage(c, "%s %" PRId64 "-%" PRId64 " ends before it begins", name, first, last);
+    return cli_usage(c, "%s %" PRId64 "-%" PRId64 " ends before it starts", name, first, last);
   for (int64_t size = first; !s && (size == first || size <= last); size *= 2) {
     if (*n == max)
       return max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
@@ -85,7 +85,7 @@ static mgrid_status parse_range(const cli *c, const char *name, char *word, int6
   if (!s && dash && reached != last && c->me == 0)
     fprintf(stderr,
             "moongrid: note: %s %" PRId64 "-%" PRId64 " doubles: %" PRId64 " is its last size; %" PRId64 "-%" PRId64
-            ",%" PRId64 " has the end, too\n",
+            ",%" PRId64 " includes the end\n",
             name, first, last, reached, first, last, last);
   return s;
 }
@@ -127,7 +127,7 @@ static mgrid_status add_argument(cli *c, const char *word) {
   return MGRID_OK;
 }
 
-/* --option FAMILY.OPTION=VALUE, an argument as NAME=VALUE is one, told apart by its dot. */
+/* Read --option FAMILY.OPTION=VALUE, an argument like NAME=VALUE, recognized by its dot. */
 static mgrid_status read_choice(const cli *c, const char *name, const char *value, void *to) {
   const char *dot = strchr(value, '.'), *eq = strchr(value, '=');
   if (!dot || !eq || eq < dot)
@@ -139,9 +139,9 @@ static const cli_option common[] = {
   { "params", cli_text, offsetof(cli, params), "FILE",
     .help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them", .side = true },
   { "option", read_choice, 0, "FAMILY.OPTION=VALUE",
-    .help = "an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'", .side = true },
+    .help = "an option of a family, as tp.max_ctas=8; * matches any: '*.timeout=600'", .side = true },
   { "color", cli_text, offsetof(cli, color), "auto|always|never",
-    .help = "when to use colour; accepted by every command, also by those that have none" },
+    .help = "when to use colour; every command accepts it, even if it prints none" },
   { .name = "help", .read = cli_flag, .at = offsetof(cli, help) },
 };
 enum { COMMON = sizeof common / sizeof common[0] };
@@ -165,7 +165,7 @@ size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], ch
   return n;
 }
 
-/* Refuse a value that is none of those it may be. */
+/* Refuse a value that is not one of those allowed. */
 static mgrid_status check_value(const cli *c, const cli_option *o, const char *value) {
   const char *known[CLI_VALUES_MAX];
   char        room[CLI_VALUES_LEN], tail[128];
@@ -182,7 +182,7 @@ static mgrid_status check_value(const cli *c, const cli_option *o, const char *v
   return MGRID_USAGE;
 }
 
-/* Read an option, on both sides of "A vs B" where it is not of one. */
+/* Read an option, for both sides of "A vs B" unless each side has its own. */
 static mgrid_status read_option(cli *c, const cli_option *o, const char *value) {
   char name[64];
   snprintf(name, sizeof name, "--%s", o->name);
@@ -219,7 +219,7 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
                    parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
 }
 
-/* `next` is the word after it, "" where there is none. */
+/* `next` is the next word, "" if there is none. */
 static mgrid_status positional(cli *c, const char *word, const char *next) {
   const char *eq = strchr(word, '=');
   if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
@@ -234,17 +234,17 @@ static mgrid_status positional(cli *c, const char *word, const char *next) {
     return MGRID_OK;
   }
   if (!argument && c->command->words)
-    return cli_usage(c, "argument '%s' is one too many: moongrid %s %s", word, c->command->name, c->command->takes);
+    return cli_usage(c, "unexpected argument '%s': moongrid %s %s", word, c->command->name, c->command->takes);
   const char *last = c->nargs ? c->args[c->nargs - 1] : "";
-  bool apart = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
+  bool blanks = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
   if (!argument)
     return cli_usage(c, "argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'", word,
-                     apart ? ", without blanks" : "", c->recipe);
+                     blanks ? ", without blanks" : "", c->recipe);
   return add_argument(c, word);
 }
 
 static mgrid_status parse(cli *c, int argc, char **argv) {
-  enum { POSITIONAL = 1, LONG }; /* getopt_long's result for a word that is no option is 1 */
+  enum { POSITIONAL = 1, LONG }; /* getopt_long returns 1 for a word that is not an option */
   const cli_option *known[CLI_KNOWN_MAX];
   struct option     longs[CLI_KNOWN_MAX + 1] = { 0 };
   char              letters[2 * CLI_KNOWN_MAX + 4] = "-:h";
@@ -265,7 +265,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     int at = optind, nth = 0, o = getopt_long(argc, argv, letters, longs, &nth);
     if (o == -1) break;
     const char *word = argv[at];
-    if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
+    if (o == ':') return cli_usage(c, "option '%s' needs a value", argv[optind - 1]);
     if (o == '?' && word[0] == '-' && word[1] != '-')
       return cli_usage(c, "unknown option '%s' of %s%s", word, c->command->name,
                        strchr("nw", word[1])              ? "; --world N is the number of ranks"
@@ -277,7 +277,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     for (size_t i = 0; i < n; i++)
       if (known[i]->letter && o == *known[i]->name) nth = (int)i, o = LONG;
     if (o == LONG) {
-      /* --groups tp is --groups=tp where tp cannot be the recipe or a parameter */
+      /* --groups tp is --groups=tp unless tp can be the recipe or a parameter */
       if (known[nth]->read == cli_maybe && !optarg && c->recipe && optind < argc && !strpbrk(argv[optind], "-=./"))
         optarg = argv[optind++];
       s = read_option(c, known[nth], optarg);
@@ -288,7 +288,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
   return s;
 }
 
-/* What the terminal can show. */
+/* Find out what the terminal can show. */
 static void find_terminal(cli *c) {
   struct winsize size;
   bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -299,7 +299,7 @@ static void find_terminal(cli *c) {
 
 static void choose_color(cli *c) {
   const char *when = c->color ? c->color : "auto";
-  /* under a launcher stdout is a terminal on the ranks even when the launcher writes to a file */
+  /* under a launcher stdout of a rank is a terminal even if the launcher writes to a file */
   bool shows = isatty(1) && !c->launched && !getenv("NO_COLOR");
   c->bold = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && shows);
 }
@@ -310,7 +310,7 @@ static void begin(cli *c, const cli_command *command, cli *other) {
   find_terminal(c);
 }
 
-/* What cli_parse does when the words are read, with this result. */
+/* Finish cli_parse with this result of reading the words. */
 static bool end(cli *c, mgrid_status s) {
   choose_color(c);
   c->code = s ? s : c->help && !cli_help(c) ? MGRID_OUTPUT : MGRID_OK;
@@ -322,23 +322,23 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   return end(c, parse(c, argc, argv));
 }
 
-mgrid_status cli_wants(const cli *c, int64_t world) {
+mgrid_status cli_needs(const cli *c, int64_t world) {
   if (!c->recipe)
-    return cli_usage(c, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", c->command->name);
+    return cli_usage(c, "%s needs a recipe: a file, or one that 'moongrid recipes' lists", c->command->name);
   const char *parameter = "";
   for (size_t i = 0; i < c->nargs; i++)
     if (strncmp(c->args[i], "world=", 6) == 0) parameter = "; world=N would be a parameter of the recipe";
   return world || cli_is_saved(c)
              ? MGRID_OK
-             : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
+             : cli_usage(c, "%s needs --world N, the number of ranks%s", c->command->name, parameter);
 }
 
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
-  if (rank < world || !world) return MGRID_OK; /* 0: a saved plan, which is yet to be read */
+  if (rank < world || !world) return MGRID_OK; /* 0: a saved plan, which has not been read yet */
   return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
-/* Where the second of two saved plans is that stand one after the other; argc: nowhere. */
+/* Return the index of the second of two saved plans that follow each other; argc: there is none. */
 static int second_saved(int argc, char **argv) {
   int n = 0, at = 1;
   for (; at < argc; at++) {
@@ -349,7 +349,7 @@ static int second_saved(int argc, char **argv) {
 }
 
 bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {
-  int vs = 1, second; /* the word before the second side, which is read by then */
+  int vs = 1, second; /* the word before the second side; the first has been read by then */
   while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
   second = vs < argc ? vs : second_saved(argc, argv) - 1;
   if (second < argc - 1 && vs == argc) vs = second + 1;
@@ -357,7 +357,7 @@ bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, 
   begin(b, command, a);
   mgrid_status s = parse(a, vs, argv);
   if (!s && !a->help && vs == argc)
-    s = cli_usage(a, "%s wants two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
+    s = cli_usage(a, "%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
                   command->name);
   if (!s && !a->help && vs < argc) argv[second] = argv[0], s = parse(b, argc - second, argv + second);
   if (!end(a, s)) return false;
@@ -365,7 +365,7 @@ bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, 
   if (!b->recipe) b->recipe = a->recipe;
   if (!b->world && !launched) b->world = a->world;
   if (!a->world && !launched) a->world = b->world;
-  a->code = cli_wants(a, launched || a->world);
-  if (!a->code) a->code = cli_wants(b, launched || b->world);
+  a->code = cli_needs(a, launched || a->world);
+  if (!a->code) a->code = cli_needs(b, launched || b->world);
   return !a->code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
+** plan.c - moongrid plan: plan a recipe for any world size, without a launcher.
 */
 #include "command/slice.h"
 #include "plan/plan.h"
@@ -10,11 +10,11 @@
 
 typedef struct options {
   cli         cli;
-  int64_t     machine; /* its ranks; 0: not given */
+  int64_t     machine; /* ranks of a machine; 0: not given */
   int64_t     rank;    /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
-  const char *groups; /* of these families, F,G; "": of all; NULL: not asked for */
+  const char *groups; /* only these families, F,G; "": all; NULL: not given */
   bool        json, rules, schedule, text, all;
 } options;
 
@@ -45,7 +45,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { .rank = -1, .site = MGRID_SITE_INIT };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
+  if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   const int           formats = c.json + c.rules + c.schedule + c.text;
   const cli_addition *by = cli_switched(&c.cli);
   const char         *what = by ? by->options[0].name : "";
@@ -54,7 +54,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (c.groups && by) return cli_usage(&c.cli, "--family and --groups take no --%s", what);
   if (formats > 1) return cli_usage(&c.cli, "--json, --rules, --schedule and --text exclude each other");
   if (c.text + c.rules && c.rank >= 0)
-    return cli_usage(&c.cli, "--%s is the whole plan's; it takes no --rank", c.text ? "text" : "rules");
+    return cli_usage(&c.cli, "--%s prints the whole plan; it takes no --rank", c.text ? "text" : "rules");
   if (by && formats) return cli_usage(&c.cli, "--%s is shown as lines; --json has all %ss", what, what);
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (!c.cli.lines) c.cli.fold = INT_MAX; /* in a pipe a family is one line, for grep and pagers */
@@ -71,9 +71,9 @@ const cli_command command_plan = {
   .about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
            "of N ranks and show its groups. Nothing is created and no launcher is needed. Or read a plan\n"
            "that was saved by --json, --rules or --text (a file, or -), which has its world and parameters.",
-  .notes = "\"GPU memory\" is what NCCL itself takes of the GPU of one rank, at most: first when communicators are\n"
-           "made, more when each is first used in a ring (most collectives), then more where NCCL chooses trees, where\n"
-           "all members of a group send to all others (all-to-all), and where the switch adds up (NVLink SHARP).",
+  .notes = "\"GPU memory\" is what NCCL itself allocates on the GPU of one rank, at most: first when communicators are\n"
+           "made, more when each is first used in a ring (most collectives), then more if NCCL chooses trees, if\n"
+           "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP).",
   .sample = "moongrid plan megatron --world 16 tp=2 pp=2",
   .recipe = true,
   .options = {
@@ -82,13 +82,13 @@ const cli_command command_plan = {
         .help = "the view of one rank: coordinates, groups, neighbours, creations" },
       { "family", cli_text, offsetof(options, groups), "F,G", .help = "all groups of these families" },
       { "groups", cli_maybe, offsetof(options, groups), .help = "the first groups of every family" },
-      { "all", cli_flag, offsetof(options, all), .help = "parameters that are at their defaults, too" },
+      { "all", cli_flag, offsetof(options, all), .help = "also parameters that have their defaults" },
       { "json", cli_flag, offsetof(options, json),
         .help = "one JSON object with all groups (with --rank: that rank's)" },
       { "rules", cli_flag, offsetof(options, rules),
-        .help = "one JSON object with its rules alone, which is small at any world: to save a plan" },
+        .help = "one JSON object with only its rules, small at any world: to save a plan" },
       { "schedule", cli_flag, offsetof(options, schedule), .help = "the order in which communicators are created" },
-      { "text", cli_flag, offsetof(options, text), .help = "the canonical text that the digest is taken of" },
+      { "text", cli_flag, offsetof(options, text), .help = "the canonical text whose digest is printed" },
       { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory), "MIB",
         .help = "refuse a plan whose NCCL communicators may take more memory of a GPU" },
       { "sms", cli_number, offsetof(options, budgets.sms), "N",
@@ -98,7 +98,7 @@ const cli_command command_plan = {
       { "files", cli_number, offsetof(options, budgets.files), "N",
         .help = "... that may take more file descriptors of a process" },
       { "machine", cli_machine, offsetof(options, machine), "N",
-        .help = "ranks of a machine, for these numbers: else those of the recipe's parameter gpus_per_node, else 8; "
+        .help = "ranks of a machine, for these numbers; default: the recipe's parameter gpus_per_node, else 8; "
                 "with 1 there is no NVLink" },
   },
   .run = run,

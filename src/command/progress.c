@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** progress.c - what the command is doing, on the last line of a terminal, where it takes more than a second. The library
-** says nothing while it works, so a thread of its own looks at the clock.
+** progress.c - show what the command is doing, on the last line of a terminal, if it takes more than a second. The
+** library does not call back while it works, so a separate thread watches the clock.
 */
 #include "command/cli.h"
 
@@ -29,7 +29,7 @@ static void say(const char *text, size_t len) {
   (void)put;
 }
 
-/* Write the line anew, in one line of the terminal. With the lock. */
+/* Write the line again, in one line of the terminal. The caller holds the lock. */
 static void show(void) {
   struct winsize size;
   char           line[256], bytes[32], written[48] = "";
@@ -41,7 +41,7 @@ static void show(void) {
   now.shown = true;
 }
 
-/* Take the line away. With the lock. */
+/* Remove the line. The caller holds the lock. */
 static void hide(void) {
   if (now.shown) say(CLEAR, sizeof CLEAR - 1);
   now.shown = false;
@@ -76,7 +76,7 @@ void cli_progress(const cli *c, const char *fmt, ...) {
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
   pthread_cond_init(&now.ended, &a);
   pthread_condattr_destroy(&a);
-  now.started = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* else nothing is said */
+  now.started = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* otherwise nothing is shown */
 }
 
 void cli_progress_wrote(size_t bytes) {

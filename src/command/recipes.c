@@ -14,7 +14,7 @@ typedef struct options {
   bool json, source, getters;
 } options;
 
-/* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
+/* Return the plan of the recipe's defaults, in the smallest power of two that it accepts. */
 static mgrid_plan *default_plan(mgrid_runtime *rt) {
   for (int64_t world = 1; world <= 4096; world *= 2) {
     mgrid_plan *p = mgrid_runtime_plan(rt, world, 0, NULL, NULL);
@@ -23,7 +23,7 @@ static mgrid_plan *default_plan(mgrid_runtime *rt) {
   return NULL;
 }
 
-/* Frees the runtime. */
+/* Print the description as JSON. Frees the runtime. */
 static mgrid_status describe_json(mgrid_runtime *rt, mgrid_error *err) {
   json_t      *info = NULL, *names = json_array();
   mgrid_status s = mgrid_runtime_info_json(rt, &info, err);
@@ -43,7 +43,7 @@ static const char *text_at(const json_t *object, const char *key) {
   return json_string_value(json_object_get(object, key));
 }
 
-/* Print what is in the text, and take it. */
+/* Print the text, folded, and free it. */
 static void print_folded(const options *c, mgrid_text *t) {
   if (t->data && !t->failed) cli_fold((void *)(uintptr_t)&c->cli, t->data, t->len);
   mgrid_text_free(t);
@@ -64,7 +64,8 @@ static mgrid_status describe(const options *c, mgrid_error *err) {
   return s;
 }
 
-/* Bytes before the next newline or tab, some 64 at most, no character cut; 0: the text begins with one. */
+/* Return the bytes before the next newline or tab, some 64 at most, without cutting a character; 0: the text starts
+** with one. */
 static size_t run_of(const char *text, size_t len) {
   size_t n = 0;
   while (n < len && n < 64 && text[n] != '\n' && text[n] != '\t') n++;
@@ -72,7 +73,7 @@ static size_t run_of(const char *text, size_t len) {
   return n;
 }
 
-/* The text as it is; on a terminal what would control it is written out. */
+/* Print the text unchanged; on a terminal escape what would control it. */
 static void put_source(const char *text, size_t len) {
   char shown[1024];
   if (!isatty(STDOUT_FILENO)) {
@@ -88,7 +89,7 @@ static void put_source(const char *text, size_t len) {
   }
 }
 
-/* The text of a file, or of a bundled recipe and its parts, each after a line that names it. */
+/* Print the text of a file, or of a bundled recipe and its parts, each after a line that names it. */
 static mgrid_status show_source(const options *c, mgrid_error *err) {
   const char *name = c->cli.recipe, *text = cli_text_of(name);
   if (text) {
@@ -98,7 +99,7 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
       if (strncmp(f->name, name, len) == 0 && f->name[len] == '.') printf("\n-- %s\n%s", f->name, f->text);
     return MGRID_OK;
   }
-  mgrid_runtime *rt = cli_load(&c->cli, err); /* says what is wrong with the name, or the file */
+  mgrid_runtime *rt = cli_load(&c->cli, err); /* reports what is wrong with the name, or the file */
   mgrid_text     t = { 0 };
   if (rt && cli_from_stdin(&c->cli))
     put_source(cli_text_of(CLI_STDIN), strlen(cli_text_of(CLI_STDIN)));
@@ -109,7 +110,7 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
   return err->status;
 }
 
-/* A line for each family that a getter gives, "get_x(with_cp=true) -> dp_cp"; not folded, as it is looked for by grep. */
+/* Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". Not folded, for grep. */
 static mgrid_status show_getters(const options *c, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err);
   json_t        *info = NULL;
@@ -117,7 +118,7 @@ static mgrid_status show_getters(const options *c, mgrid_error *err) {
   mgrid_text     t = { 0 };
   const json_t  *getters = json_object_get(info, "getters"), *families = json_object_get(info, "families");
   if (!s && json_array_size(getters) == 0)
-    s = mgrid_fail(err, MGRID_BAD_VALUE, "recipe '%s' models no getters of groups; its families go by their names",
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "recipe '%s' models no getters of groups; its families have only their names",
                    c->cli.recipe);
   for (size_t i = 0; i < json_array_size(getters) && !s && !c->json; i++) {
     const json_t *getter = json_array_get(getters, i), *gives = json_object_get(getter, "gives");
@@ -128,9 +129,9 @@ static mgrid_status show_getters(const options *c, mgrid_error *err) {
         *at == ' ' ? fputs(", ", stdout) : putchar(*at);
       printf(") -> %s\n", text_at(one, "family"));
     }
-    if (json_array_size(gives) == 0) printf("%s: asks for arguments that have no default\n", text_at(getter, "name"));
+    if (json_array_size(gives) == 0) printf("%s: needs arguments that have no default\n", text_at(getter, "name"));
   }
-  if (json_array_size(families) > 0 && !s && !c->json) mgrid_text_str(&t, "\nfamilies that are there with\n");
+  if (json_array_size(families) > 0 && !s && !c->json) mgrid_text_str(&t, "\nfamilies that exist with\n");
   for (size_t i = 0; i < json_array_size(families) && !s && !c->json; i++)
     mgrid_text_add(&t, "  %-36s %s\n", text_at(json_array_get(families, i), "name"),
                    text_at(json_array_get(families, i), "with"));
@@ -175,7 +176,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (c.cli.nargs) return cli_usage(&c.cli, "recipes takes one recipe and no NAME=VALUE");
   if ((c.source || c.getters) && !c.cli.recipe)
-    return cli_usage(&c.cli, "--%s wants a recipe: a file, or one that 'moongrid recipes' lists",
+    return cli_usage(&c.cli, "--%s needs a recipe: a file, or one that 'moongrid recipes' lists",
                      c.source ? "source" : "getters");
   if (c.source && c.getters + c.json) return cli_usage(&c.cli, "--source takes no --getters and no --json");
   mgrid_status s = c.source       ? show_source(&c, &err)
@@ -189,19 +190,20 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 const cli_command command_recipes = {
   .name = "recipes",
   .takes = "[RECIPE]",
-  .does = "what is bundled, and its parameters",
+  .does = "the bundled recipes, and their parameters",
   .usage = "moongrid recipes [RECIPE] [--json | --source | --getters]",
   .about = "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-           "parameters and settings with their defaults and other names, its policies and who\n"
-           "agrees on them, its queries, and its families.",
+           "parameters and settings with their defaults and other names, its policies and which\n"
+           "ranks agree on them, its queries, and its families.",
   .sample = "moongrid recipes megatron --getters",
   .recipe = true,
   .bare = true,
   .options = { { "json", cli_flag, offsetof(options, json), .help = "one JSON object, or a list of all recipes" },
                { "source", cli_flag, offsetof(options, source),
-                 .help = "the text of the recipe, and of the files that a bundled one has beside it" },
+                 .help = "the text of the recipe, and of the other files of a bundled one" },
                { "getters", cli_flag, offsetof(options, getters),
-                 .help = "the system's own getters of groups, with the family that each gives, for the arguments that "
-                         "change it, and with which parameters families are there" } },
+                 .help =
+                     "the system's own getters of groups, with the family that each returns, for the arguments that "
+                     "change it, and with which parameters families exist" } },
   .run = run,
 };

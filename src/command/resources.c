@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** resources.c - what the NCCL communicators of a plan take, and budgets for it. The numbers heed the variables that
-** override a family's options in NCCL, where the environment of this command has them; recipes never see it.
+** resources.c - what the NCCL communicators of a plan need, and budgets for it. The numbers take into account the
+** environment variables that override a family's options in NCCL; recipes never see these.
 */
 #include "base/base.h"
 #include "command/cli.h"
@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------- environment */
 
-/* A number as NCCL reads it, 0 where there is none; NCCL ignores what is not above 0 and caps what is above 64. */
+/* Return a number as NCCL reads it: 0 if not set; NCCL ignores values up to 0 and caps those above 64. */
 static int64_t ctas_of(const char *variable) {
   const char *text = getenv(variable);
   int64_t     n = text ? strtoll(text, NULL, 0) : 0;
@@ -30,15 +30,15 @@ void cli_site(const cli *c, mgrid_site *site) {
                                           "NCCL_MAX_NCHANNELS",  "NCCL_CUMEM_ENABLE",   NULL };
   const char              *sharp = getenv("NCCL_NVLS_ENABLE");
   if ((site->min_ctas = ctas_of("NCCL_MIN_CTAS")))
-    note(c, "NCCL_MIN_CTAS", "overrides min_ctas of every family; the numbers of NCCL heed it");
+    note(c, "NCCL_MIN_CTAS", "overrides min_ctas of every family; the numbers for NCCL include that");
   if ((site->max_ctas = ctas_of("NCCL_MAX_CTAS")))
-    note(c, "NCCL_MAX_CTAS", "overrides max_ctas of every family; the numbers of NCCL heed it");
+    note(c, "NCCL_MAX_CTAS", "overrides max_ctas of every family; the numbers for NCCL include that");
   if (sharp && strtoll(sharp, NULL, 0) == 0) {
     site->nvls = false;
-    note(c, "NCCL_NVLS_ENABLE", "turns NVLink SHARP off; the numbers of NCCL heed it");
+    note(c, "NCCL_NVLS_ENABLE", "turns NVLink SHARP off; the numbers for NCCL include that");
   }
   for (const char *const *name = unheeded; *name; name++)
-    if (getenv(*name)) note(c, *name, "changes what NCCL takes; the numbers of NCCL do not heed it");
+    if (getenv(*name)) note(c, *name, "changes what NCCL needs; the numbers for NCCL ignore that");
 }
 
 /* ------------------------------------------------------------------ budgets */

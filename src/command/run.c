@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - moongrid run: materialize a recipe on the launcher's ranks and prove every
-** communicator.
+** run.c - moongrid run: materialize a recipe on the launcher's ranks and prove every communicator.
 */
 #include "comm/compare.h"
 #include "comm/open.h"
@@ -40,7 +39,7 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
   return MGRID_OK;
 }
 
-/* What --backend may be: auto, each that has a library, dry. */
+/* List the values of --backend: auto, each that has a library, dry. */
 static size_t backends(const char *names[CLI_VALUES_MAX]) {
   names[0] = "auto";
   size_t n = 1 + mgrid_backend_names(names + 1, MGRID_BACKENDS_OPENED);
@@ -48,7 +47,7 @@ static size_t backends(const char *names[CLI_VALUES_MAX]) {
   return n;
 }
 
-/* What --carrier may be. */
+/* List the values of --carrier. */
 static size_t carriers(const char *names[CLI_VALUES_MAX]) {
   return mgrid_backend_names(names, MGRID_BACKENDS_CARRIERS);
 }
@@ -60,9 +59,9 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
   return c->json ? cli_print_json(&c->cli, p, -1, &site, err) : cli_show_plan(&c->cli, NULL, p, &site, false, err);
 }
 
-/* --backend dry: one process plays every rank of the creation schedule. */
+/* Run --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
-  if (!c->cli.world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
+  if (!c->cli.world) return mgrid_fail(err, MGRID_USAGE, "--backend dry needs --world N, the number of ranks to play");
   mgrid_created r = { 0 };
   mgrid_plan   *p = rt ? cli_plan(&c->cli, rt, c->cli.world, err) : NULL;
   cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->cli.world);
@@ -72,15 +71,15 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " rank%s went through %" PRId64 " creation%s of %" PRId64
-           " communicator%s; nobody waits for ever\n",
+           " communicator%s; no rank waits forever\n",
            mgrid_plan_world(p), mgrid_s_of(mgrid_plan_world(p)), r.memberships, mgrid_s_of(r.memberships),
            r.communicators, mgrid_s_of(r.communicators));
   mgrid_plan_free(p);
   return s;
 }
 
-/* How many communicators all ranks hold together, one for each member; -1: unknown. Counted in the plan,
-** because the only reduction over all ranks that backends have is a minimum. */
+/* Return how many communicators all ranks hold together, one for each member; -1: unknown. Computed from the plan,
+** because the only reduction that backends have over all ranks is a minimum. */
 static int64_t held_in_all(const mgrid_plan *p) {
   mgrid_created r = { 0 };
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
@@ -116,7 +115,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   return s;
 }
 
-/* Without --devices, take the GPUs from the recipe's parameter `devices`, if it has one. */
+/* Without --devices, use the recipe's parameter `devices`, if it has one. */
 static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error *err) {
   for (size_t i = 0; i < p->content.nparams && c->ndevices == 0; i++) {
     if (strcmp(p->content.param[i].name, "devices") != 0) continue;
@@ -134,11 +133,11 @@ static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error 
   return MGRID_OK;
 }
 
-/* The backend that the command line asks for, over the one that is open. wanted NULL: auto. */
+/* Return the backend that the command line asks for, over the open one. wanted NULL: auto. */
 static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, const mgrid_plan *p,
                              mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_status       s = recipe_devices(c, p, err); /* equal on all ranks, because the plan is */
+  mgrid_status       s = recipe_devices(c, p, err); /* identical on all ranks, because the plan is */
   if (s || (wanted && !wanted->carried)) return s ? NULL : mgrid_backend_ref(b);
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
@@ -147,7 +146,7 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
   return wanted ? mgrid_backend_over(b, wanted->name, &o, err) : mgrid_backend_best(b, &o);
 }
 
-/* The first call over all ranks, named by the options that they must have alike. */
+/* Return the first call over all ranks, named by the options that must be the same on all. */
 static uint64_t call_of(const options *c, mgrid_backend *b) {
   mgrid_text t = { 0 };
   cli_agreed(&c->cli, &t);
@@ -156,8 +155,8 @@ static uint64_t call_of(const options *c, mgrid_backend *b) {
   return call;
 }
 
-/* All ranks have it, so rank 0 speaks; of rank 0 that is not there, or was stopped, the others. A deadline passes by the
-** clock of each, and the first rank to end ends all: the others wait until rank 0 has spoken, too. */
+/* Print an error that all ranks have: rank 0 prints it, but if rank 0 is missing or was stopped, the others. A deadline
+** passes by the clock of each rank, and the first rank to end ends all; so the others wait until rank 0 has printed. */
 static void say(const cli *c, const mgrid_error *err) {
   const struct timespec first = { 1, 0 };
   if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there")) {
@@ -168,7 +167,7 @@ static void say(const cli *c, const mgrid_error *err) {
   }
 }
 
-/* --world on a side, else as many as the launcher started. */
+/* Plan for --world of a side, else for the number of ranks that the launcher started. */
 static mgrid_plan *plan_of(const options *c, mgrid_runtime *rt, int64_t launched, mgrid_error *err) {
   return rt ? cli_plan(&c->cli, rt, c->cli.world ? c->cli.world : launched, err) : NULL;
 }
@@ -188,7 +187,7 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
                c->cli.world, world, mgrid_s_of(world));
   else
     p = plan_of(c, rt, world, planning);
-  /* A rank without a plan takes part too, because the others wait for it; they get its error. */
+  /* A rank without a plan takes part too, because the others wait for it; all get its error. */
   mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, false, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (chosen) cli_guard(&c->cli, chosen->doing);
@@ -199,7 +198,7 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
   return s;
 }
 
-/* From one side's plan to the other's, as an addition does. */
+/* Go from one side's plan to the other's, by an addition. */
 static mgrid_status prove_sides(options *side, const cli_addition *by, const mgrid_descriptor *wanted, mgrid_backend *b,
                                 mgrid_runtime **rt, mgrid_error *planning, mgrid_error *err) {
   int64_t         world = mgrid_backend_world(b);
@@ -244,13 +243,13 @@ static mgrid_status run_on_ranks(options *side, const cli_addition *by, const mg
   cli_guard(&c->cli, NULL);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
   if (s) say(&c->cli, err);
-  if (!s) cli_guard_alarm(&c->cli, o.timeout, "the job has not ended"); /* else aborts have deadlines of their own */
+  if (!s) cli_guard_alarm(&c->cli, o.timeout, "the job has not ended"); /* otherwise aborts have their own deadlines */
   mgrid_backend_free(b);
   cli_guard_end();
   return s;
 }
 
-/* --carrier is a backend that carries messages, and goes with one that needs a carrier. */
+/* Refuse --carrier for a backend that needs no carrier. */
 static mgrid_status check_carrier(const options *c, const mgrid_descriptor *wanted) {
   char list[MGRID_BACKENDS_TEXT];
   if (!c->carrier || !wanted || wanted->carried) return MGRID_OK;
@@ -258,8 +257,8 @@ static mgrid_status check_carrier(const options *c, const mgrid_descriptor *want
                    mgrid_backend_list(list, MGRID_BACKENDS_CARRIED), wanted->name);
 }
 
-/* Read one side, or with `vs` two, whose options are put together in the first; *by: the addition that takes two. False:
-** nothing is left to do. */
+/* Read one side, or with `vs` two, whose options are merged into the first. *by: the addition that takes two sides.
+** False: nothing is left to do. */
 static bool parse(options *side, const cli_addition **by, const cli_command *self, int argc, char **argv) {
   options                   *a = &side[0], *b = &side[1];
   const cli_addition *const *some = self->additions;
@@ -268,14 +267,14 @@ static bool parse(options *side, const cli_addition **by, const cli_command *sel
   for (int i = 1; i < argc && *some; i++) two |= strcmp(argv[i], "vs") == 0;
   bool whole = two ? cli_parse_sides(&a->cli, &b->cli, true, self, argc, argv) : cli_parse(&a->cli, self, argc, argv);
   if (!whole) return false;
-  if (!two) a->cli.code = cli_wants(&a->cli, 1);
+  if (!two) a->cli.code = cli_needs(&a->cli, 1);
   *by = cli_switched(&a->cli);
   const char *name = *by ? (*by)->options[0].name : "";
   if (!a->cli.code && *by && !two)
-    a->cli.code = cli_usage(&a->cli, "--%s wants two sides with 'vs' between: moongrid run A vs B --%s", name, name);
+    a->cli.code = cli_usage(&a->cli, "--%s needs two sides with 'vs' between: moongrid run A vs B --%s", name, name);
   if (two && !*by) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --%s", (*some)->sides);
   if (two && *by && (a->json || a->bandwidth))
-    a->cli.code = cli_usage(&a->cli, "--%s goes without --json and --bandwidth", name);
+    a->cli.code = cli_usage(&a->cli, "--%s takes no --json and no --bandwidth", name);
   return !a->cli.code;
 }
 
@@ -289,18 +288,18 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);
   const char             *makers = mgrid_backend_list(list, MGRID_BACKENDS_MAKERS);
   if (by && wanted && !wanted->native)
-    return cli_usage(&c->cli, "--%s wants a backend that moves data: %s, not %s", by->options[0].name, makers,
+    return cli_usage(&c->cli, "--%s needs a backend that moves data: %s, not %s", by->options[0].name, makers,
                      c->backend);
   if (c->bandwidth && wanted && !wanted->native)
-    return cli_usage(&c->cli, "--bandwidth wants a backend that makes communicators: %s, not %s", makers, c->backend);
+    return cli_usage(&c->cli, "--bandwidth needs a backend that makes communicators: %s, not %s", makers, c->backend);
   mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
   rt[0] = cli_load(&c->cli, &planning);
   if (by) rt[1] = cli_load(&side[1].cli, &planning);
   if (!wanted || wanted->library) {
     s = run_on_ranks(side, by, wanted, rt, &planning, &err);
-    if (!c->cli.launched && s / 100 <= MGRID_REFUSED / 100) /* a backend that fails has its own reason */
-      fputs("moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ...\n", stderr);
+    if (!c->cli.launched && s / 100 <= MGRID_REFUSED / 100) /* a failed backend has its own reason */
+      fputs("moongrid: note: this is one rank, because no launcher started it: mpirun -n N moongrid run ...\n", stderr);
   } else {
     err = planning;
     s = rt[0] ? rehearse(c, rt[0], &err) : err.status;
@@ -318,33 +317,33 @@ const cli_command command_run = {
   .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]",
   .about = "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
            "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
-           "an all-to-all), and destroy them. Rank 0 speaks.",
+           "an all-to-all), and destroy them. Rank 0 prints.",
   .sample = "mpirun -n 8 moongrid run megatron tp=2 pp=2",
   .recipe = true,
   .options = {
-      CLI_WORLD("refuse to run on another number of ranks; of two sides the ranks of that side, where they are fewer"),
+      CLI_WORLD("refuse to run on another number of ranks; with two sides: the ranks of that side, which may be fewer"),
       { "backend", cli_text, offsetof(options, backend),
-        .help = "auto: nccl or rccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without MPI, "
+        .help = "auto: nccl or rccl if every rank has its own GPU, else mpi. pmix: agree on the plan, without MPI, "
                 "and make nothing. dry: no launcher; one process plays every rank of --world N and checks that the "
-                "creation schedule fits together", .values = backends, .agreed = true },
+                "creation schedule is consistent", .values = backends, .agreed = true },
       { "carrier", cli_text, offsetof(options, carrier),
         .help = "what carries the messages of nccl: mpi, or pmix, which needs no MPI (also prterun, srun --mpi=pmix); "
                 "with auto and no GPU, as --backend C", .values = carriers, .agreed = true },
       { "timeout", cli_number, offsetof(options, timeout), "S",
-        .help = "seconds that a call over all ranks may take, 120; with nccl also a creation, where a family may have "
-                "its own; of two sides seconds without progress after which a rank gives up", .agreed = true },
+        .help = "seconds that a call over all ranks may take, 120; with nccl also a creation, for which a family may have "
+                "its own; with two sides: seconds without progress after which a rank gives up", .agreed = true },
       { "json", cli_flag, offsetof(options, json), .help = "print the plan as JSON when all is proved" },
       { "print", cli_text, offsetof(options, cli.print), "rank0|all|none",
-        .help = "whose prints of the recipe are shown, on stderr; rank0 if nothing is said" },
+        .help = "ranks that print what the recipe prints, on stderr; default: rank0" },
       { "bandwidth", cli_flag, offsetof(options, bandwidth),
-        .help = "and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family", .agreed = true },
+        .help = "also measure all-reduce, all-gather, reduce-scatter and all-to-all of every family", .agreed = true },
       { "devices", read_devices, 0, "0,1,...",
-        .help = "the GPU of each rank of a machine (a recipe's parameter `devices` says the same); else rank i of a "
+        .help = "the GPU of each rank of a machine (or the recipe's parameter `devices`); default: rank i of a "
                 "machine has GPU i", .head = "with nccl" },
       { "share-gpu", cli_flag, offsetof(options, share_gpu),
-        .help = "let several ranks use one GPU; for tests, and slow", .agreed = true },
+        .help = "let several ranks use one GPU; slow, for tests", .agreed = true },
       { "gpu-memory", cli_number, offsetof(options, gpu_memory), "MIB",
-        .help = "refuse a plan whose communicators would take more on a GPU", .agreed = true },
+        .help = "refuse a plan whose communicators would need more on a GPU", .agreed = true },
   },
   .run = run,
 };

@@ -12,14 +12,14 @@
 
 enum { LABEL = 15, VALUE_WIDTH = 60, EXACT_WORLD = 4096, LEAST_GROUP = 12 };
 
-/* The columns of a text; a character of UTF-8 has one. */
+/* Return the columns of a text; a character of UTF-8 has one. */
 static int width_of(const char *s, size_t n) {
   int width = 0;
   for (size_t i = 0; i < n; i++) width += ((unsigned char)s[i] & 0xc0) != 0x80;
   return width;
 }
 
-/* Print words behind what ends at `column`, each after a blank, in lines that fit the terminal; further ones begin at
+/* Print words after text that ends at `column`, each after a blank, folded to fit the terminal; further lines start at
 ** `indent`. */
 static void print_words(const cli *c, const char *words, size_t len, int column, int indent) {
   for (const char *at = words, *end = words + len; at < end;) {
@@ -44,7 +44,7 @@ void cli_wrap(const cli *c, const char *label, mgrid_text *words) {
   mgrid_text_free(words);
 }
 
-/* Where the last column of a line of a table begins, behind a gap of two blanks or more; 0: it has one. */
+/* Return where the last column of a line of a table starts, after a gap of two blanks or more; 0: there is only one. */
 static size_t last_column(const char *line, size_t n) {
   size_t at = 0;
   for (size_t i = strspn(line, " ") + 3; i < n; i++)
@@ -52,19 +52,19 @@ static size_t last_column(const char *line, size_t n) {
   return at;
 }
 
-/* Print a line. Where the terminal is narrower the words of its last column go on below that, or where too little room
-** is there, below the line. */
+/* Print a line. If the terminal is narrower, the words of its last column are folded under that column, or with too
+** little room there, under the line. */
 static void fold(const cli *c, const char *line, size_t n) {
   enum { ROOM = 36, DEEPER = 4 };
   size_t blanks = strspn(line, " "), at = last_column(line, n);
   int    indent = width_of(line, at);
   bool   beside = c->fold - indent >= ROOM;
-  size_t head = at - 1; /* of the line, as it is */
+  size_t head = at - 1; /* width of the line before it, unchanged */
   if (width_of(line, n) <= c->fold) {
     printf("%.*s\n", (int)n, line);
     return;
   }
-  if (blanks > ROOM) { /* more of the last column */
+  if (blanks > ROOM) { /* they belong to the last column */
     print_words(c, line + blanks, n - blanks, printf("%*s", 1 + DEEPER, ""), 2 + DEEPER);
     return;
   }
@@ -88,7 +88,7 @@ int cli_fold(void *of, const char *text, size_t len) {
   return ferror(stdout);
 }
 
-/* Who makes the communicators of family i. */
+/* Append which family makes the communicators of family i. */
 static void describe_communicator(const mgrid_plan *p, size_t i, mgrid_text *t) {
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
@@ -112,7 +112,7 @@ static void describe_size(const mgrid_family *f, char *buf, size_t len) {
 
 static int wider(int width, int n) { return n > width ? n : width; }
 
-/* A line per family; its communicator goes to a line of its own where it would be too long. */
+/* Print a line per family; a communicator column that is too long gets its own line. */
 static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   int         name = 6, count = 6, size = 4, group = 11;
@@ -147,7 +147,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     bool longer = (int)t.len > group;
     t.len = 0;
     describe_communicator(p, i, &t);
-    if (longer || before + 1 + (int)t.len > c->fold) /* right-aligned below */
+    if (longer || before + 1 + (int)t.len > c->fold) /* right-aligned on the next line */
       printf("\n%*s", wider(name + 2, c->fold - (int)t.len), "");
     else
       printf("  ");
@@ -158,7 +158,8 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
   return failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
+/* Print how many communicators a rank holds: minimum and maximum over all ranks, or in a large world those of rank
+** 0. */
 static mgrid_status show_counts(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_plan_counts all = MGRID_PLAN_COUNTS_INIT, n = MGRID_PLAN_COUNTS_INIT;
   int64_t           world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
@@ -187,7 +188,7 @@ static mgrid_status show_counts(const cli *c, const mgrid_plan *p, mgrid_error *
   return MGRID_OK;
 }
 
-/* Ranks in no group are said among the facts; that this may be a mistake, in a note. */
+/* Print ranks in no group among the facts. A note says that this may be a mistake. */
 static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text which = { 0 }, t = { 0 };
   int64_t    n = mgrid_plan_idle(p, &which);
@@ -234,7 +235,7 @@ void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
   mgrid_text_free(&t);
 }
 
-/* Say which families share and what that costs, and which are used at the same time. */
+/* Print which families share communicators and what that costs, and which are used at the same time. */
 static mgrid_status show_sharing(const cli *c, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
   const mgrid_content *all = &p->content;
   mgrid_text           t = { 0 };
@@ -242,7 +243,7 @@ static mgrid_status show_sharing(const cli *c, const mgrid_plan *p, const mgrid_
   for (size_t i = 0; i < all->nentries; i++) {
     mgrid_demand more;
     mgrid_entry_demand(&all->entry[i], all->entry[i].family->max_size, 1, site, &more);
-    if (more.created == 0 || !mgrid_plan_sharers(p, (int)i, " ", &t)) continue; /* MPI's calls wait for none */
+    if (more.created == 0 || !mgrid_plan_sharers(p, (int)i, " ", &t)) continue; /* MPI's calls do not wait for others */
     mgrid_text_add(&t, ": %.0f MiB", (double)more.created / (1 << 20));
     printf("%s", some ? "" : "\n");
     if (t.failed) break;
@@ -251,8 +252,9 @@ static mgrid_status show_sharing(const cli *c, const mgrid_plan *p, const mgrid_
   }
   if (some)
     wrap(c, "",
-         "with NCCL, calls on families of one line wait for each other; apart, each takes so many MiB more: "
-         "concurrent = { ... } in a recipe keeps those apart that are used at the same time");
+         "with NCCL, calls on families of one line wait for each other; separate communicators need that much more "
+         "memory: "
+         "concurrent = { ... } in a recipe separates those that are used at the same time");
   for (size_t i = 0; i < all->nconcurrent && !t.failed; i++) {
     mgrid_concurrent_text(&all->concurrent[i], ", ", &t);
     mgrid_text_str(&t, ", launched in this order");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** texts.h - files that the command has inside (scripts/texts.lua makes gen/texts.c of them).
+** texts.h - files that are built into the command (scripts/texts.lua makes gen/texts.c of them).
 */
 #ifndef MGRID_TEXTS_H
 #define MGRID_TEXTS_H
@@ -12,12 +12,12 @@ typedef struct cli_file {
   const char *text;
 } cli_file;
 
-extern const cli_file cli_files[]; /* up to one without a name */
+extern const cli_file cli_files[]; /* ends with one without a name */
 
-/* What a recipe on standard input is called. */
+/* The name of a recipe on standard input. */
 #define CLI_STDIN "stdin"
 
-/* The text of a name, which is CLI_STDIN for the recipe that was read there; NULL: there is none. cli.c */
+/* Return the text of a name, which is CLI_STDIN for the recipe that was read there; NULL: there is none. cli.c */
 const char *cli_text_of(const char *name);
 
 #endif

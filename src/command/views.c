@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------- a rank */
 
-/* "dp 0, pp 1", or - outside the grid. */
+/* Print "dp 0, pp 1", or - outside the grid. */
 static void show_coordinates(const cli *c, const mgrid_plan *p, int64_t rank) {
   int width = 6;
   for (size_t i = 0; i < p->content.ngrids; i++)
@@ -32,7 +32,7 @@ static void show_coordinates(const cli *c, const mgrid_plan *p, int64_t rank) {
   }
 }
 
-/* The rank at a position of the group, or - past its ends. */
+/* Return the rank at a position of the group, or - past its ends. */
 static const char *neighbour(const mgrid_plan *p, const mgrid_member *m, int64_t position, char *buf, size_t len) {
   int64_t rank = mgrid_family_rank(p->content.entry[m->entry].family, m->group, position);
   snprintf(buf, len, rank < 0 ? "-" : "%" PRId64, rank);
@@ -80,7 +80,7 @@ mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool
 
 /* ------------------------------------------------------------------- groups */
 
-enum { SOME = 8, MOST = 4096 }; /* groups that are listed before "more", of each family and of one */
+enum { SOME = 8, MOST = 4096 }; /* groups listed before "more", of every family and of one */
 
 static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
   const char         *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** why.c - moongrid why: what two ranks have to do with each other.
+** why.c - moongrid why: what two ranks have in common.
 */
 #include "command/cli.h"
 
@@ -19,8 +19,8 @@ static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { 0 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.cli.world)) return MGRID_USAGE;
-  if (c.cli.nwords != 2) return cli_usage(&c.cli, "why wants two ranks: moongrid why RECIPE --world N A B");
+  if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
+  if (c.cli.nwords != 2) return cli_usage(&c.cli, "why needs two ranks: moongrid why RECIPE --world N A B");
   for (int i = 0; i < 2; i++) {
     if (cli_index(&c.cli, "a rank", c.cli.words[i], &c.rank[i])) return MGRID_USAGE;
     if (cli_beyond(&c.cli, c.rank[i], c.cli.world)) return MGRID_USAGE;
@@ -33,9 +33,10 @@ const cli_command command_why = {
   .takes = "RECIPE --world N [...] A B",
   .does = "what two ranks have in common",
   .usage = "moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]",
-  .about = "Why does rank A talk to rank B? Every group that has both, the smallest first, their positions in it and\n"
-           "who is between, the communicator, and where they first meet when communicators are created. Ranks without\n"
-           "a common group: the shortest chain of groups from one to the other.",
+  .about =
+      "Why does rank A talk to rank B? Every group with both, the smallest first, their positions in it and\n"
+      "the ranks between, the communicator, and where they first meet when communicators are created. Ranks without\n"
+      "a common group: the shortest chain of groups from one to the other.",
   .sample = "moongrid why megatron --world 16 tp=2 pp=2 0 9",
   .recipe = true,
   .words = 2,

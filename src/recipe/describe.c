@@ -96,7 +96,7 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   describe_getters(json_object_get(info, "getters"), t);
   if (json_array_size(json_object_get(info, "arguments")) > 0) mgrid_text_add(t, "\narguments of these\n");
   describe_declared(json_object_get(info, "arguments"), t);
-  if (json_array_size(json_object_get(info, "families")) > 0) mgrid_text_add(t, "\nfamilies that are there with\n");
+  if (json_array_size(json_object_get(info, "families")) > 0) mgrid_text_add(t, "\nfamilies that exist with\n");
   json_array_foreach(json_object_get(info, "families"), i, q) mgrid_text_add(
       t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")), json_string_value(json_object_get(q, "with")));
 }

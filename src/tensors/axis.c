@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** axis.c - how one axis is cut: where each piece begins and ends, which pieces of two rules meet. All by division;
-** what loops, loops over runs.
+** axis.c - how one axis is cut: where each piece starts and ends, which pieces of two rules overlap. All by division;
+** loops are over runs.
 */
 #include "tensors/tensor.h"
 
@@ -13,7 +13,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---------------------------------------------------------- pieces of a part */
 
-/* Piece `c` of `k` of n elements: its first, and how many. */
+/* Return the share of piece `c` of `k` in n elements: its first element, and how many. */
 static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   if (cutting == MGRID_CUT_CEIL) {
     int64_t each = n / k + (n % k > 0), start = least(c * each, n);
@@ -22,14 +22,14 @@ static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   return (mgrid_run){ c * (n / k) + least(c, n % k), n / k + (c < n % k) };
 }
 
-/* Which of the k shares has element x of n. */
+/* Return which of the k shares has element x of n. */
 static int64_t share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
   if (cutting == MGRID_CUT_CEIL) return x / (n / k + (n % k > 0));
   int64_t each = n / k, larger = n % k, before = larger * (each + 1);
   return x < before ? x / (each + 1) : larger + (x - before) / each;
 }
 
-/* The run of a piece in a part of n elements: dim after dim. Not of cyclic axes. */
+/* Return the run of a piece in a part of n elements: cut dim after dim. Not for cyclic axes. */
 static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   if (s->cutting == MGRID_CUT_BOUNDS) return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
   int64_t   below = s->pieces;
@@ -42,10 +42,10 @@ static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
   return (mgrid_run){ r.start * s->unit, r.length * s->unit };
 }
 
-/* The piece that has element x of a part of n elements. Not of cyclic axes. */
+/* Return the piece that has element x of a part of n elements. Not for cyclic axes. */
 static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   int64_t piece = 0;
-  if (s->cutting == MGRID_CUT_BOUNDS) { /* the last one that begins at x or before */
+  if (s->cutting == MGRID_CUT_BOUNDS) { /* the last one that starts at x or before */
     int64_t high = s->pieces;
     while (high - piece > 1) {
       int64_t middle = piece + (high - piece) / 2;
@@ -68,8 +68,8 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* When blocks are dealt by the first dim, and those of a coordinate by the next, a piece gets every
-** `pieces`-th block from this one on. Its own inverse is piece_dealt. */
+/* Return the first block of a piece, which gets every `pieces`-th block from there. Blocks are dealt by the first dim,
+** and those of a coordinate by the next. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -80,6 +80,7 @@ static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   return block;
 }
 
+/* Return the piece that gets a block: the inverse of first_block. */
 static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
   int64_t piece = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -91,7 +92,7 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 
 /* ------------------------------------------------------------------- walking */
 
-/* The next run, which may touch the one before. */
+/* Go to the next run, which may touch the one before. */
 static bool step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
   if (s->owners) {
@@ -137,12 +138,12 @@ bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
 
 /* ----------------------------------------------------------------- questions */
 
-/* The one run of a piece of a plain slicing. */
+/* Return the only run of a piece of a plain slicing. */
 static mgrid_run only_run(const mgrid_slicing *s, int64_t piece) {
   return s->pieces == 1 ? (mgrid_run){ 0, s->length } : run_in(s, s->length, piece);
 }
 
-/* Indices that two runs have in common. */
+/* Return how many indices two runs have in common. */
 static int64_t both(mgrid_run x, mgrid_run y) {
   return most(0, least(x.start + x.length, y.start + y.length) - most(x.start, y.start));
 }
@@ -155,7 +156,7 @@ int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) 
     return sum;
   }
   if (s->cutting != MGRID_CUT_CYCLIC) return run_in(s, n, piece).length;
-  int64_t first = first_block(s, piece), blocks = n / s->block; /* whole ones, then what is left of one */
+  int64_t first = first_block(s, piece), blocks = n / s->block; /* whole blocks; the rest of one comes after them */
   sum = (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
   return first == blocks % s->pieces ? sum + n % s->block : sum;
 }
@@ -184,7 +185,7 @@ int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slici
 
 static int64_t piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces == 1 ? 0 : piece_in(s, s->length, x); }
 
-/* Mark in room[0 .. pieces) those with elements of a run. */
+/* Mark in room[0 .. pieces) the pieces that have elements of a run. */
 static void mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
   if (s->owners) {
     for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++) room[s->owners[k]] = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** between_plans.c - the tensors of two plans side by side, and what one rank does in their move.
+** between_plans.c - the pairs of tensors of two plans, and what one rank does in their move.
 */
 #include "tensors/between_plans.h"
 
@@ -22,7 +22,7 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Check which rank of the move each rank of `to` is, and turn the list around. */
+/* Check the map of ranks of `to` to ranks of the move, and invert it. */
 static mgrid_status set_names(mgrid_pairs *p, size_t n, const int64_t *ranks, mgrid_error *err) {
   mgrid_renaming *r = &p->names;
   if ((int64_t)n != p->to->content.world)
@@ -50,7 +50,7 @@ static mgrid_status set_names(mgrid_pairs *p, size_t n, const int64_t *ranks, mg
   return MGRID_OK;
 }
 
-/* A tensor that one plan alone has. */
+/* Refuse a tensor that only one plan has. */
 static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, const char *side, mgrid_error *err) {
   const char *name;
   for (size_t i = 0; (name = mgrid_plan_tensor_name(has, i)); i++)
@@ -60,14 +60,14 @@ static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, c
   return MGRID_OK;
 }
 
-/* A tensor that is bf16 on one side and f32 on the other: its elements go as bf16. */
+/* Note a tensor that is bf16 on one side and f32 on the other: its elements are sent as bf16. */
 static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const mgrid_tensor **to, mgrid_error *err) {
   bool down = strcmp((*from)->type, "f32") == 0 && strcmp((*to)->type, "bf16") == 0;
   bool up = strcmp((*from)->type, "bf16") == 0 && strcmp((*to)->type, "f32") == 0;
   if (!down && !up) return MGRID_OK;
   if (!p->typing && !(p->typing = calloc(p->room, sizeof *p->typing))) return mgrid_oom(err);
   const mgrid_tensor **wide = down ? from : to, *narrow = down ? *to : *from;
-  mgrid_tensor        *same = malloc(sizeof *same); /* borrows what the plan's tensor owns, as long as the plan lives */
+  mgrid_tensor *same = malloc(sizeof *same); /* borrows what the plan's tensor owns, which lives as long as the plan */
   if (!same) return mgrid_oom(err);
   memcpy(same, *wide, sizeof *same);
   same->type = narrow->type;
@@ -86,7 +86,8 @@ const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool befo
   return before ? pair->from : pair->to;
 }
 
-/* All sums over ranks are at most what they need: bytes of each tensor as often as there are copies of it. */
+/* Check that no sum over ranks overflows. All of them are at most what ranks need: the bytes of each tensor times its
+** copies. */
 static mgrid_status check_bytes(const mgrid_pairs *p, mgrid_error *err) {
   int64_t sum = 0, needed;
   for (size_t i = 0; i < p->n; i++) {
@@ -126,12 +127,12 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   }
   mgrid_status s = options->nranks ? set_names(p, options->nranks, options->ranks, err) : MGRID_OK;
   if (!s && (options->machine < 0 || options->machine > MGRID_MACHINE_RANKS_MAX))
-    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, or 0 where none is given, not %" PRId64,
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, or 0 if none is given, not %" PRId64,
                    MGRID_MACHINE_RANKS_MAX, options->machine);
   if (!s && n == 0) s = check_both(from, to, "before", err);
   if (!s && n == 0) s = check_both(to, from, "after", err);
   if (!s && n == 0 && mgrid_plan_ntensors(from) == 0)
-    s = mgrid_fail(err, MGRID_REFUSED, "the plans have no tensors: a recipe says them, t.weights = tensor { ... }");
+    s = mgrid_fail(err, MGRID_REFUSED, "the plans have no tensors; a recipe defines them: t.weights = tensor { ... }");
   size_t room = p->room = n ? n : mgrid_plan_ntensors(from);
   if (!s) {
     p->name = malloc(room * sizeof *p->name);
@@ -152,7 +153,7 @@ static int by_peer(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The messages of the rank as peers: what has one peer becomes one. */
+/* Group the messages of the rank by peer: all messages with one peer become one. */
 static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_error *err) {
   if (list->n == 0) return MGRID_OK;
   m->peer = malloc(list->n * sizeof *m->peer);
@@ -258,14 +259,14 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
 
 enum { KEPT_MOST = 4 }; /* pieces of a message; larger messages take longer to carry than to plan */
 
-/* Where the pieces of a message are kept. */
+/* Return the list for the pieces of a message; NULL: none. */
 static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
   mgrid_move_peer  key = { .rank = peer };
   mgrid_move_peer *p = m->npeers && way != MGRID_STAYS ? bsearch(&key, m->peer, m->npeers, sizeof key, by_peer) : NULL;
   return p ? &m->kept[2 * (p - m->peer) + (way == MGRID_RECEIVES)] : NULL;
 }
 
-/* Keep a piece behind the others, if it is there not yet. */
+/* Append a piece if it is not in the list yet. */
 static void keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
   mgrid_move_piece *more = at == k->n && at < KEPT_MOST ? realloc(k->piece, (at + 1) * sizeof *more) : NULL;
   if (!more) return;
@@ -280,7 +281,7 @@ void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int
 
 void mgrid_stream_end(mgrid_stream *s) { mgrid_boxes_end(&s->boxes); }
 
-/* The boxes of tensor i, which may be none. */
+/* Find the boxes of tensor i; there may be none. */
 static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
   const mgrid_pair *p = &s->move->pairs.pair[i];
   mgrid_way         way = s->piece.way;
@@ -319,10 +320,10 @@ mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer,
   mgrid_stream stream;
   bool         more;
   mgrid_stream_begin(&stream, m, way, peer);
-  stream.kept = NULL; /* which is for runs: this may be called in several threads */
+  stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
   while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
     if (fn(ud, &stream.piece) != 0) {
-      s = mgrid_fail(err, MGRID_OUTPUT, "the pieces of a message were not taken");
+      s = mgrid_fail(err, MGRID_OUTPUT, "the function that takes pieces refused one");
       break;
     }
   mgrid_stream_end(&stream);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** boxes.c - what a message has, as boxes of both parts: on each axis the runs that both have, and of these every
-** combination.
+** boxes.c - the contents of a message, as boxes of both parts: on each axis the runs in common, and all combinations
+** of these.
 */
 #include "tensors/move.h"
 
 #include <stdlib.h>
 
-/* The kth run of axis i. */
+/* Return the kth run of axis i. */
 static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
   return w->more[i] && k > 0 ? w->more[i][k - 1] : w->one[i];
 }
 
-/* Find the runs on each axis that the two boxes have in common: neighbours in the list. */
+/* Find the runs on each axis that both boxes have in common; they are neighbours in the list. */
 static void meet(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
@@ -55,7 +55,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
     if (!mgrid_sharing_next(&both, &w->one[i])) continue;
     mgrid_sharing others = both;
     for (w->n[i] = 1; mgrid_sharing_next(&both, &run);) w->n[i]++;
-    if (w->n[i] == 1) continue; /* as it mostly is: nothing is allocated */
+    if (w->n[i] == 1) continue; /* the usual case: nothing is allocated */
     w->more[i] = malloc((w->n[i] - 1) * sizeof *w->more[i]);
     if (!w->more[i]) {
       mgrid_boxes_end(w);
@@ -63,7 +63,7 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
     }
     for (size_t k = 0; mgrid_sharing_next(&others, &run); k++) w->more[i][k] = run;
   }
-  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one has none */
+  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one side has none */
     w->from.at = w->from.end;
     w->to.at = w->to.end;
     return true;

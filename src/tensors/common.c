@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** common.c - what a shard and a part have in common: on each axis the runs that both have, inside of the boxes that
-** flats leave of them.
+** common.c - what a shard and a part have in common: on each axis the runs in common, within the boxes to which flats
+** limit them.
 */
 #include "tensors/move.h"
 
@@ -37,7 +37,7 @@ void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mg
   *run = (mgrid_shared_run){ run->from + skip, run->to + skip, end - skip };
 }
 
-/* Of one box of each side. */
+/* Return what one box of each side have in common. */
 static mgrid_common common_of_boxes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
                                     const mgrid_blocks *from, const mgrid_blocks *to) {
   mgrid_common o = { .elements = 1 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** convert.c - rows of elements that change their type.
+** convert.c - convert rows of elements that change their type.
 */
 #include "tensors/convert.h"
 
 #include <string.h>
 
-/* Neither side need be aligned. */
+/* Neither side has to be aligned. */
 static void narrow(char *to, const char *from, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     uint32_t wide;

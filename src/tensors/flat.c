@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** flat.c - several tensors laid one after the other and cut as one array: which range of a part a rank has, and the
-** boxes that make it.
+** flat.c - several tensors concatenated and cut as one array: which range of a part a rank has, and the boxes that
+** make it up.
 */
 #include "tensors/tensor.h"
 
@@ -18,7 +18,7 @@ static bool cuts(const mgrid_flat *f, size_t dim) {
   return false;
 }
 
-/* Elements of a slice, when all have n. */
+/* Return the elements of a slice, if all slices together have n. */
 static int64_t slice_of(const mgrid_flat *f, int64_t n) {
   int64_t whole = f->slices * f->pad;
   return (n / whole + (n % whole != 0)) * f->pad;
@@ -28,7 +28,7 @@ int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *e
   const mgrid_flat *f = t->flat;
   int64_t           sum = 0, start = 0;
   if (f->even) return *each = f->each, f->start[t->at];
-  int64_t rank = mgrid_tensor_rank(t, at); /* any rank with these pieces has the same array */
+  int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces have the same array */
   for (size_t i = 0; i < f->n; i++) {
     mgrid_seat seat;
     if (i == t->at) start = sum;
@@ -49,7 +49,7 @@ mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at) {
   return low < high ? (mgrid_run){ low, high - low } : (mgrid_run){ 0, 0 };
 }
 
-/* With many uneven parts: as if each member had its largest one. */
+/* Return a bound for many uneven parts: as if each member had its largest one. */
 static int64_t bound_of(const mgrid_tensor *t) {
   int64_t sum = 0, mine = 0;
   for (size_t i = 0; i < t->flat->n; i++) {
@@ -63,7 +63,7 @@ static int64_t bound_of(const mgrid_tensor *t) {
 
 int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   enum { LOOKED_AT = 4096 };
-  int64_t most = 0, tuples = 1; /* where parts are alike the first will do */
+  int64_t most = 0, tuples = 1; /* if parts are even, one tuple is enough */
   for (size_t i = 0; i < t->naxes && !t->flat->even; i++) tuples *= t->axis[i].pieces;
   if (tuples > LOOKED_AT) return bound_of(t);
   for (int64_t k = 0; k < tuples; k++) {
@@ -71,7 +71,7 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
     int64_t    rest = k, each;
     for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces) at.piece[i] = rest % t->axis[i].pieces;
     int64_t start = mgrid_flat_start(t, &at, &each);
-    at.slice = each ? start / each : 0; /* it begins there, and fills the next one or ends in it */
+    at.slice = each ? start / each : 0; /* the part starts there, and fills the next slice or ends in it */
     for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
       int64_t n = mgrid_tensor_range(t, &at).length;
       if (n > most) most = n;
@@ -111,7 +111,7 @@ mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at) {
   return w;
 }
 
-/* The slowest axis of which whole steps begin here and fit. */
+/* Take the slowest axis along which whole steps start here and fit. */
 bool mgrid_blocks_next(mgrid_blocks *w) {
   int64_t stride = 1, step = 1;
   size_t  axis = w->naxes - 1;
@@ -149,7 +149,7 @@ static bool is_free(const mgrid_tensor *t, size_t dim) {
   return false;
 }
 
-/* The axis of a tensor that a dim cuts. */
+/* Return the axis of a tensor that a dim cuts. */
 static const mgrid_slicing *axis_of(const mgrid_tensor *t, size_t dim) {
   for (size_t i = 0; i < t->naxes; i++)
     for (size_t k = 0; k < t->axis[i].ndims; k++)
@@ -197,11 +197,11 @@ static mgrid_status set_dims(mgrid_flat *f, size_t n, const char *const *dims, m
   return MGRID_OK;
 }
 
-/* Do all pieces of an axis have one size? */
+/* Return whether all pieces of an axis have one size. */
 static bool is_even(const mgrid_slicing *s) {
   for (int64_t k = 1; mgrid_slicing_listed(s) && k < s->pieces; k++)
     if (mgrid_piece_size(s, k) != mgrid_piece_size(s, 0)) return false;
-  return mgrid_piece_size(s, 0) * s->pieces == s->length; /* piece 0 has as many as any */
+  return mgrid_piece_size(s, 0) * s->pieces == s->length; /* no piece is larger than piece 0 */
 }
 
 static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
@@ -209,7 +209,8 @@ static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
   return a->count[d] == b->count[d] && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Along which dims do parts differ in size? These cut every member, else ranks with one part had several ranges. */
+/* Find the dims along which parts differ in size. Such a dim must cut every member; otherwise ranks with one part would
+** have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;
@@ -231,7 +232,7 @@ static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Where the members begin, where that is the same on all ranks. */
+/* Find where the members start, if that is the same on all ranks. */
 static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
   int64_t whole, elements = 0, padded, bytes;
   for (size_t i = 0; i < f->n; i++) elements += f->member[i]->bytes / f->member[i]->width;
@@ -265,7 +266,7 @@ static mgrid_status set_rule(mgrid_flat *f, mgrid_error *err) {
   return s;
 }
 
-/* A member, held as the flat says. */
+/* Make member i as the flat holds it. */
 static mgrid_tensor *member_of(mgrid_flat *f, size_t i) {
   mgrid_tensor *t = malloc(sizeof *t), *m = f->member[i];
   if (!t) return NULL;

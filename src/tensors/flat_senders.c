@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** flat_senders.c - who sends to whom where a side is flat. The tuples of pieces that meet are found axis by axis, as anywhere;
-** of each the slices, between the first and the last element in common.
+** flat_senders.c - which rank sends to which if a side is flat. The tuples of pieces that overlap are found axis by
+** axis, as for other tensors; then the slices of each, between the first and the last element in common.
 */
 #include "tensors/move.h"
 
@@ -10,18 +10,18 @@
 /* The seats of one side that have elements of a given seat of the other, by tuple, then slice; their copy is 0. */
 typedef struct meeting {
   const mgrid_pair *pair;
-  bool              parts; /* walks seats of `to` that need a shard; else shards that a part needs */
+  bool              parts; /* true: walk seats of `to` that need a shard; false: shards that a part needs */
   const mgrid_seat *given;
   mgrid_blocks      of_given;
-  mgrid_seat        at; /* the last one */
+  mgrid_seat        at; /* the current seat */
   int64_t           elements;
   mgrid_meets       meets[MGRID_AXES_MAX];
-  int64_t           tuple, tuples, last; /* the next; how many; the last slice to look at of this one */
+  int64_t           tuple, tuples, last; /* the next tuple, how many, the last slice to check of the current one */
 } meeting;
 
 static const mgrid_tensor *walked(const meeting *w) { return w->parts ? w->pair->to : w->pair->from; }
 
-/* False: no memory; end it all the same. */
+/* Start a walk. False: no memory; end it nevertheless. */
 static bool meeting_begin(meeting *w, const mgrid_pair *p, bool parts, const mgrid_seat *given) {
   const mgrid_tensor *mine = parts ? p->from : p->to, *theirs = parts ? p->to : p->from;
   *w = (meeting){ .pair = p, .parts = parts, .given = given, .tuples = 1, .last = -1 };
@@ -42,7 +42,7 @@ static mgrid_common common_with(const meeting *w, const mgrid_blocks *walked) {
                   : mgrid_common_of(w->pair, &w->at, w->given, walked, &w->of_given);
 }
 
-/* Go to the next tuple: its slices from the one with the first element in common to that with the last. */
+/* Go to the next tuple. Its slices are those from the first to the last element in common. */
 static void next_tuple(meeting *w) {
   const mgrid_tensor *t = walked(w);
   int64_t             rest = w->tuple++, each = 1, start = 0;
@@ -90,7 +90,7 @@ bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard
   return ok;
 }
 
-/* Which copy sends a shard to a part, whose rank does not hold it: *copy. */
+/* Find which copy sends a shard to a part, whose rank does not hold it: *copy. False: no memory. */
 static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, int64_t *copy) {
   meeting w;
   int64_t number = 0, rank = mgrid_pair_rank(p, part), near;

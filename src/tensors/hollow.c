@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** hollow.c - cuts that leave ranks without anything of a tensor, as 4 heads over 8 ranks do.
+** hollow.c - cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
 **
-** Pieces that have something are counted by division, whatever the world; ranks are looked at one by one only to name
-** the first ones of a cut that does leave some empty.
+** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to name the first
+** ones of a cut that leaves some empty.
 */
 #include "tensors/tensor.h"
 
 #include <inttypes.h>
 
-enum { LOOKED_AT = 1 << 16, RANGES = 4 }; /* ranks looked at to name some, ranges of them that are named */
+enum { LOOKED_AT = 1 << 16, RANGES = 4 }; /* ranks checked for names; ranges of them that are named */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Of the pieces that k dims make of n units, each rounded up, those that have some. */
+/* k dims cut n units into pieces, each dim rounding up: return how many pieces get any. */
 static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   while (k && *size == 1) size++, k--;
   if (k == 0 || n == 0) return n > 0;
@@ -21,13 +21,13 @@ static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   return full * filled_up(size + 1, k - 1, each) + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
 }
 
-/* What is dealt to the pieces of one part: units, or blocks. */
+/* Return what is dealt to the pieces of a part: the number of units, or of blocks. */
 static int64_t dealt(const mgrid_slicing *s, size_t part) {
   int64_t n = s->starts[part + 1] - s->starts[part];
   return s->cutting == MGRID_CUT_CYCLIC ? mgrid_slicing_blocks(s, n) : n / s->unit;
 }
 
-/* Pieces that have something of a part. */
+/* Return how many pieces have elements of a part. */
 static int64_t filled(const mgrid_slicing *s, size_t part) {
   int64_t n = 0;
   if (s->pieces == 1) return 1;
@@ -37,8 +37,8 @@ static int64_t filled(const mgrid_slicing *s, size_t part) {
   return n;
 }
 
-/* Pieces that have something of any part. Those that have something of one part are among those of another, but where
-** each of several dims rounds up: then pieces are counted, if they are not too many. */
+/* Return how many pieces have elements of any part. The largest such set of a part includes the others, except where
+** several dims each round up: then pieces are counted, if there are not too many. */
 static int64_t filled_any(const mgrid_slicing *s) {
   int64_t n = 0;
   if (s->cutting == MGRID_CUT_CEIL && s->ndims > 1 && s->nparts > 1 && s->pieces <= LOOKED_AT) {
@@ -46,8 +46,8 @@ static int64_t filled_any(const mgrid_slicing *s) {
     return n;
   }
   for (size_t k = 0; k < s->nparts; k++) {
-    int64_t of = filled(s, k);
-    if (of > n) n = of;
+    int64_t some = filled(s, k);
+    if (some > n) n = some;
   }
   return n;
 }
@@ -61,11 +61,11 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t) {
   return mgrid_tensor_holders(t) / all * (all - with);
 }
 
-/* The most pieces, fewer than now, of which none is empty; 0: it is not told. */
+/* Return the most pieces, at most `now`, of which none is empty; 0: unknown. */
 static int64_t nearest(const mgrid_slicing *s, int64_t now) {
   if (s->cutting != MGRID_CUT_CEIL) return now;
   if (s->ndims > 1) return 0;
-  for (bool less = true; less;) { /* which may be too many for another part */
+  for (bool less = true; less;) { /* another part may have fewer */
     less = false;
     for (size_t i = 0; i < s->nparts; i++) {
       int64_t n = filled_up(&now, 1, dealt(s, i));
@@ -76,7 +76,7 @@ static int64_t nearest(const mgrid_slicing *s, int64_t now) {
   return now;
 }
 
-/* "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are looked for. */
+/* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are checked. */
 static void add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n, mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
   int64_t              world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
@@ -94,7 +94,7 @@ static void add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n
   if (ranges > RANGES || (ranges && last < world)) mgrid_text_str(out, ", ...");
 }
 
-/* "axis 'head' has 4 units of 128 for tp 8, so " */
+/* Append "axis 'head' has 4 units of 128 for tp 8, so ". */
 static void add_cut(const mgrid_tensor *t, const mgrid_slicing *s, size_t part, mgrid_text *out) {
   int64_t n = dealt(s, part), each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
   if (s->nparts > 1) mgrid_text_add(out, "part %zu of ", part);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - tensors out of the texts that tensor.c, slicing.c and flat.c write. A flat is cut out of all its members, of
-** which each text has one: they are gathered, and it is made when all are there.
+** item_reader.c - read tensors from the texts that tensor.c, slicing.c and flat.c write. A flat needs all its members,
+** and each text has one of them. So they are collected, and the flat is made at the end.
 */
 #include "tensors/of_plan.h"
 
@@ -21,7 +21,7 @@ typedef struct reading {
   mgrid_some        some[MGRID_DIMS_MAX];
 } reading;
 
-/* "dp,tp" */
+/* Read "dp,tp". */
 static void read_dims(mgrid_scan *s, reading *r, size_t *n, const char *const **dims) {
   *dims = &r->dims[r->ndims];
   do {
@@ -33,7 +33,7 @@ static void read_dims(mgrid_scan *s, reading *r, size_t *n, const char *const **
   } while (mgrid_scan_comma(s));
 }
 
-/* "hidden 4096 by tp unit 64" */
+/* Read "hidden 4096 by tp unit 64". */
 static void read_axis(mgrid_scan *s, reading *r) {
   if (r->naxes == MGRID_AXES_MAX) mgrid_scan_fault(s, "at most 8 axes");
   if (s->failed) return;
@@ -59,7 +59,7 @@ static void read_axis(mgrid_scan *s, reading *r) {
   }
 }
 
-/* Behind " on ": "tp 0,1, pp 0", coordinates of some dims. */
+/* Read what follows " on ": "tp 0,1, pp 0", coordinates of some dims. */
 static void read_some(mgrid_scan *s, reading *r, const mgrid_grid *g) {
   char name[MGRID_NAME_MAX + 1];
   do {
@@ -68,14 +68,14 @@ static void read_some(mgrid_scan *s, reading *r, const mgrid_grid *g) {
     int64_t d = s->failed ? 0 : mgrid_grid_find(g, name);
     if (d < 0 || (!s->failed && r->some[d].n > 0)) {
       s->at = from;
-      mgrid_scan_fault(s, d < 0 ? "a dim of the grid" : "a dim that is not there yet");
+      mgrid_scan_fault(s, d < 0 ? "a dim of the grid" : "a dim that did not occur yet");
     }
     mgrid_scan_want(s, " ");
     if (!s->failed) r->some[d].at = mgrid_scan_numbers(s, &r->some[d].n);
   } while (mgrid_scan_take(s, ", "));
 }
 
-/* The text up to that of a flat. */
+/* Read the text up to that of a flat. */
 static mgrid_tensor *read_tensor(mgrid_scan *s, int64_t world) {
   char          type[MGRID_NAME_MAX + 1];
   mgrid_grid   *g = NULL;
@@ -105,7 +105,7 @@ static mgrid_tensor *read_tensor(mgrid_scan *s, int64_t world) {
 
 /* ------------------------------------------------------------------- all texts */
 
-typedef struct flat { /* what the texts say of one */
+typedef struct flat { /* what the texts say of a flat */
   uint64_t rule;
   size_t   n, found, ndims;
   int64_t  pad;
@@ -120,7 +120,7 @@ typedef struct named {
 } named;
 
 typedef struct tensors {
-  size_t lines, members; /* of the text; of all flats, as their texts say */
+  size_t lines, members; /* lines of the text; members of all flats, according to their texts */
   size_t nnamed, nflats;
   named *named;
   flat  *flat;
@@ -163,7 +163,7 @@ static uint64_t read_rule(mgrid_scan *s) {
   return rule;
 }
 
-/* The flat of that rule, the one of the text before most often; NULL: a new one, or the scan has failed. */
+/* Find the flat of that rule, most often that of the previous text. NULL: a new one, or the scan has failed. */
 static flat *known_flat(tensors *r, uint64_t rule, mgrid_scan *s) {
   for (size_t i = r->nflats; i-- > 0 && mgrid_pay(s->payer, 1);)
     if (r->flat[i].rule == rule) return &r->flat[i];
@@ -188,7 +188,7 @@ static flat *new_flat(tensors *r, uint64_t rule, size_t n, mgrid_scan *s) {
   return NULL;
 }
 
-/* Behind " flat ": "2 of 3 by dp,ep pad 64 as 0123456789abcdef". The flat takes the tensor. */
+/* Read what follows " flat ": "2 of 3 by dp,ep pad 64 as 0123456789abcdef". The flat takes ownership of the tensor. */
 static flat *read_flat(tensors *r, mgrid_tensor *t, size_t *at, mgrid_scan *s) {
   char        dim[MGRID_DIMS_MAX][MGRID_NAME_MAX + 1];
   size_t      ndims = 0;
@@ -208,7 +208,7 @@ static flat *read_flat(tensors *r, mgrid_tensor *t, size_t *at, mgrid_scan *s) {
   flat    *f = s->failed ? NULL : known_flat(r, rule, s);
   if (!s->failed && (nth < 1 || nth > n)) {
     s->at = from;
-    mgrid_scan_fault(s, "a number of a member");
+    mgrid_scan_fault(s, "the number of a member");
   }
   if (!f && !s->failed && (f = new_flat(r, rule, (size_t)n, s))) {
     f->pad = pad;
@@ -225,9 +225,9 @@ static flat *read_flat(tensors *r, mgrid_tensor *t, size_t *at, mgrid_scan *s) {
   *at = (size_t)nth - 1;
   if ((size_t)n != f->n || pad != f->pad || ndims != f->ndims) {
     s->at = from;
-    mgrid_scan_fault(s, "what other members say of this flat");
+    mgrid_scan_fault(s, "the same flat as in the texts of its other members");
   }
-  if (s->failed || f->member[*at]) { /* two names for one */
+  if (s->failed || f->member[*at]) { /* two names of one member */
     mgrid_tensor_free(t);
     return s->failed ? NULL : f;
   }
@@ -264,13 +264,13 @@ static mgrid_status make_flat(flat *f, mgrid_error *err) {
   if (lost < f->n)
     return mgrid_fail(err, MGRID_REFUSED,
                       "member %zu of %zu of the flat %016" PRIx64
-                      " is not here, as no tensor of the plan is it; the JSON of such a plan has it in 'flats'",
+                      " is missing, because it is not a tensor of the plan; the JSON of such a plan has it in 'flats'",
                       lost + 1, f->n, f->rule);
   for (size_t k = 0; k < f->ndims; k++) dims[k] = f->dim[k];
   mgrid_status s =
       mgrid_tensor_flatten(f->n, (const mgrid_tensor *const *)f->member, f->ndims, dims, f->pad, f->made, err);
   if (s || f->made[0]->flat->rule == f->rule) return s;
-  return mgrid_fail(err, MGRID_BAD_VALUE, "the flat %016" PRIx64 " is %016" PRIx64 " by its members", f->rule,
+  return mgrid_fail(err, MGRID_BAD_VALUE, "the flat %016" PRIx64 " has members that make %016" PRIx64 "", f->rule,
                     f->made[0]->flat->rule);
 }
 

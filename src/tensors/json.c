@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* The runs of a rank's part on each axis: [[start, length], ...]. */
+/* Write the runs of a rank's part on each axis: [[start, length], ...]. */
 static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_seat at;
   if (!mgrid_tensor_seat(t, rank, &at)) return;
@@ -30,7 +30,7 @@ static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* What a cut leaves empty, where it does: how many ranks, and a note of each such axis. */
+/* Write what a cut leaves empty, if anything: how many ranks, and a note for each such axis. */
 static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_text note = { 0 };
   size_t     n = 0;
@@ -110,14 +110,14 @@ static const mgrid_flat *flat_of(const mgrid_content *c, size_t i) {
   return t ? t->flat : NULL;
 }
 
-/* Has an earlier tensor of the plan the flat of this one? */
+/* Return whether an earlier tensor of the plan has the flat of this one. */
 static bool flat_before(const mgrid_content *c, size_t i) {
   for (size_t k = 0; k < i; k++)
     if (flat_of(c, k) && flat_of(c, k)->rule == flat_of(c, i)->rule) return true;
   return false;
 }
 
-/* Write the members of one flat that no tensor is; *n counts all that are written. */
+/* Write the members of a flat that are not tensors of the plan; *n counts all that are written. */
 static void put_flat(const mgrid_content *c, const mgrid_flat *f, size_t *n, mgrid_json *w) {
   mgrid_text t = { 0 };
   bool      *named = calloc(f->n, sizeof *named);

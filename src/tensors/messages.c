@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** messages.c - what a rank sends, what it receives, and what it has already.
+** messages.c - what a rank sends, what it receives, and what it already holds.
 */
 #include "tensors/move.h"
 
@@ -52,7 +52,7 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
   return a->slice == b->slice;
 }
 
-/* The copy that sends a shard to a part of a rank that does not hold it. */
+/* Return the copy that sends a shard to a part of a rank that does not hold it. */
 static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part, int64_t rank) {
   int64_t number = mgrid_needs_number(d, part), copy;
   if (mgrid_near_sender(d->pair, d, shard, rank, &copy)) return copy;

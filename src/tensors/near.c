@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** near.c - who sends a shard on the machine where it is needed: all of its ranks are looked at.
+** near.c - which rank sends a shard within the machine where it is needed. All ranks of the machine are checked.
 */
 #include "tensors/move.h"
 
@@ -9,7 +9,7 @@ bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
   return mgrid_tensor_seat(p->from, rank, &own) && mgrid_same_shard(p, &own, shard);
 }
 
-/* Does it need some of the shard, and not hold it? */
+/* Return whether the rank needs elements of the shard, and does not hold it. */
 static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank, mgrid_seat *part) {
   if (!mgrid_pair_seat(p, rank, part) || mgrid_holds(p, shard, rank)) return false;
   return d ? mgrid_needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;

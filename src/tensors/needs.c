@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** needs.c - who needs a shard, by number: the place where a sender and a receiver meet without a word.
+** needs.c - which ranks need a shard, by number. Sender and receiver compute the same numbers, so they need no
+** communication.
 */
 #include "tensors/move.h"
 
@@ -24,7 +25,7 @@ static mgrid_status check_alike(const mgrid_tensor *a, const mgrid_tensor *b, co
   return MGRID_OK;
 }
 
-/* Does a window end before a rank, and not on its machine? */
+/* Return whether a window ends before a rank, and before that rank's machine. */
 static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
   return w.offset + w.size <= (machine ? rank / machine * machine : rank);
 }
@@ -63,7 +64,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* List the numbers of the copies of the shard, or of all ranks on their machines. */
+/* List the numbers of the shard's holders, with machines of all ranks on their machines. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
   mgrid_seat        shard = { .slice = 0 }, at;
@@ -80,7 +81,7 @@ static bool begin_list(mgrid_needs *d) {
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {
     int64_t rank = mgrid_tensor_rank(p->from, &shard), first = rank / near * near, r = first;
     while (r < rank && !mgrid_holds(p, &shard, r)) r++;
-    if (r < rank) continue; /* the machine of another copy, too */
+    if (r < rank) continue; /* another copy is on this machine; its ranks are listed */
     for (r = first; r < first + near; r++) {
       int64_t number = mgrid_pair_seat(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
       if (number >= 0) d->list[d->held++] = number;
@@ -151,7 +152,7 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
     seat_of(d, number, &at);
     return mgrid_ranges_before(d, &at);
   }
-  int64_t low = 0, high = d->held; /* all below `low` are before the number, none from `high` on */
+  int64_t low = 0, high = d->held; /* numbers before `low` are smaller, none from `high` on */
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     if (d->list[middle] < number)
@@ -162,13 +163,13 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   return low;
 }
 
-enum { STEPS = 12 }; /* enough for holders that lie apart */
+enum { STEPS = 12 }; /* enough for scattered holders */
 
-/* The number is i and as many more as holders come before it. What those before a number that is too small add is a step
-** that misses none, and most often there are few; but each step may add one alone, where holders are side by side, and
-** so later ones halve what is left. */
+/* The result is i plus the number of holders before it. Start too low: adding the holders that come before the estimate
+** never overshoots, and usually takes few steps. But where holders are consecutive, a step may add only one; so later
+** steps bisect. */
 int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
-  int64_t low = i, high = i + d->held; /* the first and the last that it may be */
+  int64_t low = i, high = i + d->held; /* the range that it is in */
   int     step = 0;
   for (; low < high; step++) {
     int64_t number = step < STEPS ? low : low + (high - low) / 2, next = i + mgrid_needs_before(d, number + 1);

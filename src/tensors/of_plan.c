@@ -13,7 +13,7 @@ static size_t  held(const void *x) { return mgrid_tensor_held(x); }
 static void    text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
 static void    json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
 
-/* A line for each axis whose cut leaves ranks without anything of the tensor, with the ranks and the nearest size. */
+/* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the nearest size. */
 static void notes(const void *x, const char *name, bool listed, mgrid_text *t) {
   const mgrid_tensor *tensor = x;
   for (size_t i = 0; i < tensor->naxes; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** peer_memory.c - what a rank offers to those that read it, and how they read it: peer_memory.h.
+** peer_memory.c - what a rank offers to its readers, and how they read it: peer_memory.h.
 */
 #include "tensors/readable_peers.h"
 
@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 enum {
-  DIRECT = 16 << 10,   /* bytes of rows that are read where they lie; shorter ones are packed: scripts/README.md */
-  TYPED = 512 << 10,   /* bytes of a piece above which messages, whose datatypes need no packing, are faster */
-  APART = 128,         /* bytes of rows that are read to where they belong; many that are shorter are unpacked there */
-  MANY = 16,           /* are so many */
-  SPANS = 512,         /* of a call, on each side; the kernel takes 1024 */
-  UNPACKED = 64 << 10, /* bytes of a call whose rows are unpacked, so that they stay in the nearest caches */
-  SOME = 1 << 20,      /* bytes after which others are heard */
+  DIRECT = 16 << 10,   /* bytes of rows that are read in place; shorter ones are packed: scripts/README.md */
+  TYPED = 512 << 10,   /* bytes of a piece above which messages are faster, as MPI's datatypes need no packing */
+  APART = 128,         /* bytes of rows that are read directly to their place; shorter ones are unpacked there, */
+  MANY = 16,           /* if there are at least this many */
+  SPANS = 512,         /* of a call, on each side; the kernel accepts 1024 */
+  UNPACKED = 64 << 10, /* bytes of a call whose rows are unpacked, so that they stay in the fastest caches */
+  SOME = 1 << 20,      /* bytes to read before polling again */
   ROOM_LEAST = 512     /* bytes of the window for each rank of the job; with less nothing is packed */
 };
 
@@ -27,10 +27,10 @@ int64_t mgrid_reading_room(const mgrid_backend *b, int64_t window) {
   return mgrid_reading_on(mgrid_reading_of(b)) && window / ROOM_LEAST >= b->world ? window / 2 : 0;
 }
 
-/* Both sides know it of a piece. */
+/* Return whether rows are packed; both sides compute the same. */
 static bool is_packed(const mgrid_rows *from) { return from->row < DIRECT; }
 
-/* Are messages faster than to pack it? */
+/* Return whether messages are faster than packing. */
 static bool is_for_messages(const mgrid_backend *b, const mgrid_pairs *p, const mgrid_move_piece *piece,
                             const mgrid_rows *from) {
   mgrid_rows to;
@@ -39,13 +39,14 @@ static bool is_for_messages(const mgrid_backend *b, const mgrid_pairs *p, const 
   return to.row >= MGRID_ROW_LEAST;
 }
 
-/* Not, for example, if it is a device's. */
+/* Return whether the CPU can read the memory. It cannot if it is a device's, for example. */
 static bool is_readable(const void *data) {
   char byte;
   return mgrid_read_bytes(getpid(), &byte, data, 1) == 0;
 }
 
-/* Pack what is packed of the message to a peer, from *end of the file on. Returns where it begins; 0: it does not fit. */
+/* Pack the short rows of the message to a peer, from *end of the file on. Return where they start; 0: they do not
+** fit. */
 static int64_t pack(mgrid_backend *b, const mgrid_offer *o, int64_t peer, int64_t *end, int64_t most) {
   mgrid_reading *r = mgrid_reading_of(b);
   mgrid_stream   stream;
@@ -84,7 +85,7 @@ void mgrid_reading_offer(mgrid_backend *b, const mgrid_offer *o) {
     int64_t             at = n ? pack(b, o, n->rank, &end, most) : 0;
     if (n) r->board->packed[mgrid_mapped_place(r, n)] = at; /* of a board that may have moved meanwhile */
   }
-  uint64_t number = r->found ? b->meetings + 1 : b->meetings; /* of the one to come, or that was */
+  uint64_t number = r->found ? b->meetings + 1 : b->meetings; /* the rendezvous to come, or the one that was */
   __atomic_store_n(&r->board->number, number, __ATOMIC_SEQ_CST);
 }
 
@@ -103,13 +104,13 @@ struct mgrid_read {
   const mgrid_move *move;
   mgrid_backend    *backend;
   char *const      *to;   /* [tensors] */
-  mgrid_mapped     *near; /* the peer; NULL: no message was begun */
+  mgrid_mapped     *near; /* the peer; NULL: no message was started */
   mgrid_stream      stream;
-  int64_t           packed; /* where the next piece that was packed begins */
+  int64_t           packed; /* where the next packed piece starts */
   mgrid_rows        there, here;
-  int64_t           left;          /* bytes of the piece to come, which is read from there */
+  int64_t           left;          /* bytes left of the piece that is read directly */
   size_t            nhere, nthere; /* spans to read */
-  int64_t           bytes;         /* of them */
+  int64_t           bytes;         /* of the spans */
   struct iovec      to_span[SPANS], from_span[SPANS];
   char              buffer[UNPACKED];
 };
@@ -128,9 +129,9 @@ void mgrid_read_free(mgrid_read *r) {
   free(r);
 }
 
-/* Is it in this move still? */
+/* Return whether that rank is still in this move. */
 static bool is_in_move(const mgrid_read *r, const mgrid_mapped *n) {
-#ifndef __SANITIZE_THREAD__ /* knows no fences */
+#ifndef __SANITIZE_THREAD__ /* does not support fences */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
   return __atomic_load_n(&n->board->number, __ATOMIC_SEQ_CST) == r->backend->meetings;
@@ -163,7 +164,7 @@ mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_err
   return MGRID_OK;
 }
 
-/* Another span, or more of the last one. */
+/* Add a span, or extend the last one. */
 static void add_span(struct iovec *spans, size_t *n, char *at, int64_t bytes) {
   struct iovec *last = *n > 0 ? &spans[*n - 1] : NULL;
   if (last && (char *)last->iov_base + last->iov_len == at)
@@ -172,7 +173,7 @@ static void add_span(struct iovec *spans, size_t *n, char *at, int64_t bytes) {
     spans[(*n)++] = (struct iovec){ at, (size_t)bytes };
 }
 
-/* Rows of the next bytes, as far as there is room for spans of them. */
+/* Add spans for rows of the next bytes, as far as there is room. */
 static int64_t add_rows(struct iovec *spans, size_t *n, mgrid_rows *rows, int64_t bytes) {
   int64_t left = bytes;
   while (left > 0 && *n < SPANS) {
@@ -193,7 +194,7 @@ static mgrid_outcome read_now(mgrid_read *r, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* The next piece of which anything is read where it lies; what was packed goes to where it belongs on the way. */
+/* Go to the next piece that is read directly; unpack packed ones on the way. */
 static mgrid_status next_piece(mgrid_read *r, bool *more, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (*more = true; *more && r->left == 0 && !s;) {
@@ -204,7 +205,7 @@ static mgrid_status next_piece(mgrid_read *r, bool *more, mgrid_error *err) {
     mgrid_rows_of(&r->here, &r->move->pairs, piece, false, r->to[piece->tensor]);
     mgrid_rows_of(&r->there, &r->move->pairs, piece, true, part[piece->tensor]);
     if (is_packed(&r->there)) {
-      char *at = (char *)r->near->board + r->packed; /* only read */
+      char *at = (char *)r->near->board + r->packed; /* read only */
       if (r->packed < 0 || r->packed > r->near->size - piece->bytes)
         return mgrid_cannot_be(err, "packed rows at %" PRId64 " of the %" PRId64 " bytes of rank %" PRId64, r->packed,
                                r->near->size, r->near->rank);
@@ -218,7 +219,7 @@ static mgrid_status next_piece(mgrid_read *r, bool *more, mgrid_error *err) {
   return s;
 }
 
-/* Many short rows here: read them one behind the other, and put them where they belong. */
+/* For many short rows here: read them into the buffer, and unpack them from there. */
 static mgrid_outcome unpack(mgrid_read *r, mgrid_error *err) {
   mgrid_outcome s = r->bytes ? read_now(r, err) : MGRID_OK;
   if (s) return s;
@@ -230,7 +231,7 @@ static mgrid_outcome unpack(mgrid_read *r, mgrid_error *err) {
   return s;
 }
 
-/* Rows from where they are to where they belong. */
+/* Add the spans of rows on both sides; read when there are enough. */
 static mgrid_outcome add(mgrid_read *r, mgrid_error *err) {
   while (r->left > 0 && r->nhere < SPANS && r->nthere < SPANS && r->bytes < SOME) {
     int64_t n = r->left < SOME - r->bytes ? r->left : SOME - r->bytes, row = r->here.row - r->here.done;

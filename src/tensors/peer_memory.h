@@ -1,59 +1,60 @@
 /* SPDX-License-Identifier: MIT
 **
-** peer_memory.h - moves between ranks of one host without messages. Long rows are read out of the memory of another process
-** straight to where they belong (process_vm_readv), so that each byte is copied once. Short ones, which would cost more
-** that way than two copies, are packed by their sender in memory that both share.
+** peer_memory.h - moves between ranks of one host without messages. Long rows are read from the memory of another
+** process directly to their place (process_vm_readv), so each byte is copied once. Short rows would cost more that way
+** than two copies. Their sender packs them in shared memory.
 **
-** Each rank has a board in a file in memory, which those near to it have mapped. Before the ranks meet at the begin of a
-** move it says there where its parts are, and for each of these ranks where its packed rows are, or that all goes by
-** messages. So the meeting says that all boards are of this move, and the verdict at its end that all have read: no
-** further word is needed. A rank that gives up takes its board down before it returns, and who has read a message looks at
-** the board once more: if it is still of this move, what was read is what was there.
+** Each rank has a board in a file in memory, which the ranks of its group have mapped. Before the rendezvous of a move
+** it writes there where its parts are, and for each of these ranks where its packed rows are, or that everything goes
+** by messages. So after the rendezvous all boards are of this move, and after the verdict at its end all have read: no
+** other message is needed. A rank that gives up clears its board before it returns. A rank that has read a message
+** checks the board again: if it is still of this move, the data was valid.
 */
 #ifndef MGRID_READS_H
 #define MGRID_READS_H
 
-#include "tensors/parcels.h"
+#include "tensors/chunks.h"
 
-/* Of a backend: its board, and the ranks that it reads and that read it: of this host, this user and these process ids.
-** All of a job do, or none does. */
+/* For a backend: its board, and its group, the ranks that it reads and that read it. They share host, user and process
+** ids. All ranks of a job read, or none. */
 typedef struct mgrid_reading mgrid_reading;
-/* Local, before the first move agrees; nothing in later ones. */
+/* Attach one before the first move agrees; do nothing in later ones. Local. */
 mgrid_status   mgrid_reading_new(mgrid_backend *b, mgrid_error *err);
 mgrid_reading *mgrid_reading_of(const mgrid_backend *b); /* NULL before the first move */
-/* Has the job found out who reads whom, and does anybody? */
+/* Return whether the job has found out who can read whom. */
 bool mgrid_reading_found(const mgrid_reading *r);
-bool mgrid_reading_on(const mgrid_reading *r); /* r may be NULL */
+bool mgrid_reading_on(const mgrid_reading *r); /* whether ranks read; r may be NULL */
 
 typedef struct mgrid_offer {
   const mgrid_move *move;
-  char *const      *part;   /* [tensors], as they are before the move */
+  char *const      *part;   /* [tensors], before the move */
   int64_t           window; /* of the move */
 } mgrid_offer;
-/* Let others read what the move sends to them, as far as there is memory for what is packed. Local, before the ranks meet;
-** nothing where they do not read. */
+/* Let the group read what the move sends to it, as far as memory for packing lasts. Local, before the rendezvous. Do
+** nothing if ranks do not read. */
 void mgrid_reading_offer(mgrid_backend *b, const mgrid_offer *o);
-/* In the first move of a backend, after its meeting, find out who can read whom, and offer. Collective. */
+/* In the first move of a backend, after its rendezvous: find out who can read whom, and offer. Collective. */
 mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_error *err);
-/* Nothing may be read from now on; also NULL. */
+/* Let nobody read from now on. r may be NULL. */
 void mgrid_reading_end(mgrid_reading *r);
-/* Bytes of the window of a move that are for what is packed so; equal on all ranks. */
+/* Return the bytes of a move's window that are for packing; identical on all ranks. */
 int64_t mgrid_reading_room(const mgrid_backend *b, int64_t window);
-/* Does that rank read what this one has for it? Else it gets messages. */
+/* Return whether that rank reads what this one sends to it. Else it gets messages. */
 bool mgrid_reading_offered(const mgrid_reading *r, int64_t peer);
 
-/* Reads one message after the other. */
+/* Reads messages, one at a time. */
 typedef struct mgrid_read mgrid_read;
 mgrid_read               *mgrid_read_new(const mgrid_move *m, mgrid_backend *b, char *const *to, mgrid_error *err);
 void                      mgrid_read_free(mgrid_read *r);
-/* *reads: is what that rank has for this one to be read? MGRID_GAVE_UP where it is not in the move any more. */
+/* *reads: whether the message from that rank is to be read. MGRID_GAVE_UP if that rank is no longer in the move. */
 mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_error *err);
-/* Read some MiB of the message of that rank, until there is no more. */
+/* Read about a MiB of the message from that rank. *more: there is more to read. */
 mgrid_outcome mgrid_read_some(mgrid_read *r, int64_t peer, bool *more, mgrid_error *err);
 
-/* Whether one process may read another of its user, without a backend: this one makes a trial (NULL: errno), a child that has
-** it by fork takes it, without memory of its own, and this one ends it. Returns errno of what it tried; -1: it has not.
-** A child may read its parent where ranks, none of which is another's parent, may read each other. */
+/* Find out without a backend whether a process may read another of its user. This process makes a trial (NULL: errno).
+** A forked child takes it, without allocating. This process ends it, and gets the errno of the attempt; -1: the child
+** made none. The kernel lets a child read its parent if it lets ranks, none of which is another's parent, read each
+** other. */
 typedef struct mgrid_trial mgrid_trial;
 mgrid_trial               *mgrid_trial_new(void);
 void                       mgrid_trial_take(mgrid_trial *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** prove.c - a move carried out with elements that say which they are, and each of them checked where it arrives.
+** prove.c - run a move with elements that identify themselves, and check each one where it arrives.
 */
 #include "comm/backend.h"
 #include "tensors/convert.h"
@@ -13,16 +13,16 @@
 typedef struct part { /* a rank's part of a tensor, and where its elements are in the whole */
   const mgrid_tensor *tensor;
   int64_t             number;                 /* of the tensor in the move */
-  int64_t             was;                    /* bytes of an element before the move, where they are others after it */
-  int64_t             shape[MGRID_AXES_MAX];  /* all 0: it holds none */
+  int64_t             was;                    /* bytes of an element before the move, if that differs */
+  int64_t             shape[MGRID_AXES_MAX];  /* all 0: it holds nothing */
   int64_t             stride[MGRID_AXES_MAX]; /* of the whole, in elements */
-  int64_t            *index[MGRID_AXES_MAX];  /* [shape], on each axis */
-  int64_t             first; /* of its elements, in C order of that shape: flats have a range of them */
+  int64_t            *index[MGRID_AXES_MAX];  /* [shape], the indices on each axis */
+  int64_t             first; /* the part's first element, in C order of that shape: a flat has a range of them */
   int64_t             bytes;
-  void               *host, *buffer; /* the same, where the backend's memory is that of the CPU */
+  void               *host, *buffer; /* identical if the backend's memory is the CPU's */
 } part;
 
-/* What element `index` of a tensor is filled with. */
+/* Return the value with which element `index` of a tensor is filled. */
 static uint64_t stamp(int64_t tensor, int64_t index) {
   uint64_t x = (uint64_t)index + (uint64_t)(tensor + 1) * UINT64_C(0x9e3779b97f4a7c15);
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -30,7 +30,7 @@ static uint64_t stamp(int64_t tensor, int64_t index) {
   return x ^ x >> 31;
 }
 
-/* The bytes of element `index`: those that it has before the move, in the type that it has here. */
+/* Return the bytes of element `index`: its value before the move, in the type that it has here. */
 static void element(const part *p, int64_t index, char bytes[16]) {
   uint64_t value = stamp(p->number, index);
   memcpy(bytes, &value, sizeof value);
@@ -47,8 +47,8 @@ static void element(const part *p, int64_t index, char bytes[16]) {
   }
 }
 
-/* Write the elements of the part, or compare: the offset of the first that is wrong, or -1. *wrong: its index in the
-** whole. */
+/* Write the elements of the part, or check them. Return the offset of the first wrong one, or -1. *wrong: its index in
+** the whole. */
 static int64_t walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
   size_t              last = t->naxes - 1;
@@ -62,10 +62,10 @@ static int64_t walk(const part *p, bool check, int64_t *wrong) {
     for (int64_t k = at[last]; k < p->shape[last] && offset * width < p->bytes; k++, offset++) {
       char bytes[16];
       element(p, base + p->index[last][k], bytes);
-      char *here = to + offset * width;
+      char *place = to + offset * width;
       if (!check) {
-        memcpy(here, bytes, (size_t)width);
-      } else if (memcmp(here, bytes, (size_t)width) != 0) {
+        memcpy(place, bytes, (size_t)width);
+      } else if (memcmp(place, bytes, (size_t)width) != 0) {
         *wrong = base + p->index[last][k];
         return offset;
       }
@@ -99,7 +99,7 @@ static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *
   return MGRID_OK;
 }
 
-/* Memory of the part: the backend's, and the CPU's to write or read it where these are not the same. */
+/* Allocate the part in the backend's memory; if the CPU cannot use that, also in the CPU's. */
 static mgrid_status open_memory(part *p, mgrid_backend *b, mgrid_error *err) {
   if (p->bytes == 0) return MGRID_OK;
   if (b->ops->buffer_new && !(p->buffer = b->ops->buffer_new(b, b->kind, (size_t)p->bytes, err))) return err->status;
@@ -161,9 +161,9 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b, const mgrid
   if (m && !s) s = open_side(to, m, false, b, &mine);
   for (size_t i = 0; i < 2 * n && !s; i++)
     buffer[i] = (mgrid_buffer){ from[i].buffer ? from[i].buffer : from[i].host, from[i].bytes };
-  /* a rank that failed comes without a move, and its error is that of all */
+  /* A rank that failed takes part without a move; all get its error. */
   s = mgrid_move_run(s ? NULL : m, b, buffer, buffer ? buffer + n : NULL, options, &mine);
-  bool moved = !s, ours = s / 100 != MGRID_BACKEND / 100; /* after a failure on the way MPI may still write there */
+  bool moved = !s, ours = s / 100 != MGRID_BACKEND / 100; /* after such a failure MPI may still write to them */
   for (size_t i = 0; i < n && !s; i++) s = check_part(&to[i], m, b, &mine);
   if (moved) s = mgrid_verdict(b, s, &mine, &mine);
   if (from) close_parts(from, 2 * n, b, ours);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** ptrace.c - why the kernel lets no process read the memory of another one of its user, and what to do about it.
+** ptrace.c - why the kernel does not let a process read the memory of another of its user, and what to do about it.
 */
 #include "base/base.h"
 
@@ -12,7 +12,7 @@
 
 enum { CAP_SYS_PTRACE_BIT = 19 };
 
-/* The number behind a word in a small file; 0: there is none. */
+/* Return the number after a word in a small file; 0: there is none. */
 static uint64_t number_behind(const char *path, const char *word, int base) {
   char    text[4096];
   int     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -38,19 +38,19 @@ const char *mgrid_refused_of(const mgrid_guards *g, int number, char buf[MGRID_R
     snprintf(
         buf, MGRID_REFUSAL,
         "; the kernel was built without it (CONFIG_CROSS_MEMORY_ATTACH), or a filter of system calls (seccomp), as "
-        "containers have one, says so: a profile with process_vm_readv allows it");
+        "in containers, refuses it: a profile with process_vm_readv allows it");
   else if (number == EPERM && g->scope >= 3)
-    snprintf(buf, MGRID_REFUSAL, "; Yama lets nobody (kernel.yama.ptrace_scope = %d), which only a reboot changes",
+    snprintf(buf, MGRID_REFUSAL, "; Yama allows nobody (kernel.yama.ptrace_scope = %d); only a reboot changes that",
              g->scope);
   else if (number == EPERM && g->scope > 0 && !g->capable)
-    snprintf(
-        buf, MGRID_REFUSAL,
-        "; Yama lets %s (kernel.yama.ptrace_scope = %d): `sysctl kernel.yama.ptrace_scope=0` as root of the machine, "
-        "or CAP_SYS_PTRACE for the ranks, allows it",
-        g->scope == 1 ? "only parents read their children" : "nobody without CAP_SYS_PTRACE", g->scope);
+    snprintf(buf, MGRID_REFUSAL,
+             "; Yama allows it to %s (kernel.yama.ptrace_scope = %d): `sysctl kernel.yama.ptrace_scope=0` as root of "
+             "the machine, "
+             "or CAP_SYS_PTRACE for the ranks, allows it",
+             g->scope == 1 ? "parents only" : "holders of CAP_SYS_PTRACE only", g->scope);
   else if (number == EPERM && g->filtered)
     snprintf(buf, MGRID_REFUSAL,
-             "; a filter of system calls (seccomp), as containers have one: --cap-add=SYS_PTRACE or a profile with "
+             "; a filter of system calls (seccomp), as in containers: --cap-add=SYS_PTRACE or a profile with "
              "process_vm_readv allows it");
   else if (number == EPERM || number == EACCES)
     snprintf(buf, MGRID_REFUSAL, "; a security module of the kernel, or the program has more rights than its user");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - how many holders of a shard come before a number. That a rank holds the shard is a range of coordinates in
-** the dims of `from`, that its number is below another one are ranges in those of `to`. The ranks of a range are runs
-** that come again with a period. How many are in all ranges is counted once for their least common multiple, and in
-** there run by run, from the longest period to the shortest. Where dims fit into each other each range has one run in
-** those before it.
+** ranges.c - count the holders of a shard that come before a number. That a rank holds the shard is a range of
+** coordinates in the dims of `from`; that its number is below another one is ranges in those of `to`. The ranks of a
+** range are runs that repeat with a period. The ranks in all ranges are counted once for the least common multiple of
+** the periods; within that run by run, from the longest period to the shortest. If the dims nest, each range has one
+** run within those before it.
 */
 #include "tensors/move.h"
 
@@ -14,12 +14,12 @@
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-enum { STEPS = 64 }; /* a list of so few is no faster */
+enum { STEPS = 64 }; /* a list of this length is as fast */
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
 static bool    free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
 
-/* The least common multiple, or `enough` if that is not more. */
+/* Return the least common multiple, or `enough` if it is not less. */
 static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
   int64_t x = a, y = b;
   while (y) {
@@ -34,7 +34,7 @@ static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
 
 static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
 
-/* Run by run of the first range. */
+/* Count run by run of the first range. */
 static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   int64_t sum = 0;
   for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
@@ -42,7 +42,7 @@ static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t
   return sum;
 }
 
-/* The ranks from `begin` to end - 1 that are in all n ranges. */
+/* Count the ranks from `begin` to end - 1 that are in all n ranges. */
 static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
   while (n > 0 && free_of(c)) c++, n--;
   if (begin >= end || n == 0) return most(0, end - begin);
@@ -56,19 +56,19 @@ static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end)
 
 /* ------------------------------------------------------------------- numbers */
 
-/* What of a shard's ranges is narrowed while numbers of `to` are counted. */
+/* A shard's ranges, which are narrowed while numbers of `to` are counted. */
 typedef struct view {
   const mgrid_needs *needs;
   mgrid_range        range[MGRID_RANGES_MAX];
 } view;
 
-/* The dims of axis i of `to`, outermost first; of its copies where i is behind the last one. */
+/* Return the dims of axis i of `to`, outermost first; after the last axis those of its copies. */
 static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   *dim = i < t->naxes ? t->axis[i].dim : t->free_dim;
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* Dims of one coordinate have no range. */
+/* Limit a dim to low .. high - 1. Dims of size 1 have no range. */
 static void narrow(view *v, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
@@ -79,7 +79,7 @@ static void narrow(view *v, uint8_t dim, int64_t low, int64_t high) {
 
 static int64_t all_from(view *v, size_t i);
 
-/* Of the ranks that are left, those with pieces x .. y - 1 of axis i, where its dims from k on make `pieces`. */
+/* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make `pieces`. */
 static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const mgrid_grid *g = v->needs->pair->to->grid;
   const uint8_t    *dim;
@@ -87,7 +87,7 @@ static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, i
   if (y - x == pieces) return all_from(v, i + 1);
   dims_of(v->needs->pair->to, i, &dim);
   int64_t size = g->axis[dim[k]].size, inner = pieces / size, sum = 0;
-  while (x < y) { /* up to the next whole digit, whole digits, and what is left */
+  while (x < y) { /* to the next whole digit, whole digits, the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
     int64_t last = least(y - digit * inner, n == 1 ? inner : n * inner);
     narrow(v, dim[k], digit, digit + n);
@@ -98,7 +98,7 @@ static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, i
   return sum;
 }
 
-/* Of the ranks that are left, those that need the shard by their axes from i on. */
+/* Count the remaining ranks that need the shard by their axes from i on. */
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair  *p = d->pair;
@@ -153,8 +153,8 @@ static bool cuts(const mgrid_tensor *t, size_t dim) {
   return true;
 }
 
-/* A range of ranks near to a holder: on their machine all are, so what tells them apart there is left out. False: a
-** machine ends inside of it. */
+/* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a machine. False: a
+** machine ends inside of the range. */
 static bool widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
@@ -174,8 +174,9 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Steps that counting may take, or `enough` if that is not more: in each run of a range as many of the next as lie there,
-** or as come before all repeat, and one that is cut in two where they do not begin together. Those that fit take one. */
+/* Return a bound for the steps of counting, or `enough` if it is not less. Each run of a range takes as many steps as
+** the next range has runs in it, or before all of them repeat; one more if the two do not start together. Ranges that
+** nest take one. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = most(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
@@ -208,7 +209,7 @@ static bool add(mgrid_pair *p, mgrid_range c) {
 bool mgrid_ranges_find(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
   const mgrid_grid   *a = f->grid, *b = t->grid;
-  int64_t             machine = p->machine ? p->machine : 1; /* positions of an order are no places on machines */
+  int64_t             machine = p->machine ? p->machine : 1; /* positions in an order are not places on machines */
   int64_t             from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
   p->nranges = 0;
   if (!same_numbers(p) || (p->machine && (a->order || from % machine != 0))) return false;

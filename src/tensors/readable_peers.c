@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** readable_peers.c - who can read whom: each rank shows a card to the others, and tries to read those of its host, user and
-** process ids. Boards, and bytes out of other processes: readable_peers.h.
+** readable_peers.c - find out which ranks can read which: each rank shows a card to the others, and tries to read
+** those of its host, user and process ids. Also boards, and reading bytes of other processes: readable_peers.h.
 */
 #include "tensors/readable_peers.h"
 
@@ -16,8 +16,8 @@
 #include <xxhash.h>
 
 struct mgrid_card {
-  uint64_t key, cookie; /* those with the same key may try to read each other; 0: nobody */
-  uint64_t at;          /* of the cookie in its memory */
+  uint64_t key, cookie; /* ranks with the same key may try to read each other; 0: none */
+  uint64_t at;          /* the address of the cookie in its memory */
   int32_t  pid, file;
 };
 
@@ -37,7 +37,7 @@ bool mgrid_board_grow(mgrid_reading *r, int64_t size) {
   return true;
 }
 
-/* The same of a file that is not there yet. */
+/* The same for a file that does not exist yet. */
 static bool begin_board(mgrid_reading *r) {
   r->file = memfd_create("moongrid", MFD_CLOEXEC);
   return r->file >= 0 && mgrid_board_grow(r, (int64_t)sizeof *r->board);
@@ -80,15 +80,15 @@ mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err) {
 bool mgrid_reading_found(const mgrid_reading *r) { return r->found; }
 bool mgrid_reading_on(const mgrid_reading *r) { return r && r->on; }
 
-/* What another process needs to know to read this one; `r` has a board. */
+/* Return what another process needs to know to read this one; `r` has a board. */
 static mgrid_card shown(mgrid_reading *r) {
   const uint64_t salt[] = { (uint64_t)getpid(), (uint64_t)(uintptr_t)r, (uint64_t)(mgrid_now() * 1e9) };
   r->cookie = r->board->cookie = XXH3_64bits(salt, sizeof salt);
   return (mgrid_card){ .cookie = r->cookie, .at = (uint64_t)(uintptr_t)&r->cookie, .pid = getpid(), .file = r->file };
 }
 
-/* Process ids mean the same in one namespace of a host. What belongs to another user is left alone, whatever the kernel
-** would allow. */
+/* Return this rank's card. Process ids mean the same within one namespace of a host. Ranks of another user are left
+** alone, even if the kernel would allow it. */
 static mgrid_card card_of(mgrid_backend *b) {
   mgrid_reading *r = mgrid_reading_of(b);
   struct stat    ids;
@@ -102,10 +102,10 @@ static mgrid_card card_of(mgrid_backend *b) {
 int mgrid_mapped_renew(mgrid_mapped *n, int64_t size) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", n->pid, n->file);
-  struct stat is; /* another rank said which file: not one that ends before what is read */
+  struct stat info; /* another rank chose the file; it must not end before what is read */
   int         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return errno;
-  if (fstat(file, &is) || !S_ISREG(is.st_mode) || is.st_size < size) {
+  if (fstat(file, &info) || !S_ISREG(info.st_mode) || info.st_size < size) {
     close(file);
     return ESRCH;
   }
@@ -127,7 +127,7 @@ static void advance(struct iovec **v, size_t *n, size_t bytes) {
 }
 
 int mgrid_read_spans(int pid, size_t nto, struct iovec *to, size_t nfrom, struct iovec *from) {
-  while (nto > 0) { /* they may come in parts */
+  while (nto > 0) { /* they may arrive in parts */
     ssize_t n = process_vm_readv(pid, to, nto, from, nfrom, 0);
     if (n <= 0) return n < 0 ? errno : EFAULT;
     advance(&to, &nto, (size_t)n);
@@ -141,7 +141,7 @@ int mgrid_read_bytes(int pid, void *to, const void *from, size_t bytes) {
   return mgrid_read_spans(pid, 1, &here, 1, &there);
 }
 
-/* Can this rank read that one's file, and its memory? Returns errno. */
+/* Return whether this rank can read that rank's file and memory, as errno. */
 static int try(mgrid_mapped *n, const mgrid_card *c) {
   uint64_t cookie = 0;
   *n = (mgrid_mapped){ .rank = n->rank, .cookie = c->cookie, .pid = c->pid, .file = c->file };
@@ -151,7 +151,7 @@ static int try(mgrid_mapped *n, const mgrid_card *c) {
 }
 
 struct mgrid_trial {
-  mgrid_reading reading; /* a board alone, which both processes have */
+  mgrid_reading reading; /* only a board, which both processes have */
   mgrid_card    card;
 };
 
@@ -182,7 +182,7 @@ int mgrid_trial_end(mgrid_trial *t) {
   return failed;
 }
 
-/* Find the group, and try all of it. Returns errno; *rank: of whom. */
+/* Find the group, and try all of its ranks. Return errno; *rank: the rank that it is about. */
 static int try_group(mgrid_reading *r, const mgrid_backend *b, int64_t *rank) {
   const uint64_t key = r->cards[b->rank].key;
   size_t         n = 0;
@@ -212,9 +212,9 @@ mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_er
   char why[MGRID_REFUSAL];
   int  failed = try_group(r, b, &rank);
   if (!failed && r->n > 0 && !mgrid_board_grow(r, mgrid_board_size(r))) failed = ENOMEM;
-  r->on = !failed && r->n > 0; /* so that it offers */
+  r->on = !failed && r->n > 0; /* so that it can offer */
   mgrid_reading_offer(b, o);
-  uint64_t all[] = { !failed, r->n == 0 }; /* can all; has nobody anybody? */
+  uint64_t all[] = { !failed, r->n == 0 }; /* all ranks can; no rank has a group */
   s = b->ops->allreduce_min(b, all, 2, err);
   r->found = true;
   r->on = !s && all[0] && !all[1];
@@ -224,8 +224,8 @@ mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_er
     mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves go by messages: rank %" PRId64 " cannot be read: %s%s", rank,
               strerror(failed), mgrid_refused_by(failed, why));
   else if (!s)
-    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves %s %zu other ranks of this host", r->on ? "read" : "do not read",
-              r->n);
+    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves %s the memory of %zu other ranks of this host",
+              r->on ? "read" : "do not read", r->n);
   return s;
 }
 

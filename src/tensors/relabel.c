@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel.c - names for the new shares of an axis, so that as much as can be stays where it is: an assignment of shares
-** to names, each of which keeps the weight that the share has in common with what the name had before.
+** relabel.c - new labels for the shares of an axis, so that as much as possible stays where it is: an assignment of
+** shares to names. A share keeps the weight that it has in common with the previous share of its name.
 **
-** The Hungarian method: shares get names one after the other, each along the shortest path of swaps, by prices of
-** shares and names under which no name is better for a share than its own. Shares of nothing take what is left. O(shares)
-** steps of O(shares x pieces); what shares and names have in common is kept as lists, so that memory is O(elements +
-** pieces).
+** The Hungarian method: shares get names in sequence, each along the shortest path of swaps. Prices of shares and
+** names are kept, under which no name is better for a share than its own. Shares without elements take the names that
+** are left. O(shares) steps of O(shares x pieces). What shares and names have in common is computed from lists, so
+** memory is O(elements + pieces).
 */
 #include "base/base.h"
 #include "moongrid_tensor.h"
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES_MOST = 1024 }; /* about 2 s at the worst */
+enum { PIECES_MOST = 1024 }; /* about 2 s in the worst case */
 
 typedef struct matching {
   const int64_t *was, *weight; /* weight NULL: all 1 */
   int64_t        pieces;
-  int64_t       *begin, *member;      /* [pieces + 1], [n]: the elements of each share */
-  int64_t       *row;                 /* [pieces], what a share has in common with each name */
-  int64_t       *share_price, *price; /* [pieces] */
-  int64_t *slack, *before, *taken; /* [pieces + 1] by name: the path that is looked for; the share that has it, or -1 */
-  bool    *seen;                   /* [pieces + 1] */
+  int64_t       *begin, *member;         /* [pieces + 1], [n]: the elements of each share */
+  int64_t       *row;                    /* [pieces], minus the weight that a share has in common with each name */
+  int64_t       *share_price, *price;    /* [pieces] */
+  int64_t       *slack, *before, *taken; /* [pieces + 1] by name: the path being searched; the name's share, or -1 */
+  bool          *seen;                   /* [pieces + 1] */
 } matching;
 
 static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->weight[i] : 1; }
@@ -49,7 +49,7 @@ static mgrid_status check(size_t n, const int64_t *was, const int64_t *now, cons
   return MGRID_OK;
 }
 
-/* The elements of each share, by counting. */
+/* List the elements of each share, by counting. */
 static void sort_members(matching *m, size_t n, const int64_t *now) {
   for (size_t i = 0; i < n; i++) m->begin[now[i] + 1]++;
   for (int64_t k = 0; k < m->pieces; k++) m->begin[k + 1] += m->begin[k];
@@ -58,7 +58,7 @@ static void sort_members(matching *m, size_t n, const int64_t *now) {
   m->begin[m->pieces] = (int64_t)n;
 }
 
-/* What a share costs under each name: less, the more it has in common with it. */
+/* Set the cost of a share under each name: the more in common, the less. */
 static void price_row(matching *m, int64_t share) {
   memset(m->row, 0, (size_t)m->pieces * sizeof *m->row);
   for (int64_t k = m->begin[share]; k < m->begin[share + 1]; k++) {
@@ -67,19 +67,19 @@ static void price_row(matching *m, int64_t share) {
   }
 }
 
-/* Name one more share: the name of number `pieces` stands for none, and the share has it. */
+/* Name one more share. Number `pieces` stands for no name; the share has it at first. */
 static void name_share(matching *m, int64_t share) {
-  int64_t none = m->pieces, at = none;
+  int64_t none = m->pieces, name = none;
   for (int64_t j = 0; j <= none; j++) m->slack[j] = INT64_MAX, m->seen[j] = false;
   m->taken[none] = share;
   do {
-    int64_t next = none, least = INT64_MAX, who = m->taken[at];
-    m->seen[at] = true;
+    int64_t next = none, least = INT64_MAX, who = m->taken[name];
+    m->seen[name] = true;
     price_row(m, who);
     for (int64_t j = 0; j < none; j++) {
       if (m->seen[j]) continue;
       int64_t over = m->row[j] - m->share_price[who] - m->price[j];
-      if (over < m->slack[j]) m->slack[j] = over, m->before[j] = at;
+      if (over < m->slack[j]) m->slack[j] = over, m->before[j] = name;
       if (m->slack[j] < least) least = m->slack[j], next = j;
     }
     for (int64_t j = 0; j <= none; j++) {
@@ -88,9 +88,9 @@ static void name_share(matching *m, int64_t share) {
       else if (m->slack[j] < INT64_MAX)
         m->slack[j] -= least;
     }
-    at = next;
-  } while (m->taken[at] >= 0);
-  for (; at != none; at = m->before[at]) m->taken[at] = m->taken[m->before[at]];
+    name = next;
+  } while (m->taken[name] >= 0);
+  for (; name != none; name = m->before[name]) m->taken[name] = m->taken[m->before[name]];
 }
 
 mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** rounds.c - messages into rounds: a colouring of the edges between senders and receivers. As many colours as the
-** busiest rank has messages always do. An edge whose ends have no free colour in common gets one by an exchange: from
-** its receiver on, edges of two colours follow each other to an end, and change their colours. The way never comes back
-** to the sender, which it would enter by the colour that is free there.
+** rounds.c - put messages into rounds: colour the edges between senders and receivers. As many colours as the busiest
+** rank has messages always suffice. If the ends of an edge have no free colour in common, an exchange makes one: from
+** its receiver on, follow the path of edges with two alternating colours, and swap these. The path never reaches the
+** sender, because it would have to enter by the colour that is free there.
 */
 #include "tensors/move.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX }; /* of both tables, 512 MiB: ranks times rounds */
+enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX }; /* slots of both tables, 512 MiB: ranks times rounds */
 
 typedef struct colouring {
   mgrid_edge *edge;
@@ -34,12 +34,12 @@ static void set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Exchange colours a and b on the way that begins at a receiver with an edge of colour a. Each edge takes its place
-** when the one that had it has been picked up. */
+/* Swap colours a and b on the path that starts at a receiver with an edge of colour a. An edge takes its slot after the
+** edge that was in it has been picked up. */
 static void exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool    sender = false;
   int32_t at = *slot(c, sender, rank, a);
-  *slot(c, sender, rank, a) = 0; /* becomes the new edge's */
+  *slot(c, sender, rank, a) = 0; /* the slot of the new edge */
   while (at) {
     mgrid_edge *e = &c->edge[at - 1];
     int64_t     far = sender ? e->to : e->from;

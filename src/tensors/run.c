@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - a move carried out: all ranks agree that it is the same one, then each sends and receives parcels until
-** nothing is left (transfers.c).
+** run.c - run a move: all ranks agree that they run the same one, then each sends and receives chunks until nothing is
+** left (transfers.c).
 */
 #include "comm/compare.h"
 #include "tensors/transfers.h"
@@ -40,7 +40,7 @@ static mgrid_status check_side(mgrid_running *r, bool from, const mgrid_buffer *
   return MGRID_OK;
 }
 
-/* What can be said without the other ranks. */
+/* Check what can be checked without the other ranks. */
 static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgrid_buffer *to,
                           const mgrid_move_run_options *o, mgrid_error *err) {
   const mgrid_move *m = r->move;
@@ -52,7 +52,7 @@ static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgri
     return mgrid_fail(err, MGRID_REFUSED, "the move is seen from rank %" PRId64 ", this is rank %" PRId64, m->rank,
                       r->backend->rank);
   if (o->window < 1 || !(o->timeout >= 0))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a move wants a window of 1 byte or more, a timeout of 0 or more");
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a move needs a window of 1 byte or more and a timeout of 0 or more");
   if (mgrid_lacks_list(m->pairs.n, from, "parts before the move", err)
       || mgrid_lacks_list(m->pairs.n, to, "parts after the move", err))
     return MGRID_USAGE;
@@ -74,7 +74,7 @@ static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgri
   return s;
 }
 
-/* A move in words, for ranks that differ; returns its digest. */
+/* Describe a move, for the message if ranks differ. Return its digest. */
 static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names;
@@ -94,7 +94,8 @@ static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, ch
   return h;
 }
 
-/* Are all ranks here with the same move? *lanes: of the busiest rank. One call over all ranks, the meeting, if they are. */
+/* Check that all ranks are here with the same move. *lanes: those of the busiest rank. If they are, this is one call
+** over all ranks, the rendezvous. */
 static mgrid_status agree(mgrid_running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
   char          text[MGRID_TOLD] = "";
   mgrid_status  failed = err->status, s;
@@ -111,9 +112,9 @@ static mgrid_status agree(mgrid_running *r, const mgrid_move_run_options *o, int
     mgrid_error_clear(err);
     return mgrid_error_pass(err, &lost);
   }
-  if (met.each) /* who failed first, if any did */
+  if (met.each) /* the first rank that failed, if any did */
     for (int64_t i = r->backend->world; i-- > 0;) who = met.each[MGRID_MET * i] ? (uint64_t)i : who;
-  else if (failed) /* all did */
+  else if (failed) /* all ranks failed */
     who = 0;
   s = mgrid_verdict_tell(r->backend, who, failed, err, err);
   if (!s && met.each) {
@@ -142,7 +143,7 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
   return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, &options, err);
 }
 
-/* Carry the data; a rank that fails tells its peers, which would wait for it. */
+/* Carry the data. A rank that fails notifies its peers, which would wait for it. */
 static mgrid_outcome carry(mgrid_running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
   int64_t       window = o->window - (o->messages ? 0 : mgrid_reading_room(r->backend, o->window));
   mgrid_outcome s = mgrid_lanes_new(r, window, o->messages, lanes, err);
@@ -161,7 +162,7 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   mgrid_running          r = { .move = m, .backend = b, .ops = b->ops->transport };
   mgrid_outcome          carried = MGRID_OK;
   int64_t                lanes = 0;
-  if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move: all ranks get this error */
+  if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move; all ranks get this error */
   if (!mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine)) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;

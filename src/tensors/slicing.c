@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slicing.c - the rule that cuts one axis: made of what is asked for, its refusals, its text. axis.c divides by it.
+** slicing.c - the rule that cuts one axis: making it, its refusals, its text. axis.c divides by it.
 */
 #include "tensors/tensor.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS_MAX = 1 << 24 }; /* of a cyclic axis */
+enum { BLOCKS_MAX = 1 << 24 }; /* blocks of a cyclic axis */
 
 void mgrid_slicing_free(mgrid_slicing *s) {
   free(s->starts);
@@ -27,7 +27,7 @@ size_t mgrid_slicing_held(const mgrid_slicing *s) {
   return bytes;
 }
 
-/* "tp 3", "dp 2 x tp 3 = 6" */
+/* Append "tp 3", or "dp 2 x tp 3 = 6". */
 void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < s->ndims; i++)
     mgrid_text_add(t, "%s%s %" PRId64, i ? " x " : "", g->axis[s->dim[i]].name, s->size[i]);
@@ -85,20 +85,21 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
   return MGRID_OK;
 }
 
-/* Is this unit the first of a run? */
+/* Return whether this unit is the first of a run. */
 static bool begins(const mgrid_slicing *s, int64_t unit) { return unit == 0 || s->owners[unit] != s->owners[unit - 1]; }
 
-/* The runs of each piece, found by counting them. */
+/* Find the runs of each piece, by counting them. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
-  s->first = calloc((size_t)s->pieces + 2, sizeof *s->first); /* one more, while they are counted */
+  s->first = calloc((size_t)s->pieces + 2, sizeof *s->first); /* one more, for counting */
   if (!s->first) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += begins(s, i);
   for (int64_t k = 1; k <= s->pieces; k++) s->first[k + 1] += s->first[k];
   s->runs = malloc((size_t)s->first[s->pieces + 1] * sizeof *s->runs);
   if (!s->runs) return mgrid_oom(err);
   for (int64_t i = 0; i < units; i++) {
-    int64_t *at = &s->first[s->owners[i] + 1]; /* where the piece's next run goes: in the end that of the next piece */
+    int64_t *at =
+        &s->first[s->owners[i] + 1]; /* where the piece's next run goes; at the end, where the next piece's start */
     if (begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
     s->runs[*at - 1].length += s->unit;
   }
@@ -129,7 +130,7 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
   return set_runs(s, err);
 }
 
-/* What walks through the pieces goes from block to block. */
+/* Refuse too many blocks: walks over pieces go from block to block. */
 static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
   int64_t sum = 0;
   for (size_t i = 0; i < s->nparts; i++) sum += mgrid_slicing_blocks(s, s->starts[i + 1] - s->starts[i]);
@@ -139,7 +140,7 @@ static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
                     s->block, sum, BLOCKS_MAX);
 }
 
-/* Does the unit divide each part? Else name those that would. */
+/* Refuse a unit that does not divide each part, and name units that would. */
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = s->starts[i + 1] - s->starts[i], below, above;
@@ -155,7 +156,7 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Is each piece one run, and none but the last ones empty? */
+/* Return whether each piece is one run, and only the last ones are empty. */
 static bool is_plain(const mgrid_slicing *s) {
   if (s->pieces == 1) return true;
   if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC || s->owners) return false;
@@ -188,23 +189,24 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   if (s->block > s->length) s->block = s->length; /* all in the first block */
   if (s->cutting == MGRID_CUT_BOUNDS) {
     if (s->nparts > 1 || s->unit > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': bounds say where every piece ends; they go without %s", s->name,
-                        s->unit > 1 ? "a unit" : "parts");
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': bounds say where every piece ends, so they cannot have %s",
+                        s->name, s->unit > 1 ? "a unit" : "parts");
     status = set_bounds(s, g, given->nbounds, given->bounds, err);
   } else if (s->cutting == MGRID_CUT_CYCLIC) {
     if (s->unit > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit; they go without another", s->name);
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit, so they cannot have another",
+                        s->name);
     status = check_blocks(s, err);
   } else if (s->cutting == MGRID_CUT_OWNERS) {
     if (s->nparts > 1)
-      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': owners say where every element goes; they go without parts",
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': owners say where every element goes, so they cannot have parts",
                         s->name);
     status = check_unit(s, err);
     if (!status) status = set_owners(s, g, given->nowners, given->owners, err);
   } else if (s->cutting == MGRID_CUT_EVEN || s->cutting == MGRID_CUT_CEIL) {
     status = check_unit(s, err);
   } else {
-    status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is no way to cut", s->name, (int)s->cutting);
+    status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
   }
   s->plain = !status && is_plain(s);
   return status;

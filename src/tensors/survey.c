@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** survey.c - a whole move: the messages of all ranks, their rounds, and sums of them.
+** survey.c - a whole move: the messages of all ranks, their rounds, and their sums.
 */
 #include "tensors/between_plans.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* By sender, then receiver, then tensor. */
+/* Compare by sender, then receiver, then tensor. */
 static int by_ends(const void *a, const void *b) {
   const mgrid_message *x = a, *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
@@ -19,7 +19,7 @@ static void sort(mgrid_messages *list) {
   if (list->n > 1) qsort(list->at, list->n, sizeof *list->at, by_ends);
 }
 
-/* The messages that a rank sends (else receives) of all tensors, sorted. */
+/* List the messages that a rank sends (else receives), of all tensors, sorted. */
 static bool messages_of(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list) {
   list->n = 0;
   for (size_t i = 0; i < p->n; i++)
@@ -79,7 +79,7 @@ int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to) 
 
 /* ------------------------------------------------------------------- tally */
 
-/* One rank's messages of one direction, added up: of one tensor, or with tensor -1 of all. */
+/* One rank's messages in one direction, added up: of one tensor, or with tensor -1 of all. */
 typedef struct load {
   int64_t bytes, messages;
 } load;
@@ -98,7 +98,7 @@ static load load_of(const mgrid_messages *list, int64_t tensor) {
   return sum;
 }
 
-/* Ranks that are in either list, which are sorted by the peer. */
+/* Count the ranks in either list; both are sorted by the peer. */
 static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives, int64_t tensor) {
   int64_t n = 0, last = -1;
   size_t  i = 0, k = 0;
@@ -113,7 +113,7 @@ static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *recei
   return n;
 }
 
-/* Add to a sum of what no rank has to do, which stays at the largest number that there is. */
+/* Add to a sum that is only reported; it stops at INT64_MAX. */
 static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }
@@ -133,7 +133,7 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
   larger(&t->peers, peers_of(sends, receives, tensor));
 }
 
-/* What a rank has and what it would get by gathering the whole. */
+/* Add what a rank needs, what it holds, and what it would get by gathering the whole. */
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   mgrid_seat at;
   if (!mgrid_pair_seat(p, rank, &at)) return;

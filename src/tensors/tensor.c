@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.c - tensors: which rank holds which pieces, and back.
+** tensor.c - tensors: which rank holds which pieces, and which pieces are whose.
 */
 #include "tensors/tensor.h"
 
@@ -32,14 +32,14 @@ static mgrid_status set_type(mgrid_tensor *t, const char *type, mgrid_error *err
 
 /* --------------------------------------------------------------------- axes */
 
-/* Axis i of an array whose elements have the size of the first; later versions may have more. */
+/* Read axis i of an array. Its elements have the size that the first one states, which is larger in later versions. */
 static mgrid_status read_axis(const mgrid_tensor_axis *axes, size_t i, mgrid_tensor_axis *out, mgrid_error *err) {
   *out = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
   const void *at = (const char *)axes + i * axes->size;
   return mgrid_struct_read(out, sizeof *out, at, "mgrid_tensor_axis", err);
 }
 
-/* The dims of an axis; each of a tensor is used once. */
+/* Set the dims of an axis. Each dim of a tensor is used once. */
 static mgrid_status set_dims(mgrid_tensor *t, mgrid_slicing *s, const mgrid_tensor_axis *given, const char **cuts,
                              mgrid_error *err) {
   s->pieces = 1;
@@ -94,7 +94,7 @@ static bool is_member(const mgrid_family *f, int64_t rank) {
   return rank >= 0 && mgrid_family_locate(f, rank, 0, &group, &position);
 }
 
-/* The coordinates of dim d of members that are else at `coord`. */
+/* Find the coordinates of dim d of those members that differ from `coord` at most in d. */
 static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_error *err) {
   int64_t  size = t->grid->axis[d].size, kept = coord[d], n = 0;
   int64_t *some = malloc((size_t)size * sizeof *some);
@@ -110,7 +110,7 @@ static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_er
   return MGRID_OK;
 }
 
-/* The place of a coordinate among those that hold parts, or -1. */
+/* Return the index of a coordinate among those that hold parts, or -1. */
 static int64_t place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   if (!t->some[d]) return coord;
   int64_t low = 0, high = t->count[d];
@@ -124,8 +124,8 @@ static int64_t place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   return t->some[d][low] == coord ? low : -1;
 }
 
-/* `on` has to be every combination of some coordinates of each dim: these are read off the neighbours of one member,
-** and then each member is looked at. */
+/* Check that `on` is all combinations of some coordinates of each dim. The coordinates are read off the neighbours of
+** one member; then every member is checked. */
 static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
   int64_t coord[MGRID_DIMS_MAX + 1], holders = 1, seen = 0;
   if (t->on->world != t->grid->window.world)
@@ -151,19 +151,20 @@ static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
         if (place_of(t, d, mgrid_grid_coord(t->grid, rank, d)) < 0)
           return mgrid_fail(err, MGRID_REFUSED,
                             "`on` is not every combination of coordinates: rank %" PRId64 " is in it with %s %" PRId64
-                            ", rank %" PRId64 " is, and not with that",
+                            ", rank %" PRId64 " is in it, but not with that",
                             rank, t->grid->axis[d].name, mgrid_grid_coord(t->grid, rank, d), first);
       seen++;
     }
   }
   if (seen != holders)
     return mgrid_fail(err, MGRID_REFUSED,
-                      "`on` is not every combination of coordinates: it has %" PRId64 " ranks, they make %" PRId64,
+                      "`on` is not every combination of coordinates: it has %" PRId64
+                      " ranks, its coordinates make %" PRId64,
                       seen, holders);
   return MGRID_OK;
 }
 
-/* A list of the coordinates of dim d. */
+/* Copy a list of coordinates of dim d. */
 static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some, mgrid_error *err) {
   int64_t size = t->grid->axis[d].size;
   if (some->n == 0) return MGRID_OK;
@@ -180,7 +181,8 @@ static mgrid_status take_some(mgrid_tensor *t, size_t d, const mgrid_some *some,
 
 /* ------------------------------------------------------------------- making */
 
-/* On the members of a family, or on `some` coordinates of each dim; both NULL: on all ranks of the grid. */
+/* Make a tensor on the members of a family, or on `some` coordinates of each dim; both NULL: on all ranks of the
+** grid. */
 static mgrid_tensor *make(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
                           const mgrid_family *on, const mgrid_some *some, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
@@ -245,7 +247,8 @@ void mgrid_tensor_free(mgrid_tensor *t) {
 }
 
 size_t mgrid_tensor_held(const mgrid_tensor *t) {
-  size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t) : 0; /* its member's, and a share of the flat */
+  size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t)
+                         : 0; /* the rest is its member's; this is its share of the flat */
   for (size_t i = 0; i < t->naxes; i++) bytes += mgrid_slicing_held(&t->axis[i]);
   for (size_t d = 0; d < t->grid->n; d++) bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;
   return sizeof *t + bytes;
@@ -324,7 +327,7 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
   int64_t bytes = t->width;
   if (t->flat) return bytes * mgrid_flat_largest(t);
   for (size_t i = 0; i < t->naxes; i++) {
-    int64_t most = 0; /* piece 0 has as many as any, but where a list says so */
+    int64_t most = 0; /* no piece is larger than piece 0, unless there is a list */
     int64_t look = mgrid_slicing_listed(&t->axis[i]) ? t->axis[i].pieces : 1;
     for (int64_t k = 0; k < look; k++) {
       int64_t n = mgrid_piece_size(&t->axis[i], k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** transfers.c - messages carried: each lane sends or receives its parcels until nothing is left.
+** transfers.c - carry the messages: each lane sends or receives its chunks until nothing is left.
 */
 #include "tensors/transfers.h"
 
@@ -8,68 +8,69 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of a half. What is packed is read while it is in the nearest caches: parcels of 128 KiB took 0.6 of the time of those of
-** 4 MiB (scripts/README.md). A group of NCCL is too dear for that. */
+/* Limits for a half. Packed data is to be read while it is in the fastest caches: chunks of 128 KiB took 0.6 of the
+** time of 4 MiB (scripts/README.md). But NCCL's groups cost too much for small chunks. */
 enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 struct mgrid_lane {
-  int64_t        peer, bytes, round;
-  bool           receives, ended; /* ended: there are no more parcels to post */
-  mgrid_parcels *ahead, *behind;  /* what is posted next; of a receiver, what is unpacked next; NULL: not now */
-  uint64_t       posted, finished, passed; /* parcels so far: i is in half i % 2; those that `behind` is past */
-  bool           busy[2], placed[2];       /* placed: it is in the part, nothing is unpacked */
-  int64_t        half;                     /* bytes of one */
-  char          *buffer;
-  mgrid_rows     rows; /* of the parcel that is posted last */
+  int64_t       peer, bytes, round;
+  bool          receives, ended; /* ended: no chunks are left to post */
+  mgrid_chunks *ahead,
+      *behind; /* plan what is posted next; for a receiver, what is unpacked next. NULL: not needed now */
+  uint64_t   posted, finished, passed; /* chunks so far: i is in half i % 2; those that `behind` has passed */
+  bool       busy[2], placed[2];       /* placed: it is in the part already */
+  int64_t    half;                     /* bytes of a half */
+  char      *buffer;
+  mgrid_rows rows; /* of the chunk posted last */
 };
 
 /* ----------------------------------------------------------------- one lane */
 
 static bool through(const mgrid_lane *l) { return l->ended && l->finished == l->posted; }
 
-/* May it have another parcel on its way? */
+/* Return whether another chunk may be in transit. */
 static bool has_room(const mgrid_lane *l) { return !l->ended && l->posted - l->finished < 2; }
 
-static void drop(mgrid_parcels **p) {
-  if (*p) mgrid_parcels_end(*p);
+static void drop(mgrid_chunks **p) {
+  if (*p) mgrid_chunks_end(*p);
   free(*p);
   *p = NULL;
 }
 
-/* The next parcel of a lane. What plans its parcels is there from the first to the last one alone: mostly there is one, so
-** that all lanes are planned in the same few kilobytes, which stay in the nearest caches. */
-static mgrid_status next(mgrid_running *r, mgrid_lane *l, mgrid_parcels **p, uint64_t number, mgrid_handling how,
-                         mgrid_parcel *parcel) {
+/* Plan the next chunk of a lane. The planner lives from the first chunk to the last one. Mostly there is only one, so
+** all lanes are planned in the same few kilobytes, which stay in the fastest caches. */
+static mgrid_status next(mgrid_running *r, mgrid_lane *l, mgrid_chunks **p, uint64_t number, mgrid_handling how,
+                         mgrid_chunk *chunk) {
   if (!*p) {
     if (!(*p = malloc(sizeof **p))) return mgrid_oom(r->err);
-    mgrid_parcels_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
-                        r->backend);
+    mgrid_chunks_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
+                       r->backend);
   }
-  return mgrid_parcels_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, parcel, r->err);
+  return mgrid_chunks_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, chunk, r->err);
 }
 
-/* The next parcel, in a half that is free; false: there are no more. */
+/* Prepare the next chunk, in a free half. *more false: there are none left. */
 static mgrid_status fill(mgrid_running *r, mgrid_lane *l, mgrid_post *post, bool *more) {
   int          h = (int)(l->posted % 2);
-  mgrid_parcel parcel;
-  mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel);
-  l->ended = !s && parcel.bytes == 0;
+  mgrid_chunk  chunk;
+  mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &chunk);
+  l->ended = !s && chunk.bytes == 0;
   *more = !s && !l->ended;
   if (l->ended) drop(&l->ahead);
   if (!*more) return s;
   *post = (mgrid_post){ .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
                         .peer = l->peer,
                         .receive = l->receives,
-                        .data = parcel.data,
-                        .bytes = parcel.bytes };
-  if (parcel.in_rows) l->rows = parcel.rows, post->rows = &l->rows;
+                        .data = chunk.data,
+                        .bytes = chunk.bytes };
+  if (chunk.in_rows) l->rows = chunk.rows, post->rows = &l->rows;
   l->busy[h] = true;
-  l->placed[h] = parcel.data != l->buffer + h * l->half;
+  l->placed[h] = chunk.data != l->buffer + h * l->half;
   l->posted++;
   return MGRID_OK;
 }
 
-/* Post parcels into the halves that are free. */
+/* Post chunks into the free halves. */
 static mgrid_outcome feed(mgrid_running *r, mgrid_lane *l) {
   while (has_room(l)) {
     mgrid_post    post;
@@ -81,17 +82,17 @@ static mgrid_outcome feed(mgrid_running *r, mgrid_lane *l) {
   return MGRID_OK;
 }
 
-/* Unpack a parcel, after those before it that lie in the part already. */
+/* Unpack a chunk; skip those before it that are in the part already. */
 static mgrid_outcome unpack(mgrid_running *r, mgrid_lane *l, uint64_t number) {
   mgrid_outcome s = MGRID_OK;
   for (; l->passed <= number && !s; l->passed++) {
-    mgrid_parcel parcel;
-    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK, &parcel);
+    mgrid_chunk chunk;
+    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK, &chunk);
   }
   return s;
 }
 
-/* Take what has arrived, in its order. */
+/* Finish what has arrived, in order. */
 static mgrid_outcome drain(mgrid_running *r, mgrid_lane *l) {
   mgrid_outcome s = MGRID_OK;
   for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++)
@@ -143,7 +144,7 @@ static mgrid_outcome progress(void *ud) {
   return n ? (mgrid_outcome)MGRID_OK : MGRID_NOT_YET;
 }
 
-/* Who is behind, for the message. */
+/* Name the rank that is late, for the message. */
 static mgrid_status late(const mgrid_running *r, double seconds, mgrid_error *err) {
   const mgrid_lane *first = NULL;
   size_t            n = 0;
@@ -153,9 +154,9 @@ static mgrid_status late(const mgrid_running *r, double seconds, mgrid_error *er
     n++;
     if (!first || (l->receives && !first->receives)) first = l;
   }
-  return mgrid_fail(err, MGRID_TIMED_OUT,
-                    "nothing moved for %g seconds: rank %" PRId64 " %s, and %zu messages are on their way", seconds,
-                    first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not taken all", n);
+  return mgrid_fail(
+      err, MGRID_TIMED_OUT, "nothing moved for %g seconds: rank %" PRId64 " %s, and %zu messages are in transit",
+      seconds, first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
 mgrid_backend *mgrid_running_carrier(const mgrid_running *r) {
@@ -173,18 +174,18 @@ static mgrid_outcome wait_for(mgrid_running *r, mgrid_look *look, double seconds
 
 static bool goes_on(const mgrid_running *r) { return r->left > 0 || r->done < r->nreads; }
 
-/* All lanes at once; what stays is copied while the first parcels are on their way. */
+/* Run all lanes at once. What stays is copied while the first chunks are in transit. */
 static mgrid_outcome flow(mgrid_running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
-  for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receives first */
-  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receivers first */
+  if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   while (goes_on(r) && !s) s = wait_for(r, progress, seconds);
   return s;
 }
 
-/* By rounds: the ith lane of each direction begins when the one before it has ended. */
+/* Run by rounds: the ith lane of a direction starts when the one before it has ended. */
 static mgrid_outcome by_rounds(mgrid_running *r, double seconds) {
-  mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
   while (goes_on(r) && !s) {
     for (int way = 0; way < 2 && !s; way++) {
@@ -196,7 +197,7 @@ static mgrid_outcome by_rounds(mgrid_running *r, double seconds) {
   return s;
 }
 
-/* One step of the lanes of a round, or of all. */
+/* Post one step of the lanes of a round, or of all lanes. */
 static mgrid_outcome step(mgrid_running *r, int64_t round) {
   size_t        n = 0;
   mgrid_outcome s = MGRID_OK;
@@ -208,11 +209,11 @@ static mgrid_outcome step(mgrid_running *r, int64_t round) {
   return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
 }
 
-/* In step, while one step is on its way the next one is packed. */
+/* Run in step: the next step is packed while one is in transit. */
 static mgrid_outcome in_step(mgrid_running *r, double seconds) {
   int64_t       first = r->move->sums.rounds ? 0 : -1, end = r->move->sums.rounds ? r->move->sums.rounds : 0;
   mgrid_outcome s = step(r, first);
-  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   for (int64_t round = first; round < end && !s; round++) {
     for (bool goes = true; goes && !s;) {
       bool room = true, more = false;
@@ -237,7 +238,7 @@ static mgrid_outcome are_copied(void *ud) {
 }
 
 mgrid_outcome mgrid_lanes_run(mgrid_running *r, double seconds) {
-  if (!r->ops) return mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  if (!r->ops) return mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
                     : r->move->sums.rounds ? by_rounds(r, seconds)
                                            : flow(r, seconds);
@@ -251,13 +252,13 @@ static int by_round(const void *a, const void *b) {
   return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Is the message read, by this rank or by the peer? */
+/* Find out whether the message is read instead of sent, by this rank or by the peer. */
 static mgrid_outcome is_read(mgrid_running *r, int64_t peer, bool receives, bool *reads, mgrid_error *err) {
   *reads = !receives && r->read && mgrid_reading_offered(mgrid_reading_of(r->backend), peer);
   return receives && r->read ? mgrid_read_ask(r->read, peer, reads, err) : MGRID_OK;
 }
 
-/* Lanes to every peer, the one after this rank first, so that ranks do not all begin with the same one. */
+/* Add lanes to every peer, starting with the one after this rank, so that not all ranks start with the same one. */
 static mgrid_outcome add_lanes(mgrid_running *r, bool receives, mgrid_error *err) {
   const mgrid_move *m = r->move;
   size_t            first = 0, begun = r->nlanes;
@@ -301,7 +302,7 @@ mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, i
   for (size_t i = 0; i < r->nlanes; i++) {
     mgrid_lane *l = &r->lane[i];
     int64_t     room = 2 * (l->half = l->bytes < half ? l->bytes : half);
-    if (m->sums.rounds) /* one after the other in the same memory, a half of it for each direction */
+    if (m->sums.rounds) /* in sequence in the same memory, half of it for each direction */
       bytes = room > bytes ? room : bytes;
     else
       bytes += room;
@@ -329,5 +330,5 @@ void mgrid_lanes_free(mgrid_running *r, bool ours) {
   free(r->step);
   free(r->reads);
   mgrid_read_free(r->read);
-  if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* else what is on its way may still be read from it */
+  if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* otherwise data in transit may still be read from it */
 }

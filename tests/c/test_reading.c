@@ -50,23 +50,23 @@ static void without_call(mgrid_error *said) {
   refused(
       said, SYS_process_vm_readv, ENOSYS,
       "Function not implemented; the kernel was built without it (CONFIG_CROSS_MEMORY_ATTACH), or a filter of system "
-      "calls (seccomp), as containers have one, says so: a profile with process_vm_readv allows it");
+      "calls (seccomp), as in containers, refuses it: a profile with process_vm_readv allows it");
 }
 
 static void without_files(mgrid_error *said) {
-  refused(said, SYS_memfd_create, ENOSYS, "not tried, for want of a file in memory: Function not implemented");
+  refused(said, SYS_memfd_create, ENOSYS, "not tried, because it needs a file in memory: Function not implemented");
 }
 
 static void ended(mgrid_error *said) {
   if (filter(SYS_process_vm_readv, SECCOMP_RET_KILL))
-    tries(said, "who tried it was ended, as filters of system calls (seccomp) do");
+    tries(said, "the process that tried it was killed, as filters of system calls (seccomp) do");
 }
 
 static void without_processes(mgrid_error *said) {
   if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return;
   limit(RLIMIT_NPROC, 0);
   tries(said,
-        "not tried, for want of a process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)");
+        "not tried, because it needs a process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)");
 }
 
 /* Who ignores its children is not told how they ended. */
@@ -109,20 +109,20 @@ static void test_words(void **state) {
   } rows[] = {
     { { .scope = 1 },
       EPERM,
-      "; Yama lets only parents read their children (kernel.yama.ptrace_scope = 1): `sysctl "
+      "; Yama allows it to parents only (kernel.yama.ptrace_scope = 1): `sysctl "
       "kernel.yama.ptrace_scope=0` "
       "as root of the machine, or CAP_SYS_PTRACE for the ranks, allows it" },
     { { .scope = 2, .filtered = true },
       EPERM,
-      "; Yama lets nobody without CAP_SYS_PTRACE (kernel.yama.ptrace_scope = 2): `sysctl kernel.yama.ptrace_scope=0` "
+      "; Yama allows it to holders of CAP_SYS_PTRACE only (kernel.yama.ptrace_scope = 2): `sysctl kernel.yama.ptrace_scope=0` "
       "as "
       "root of the machine, or CAP_SYS_PTRACE for the ranks, allows it" },
     { { .scope = 3, .capable = true },
       EPERM,
-      "; Yama lets nobody (kernel.yama.ptrace_scope = 3), which only a reboot changes" },
+      "; Yama allows nobody (kernel.yama.ptrace_scope = 3); only a reboot changes that" },
     { { .scope = 1, .capable = true, .filtered = true },
       EPERM,
-      "; a filter of system calls (seccomp), as containers have one: --cap-add=SYS_PTRACE or a profile with "
+      "; a filter of system calls (seccomp), as in containers: --cap-add=SYS_PTRACE or a profile with "
       "process_vm_readv allows it" },
     { { .scope = 2, .capable = true },
       EPERM,

@@ -139,14 +139,14 @@ static void test_moves(void **unused) {
           "rank -1 is out of range; ranks are 0 to 3");
   assert_int_equal(taken, 0);
   REFUSED(mgrid_move_pieces(m, MGRID_RECEIVES, 1, leave, &taken, &why) == MGRID_OK, MGRID_OUTPUT,
-          "the pieces of a message were not taken");
+          "the function that takes pieces refused one");
   assert_int_equal(taken, 1);
   mgrid_move_peer    peer = MGRID_MOVE_PEER_INIT;
   mgrid_move_options machines = MGRID_MOVE_OPTIONS_INIT;
   machines.machine = 4097;
   REFUSED(mgrid_move_peers(m, 3, &peer, &why) == MGRID_OK, MGRID_OUT_OF_RANGE, "the move has 3 peers, no peer 3");
   REFUSED(mgrid_move_new(b, a, 0, 0, NULL, &machines, &why), MGRID_OUT_OF_RANGE,
-          "a machine has 1 to 4096 ranks, or 0 where none is given, not 4097");
+          "a machine has 1 to 4096 ranks, or 0 if none is given, not 4097");
   REFUSED(mgrid_move_new(b, flat, 0, 0, NULL, NULL, &why), MGRID_REFUSED,
           "tensor 'x' has 1 axes on one side and 2 on the other");
   mgrid_move_free(m);

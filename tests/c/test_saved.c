@@ -276,7 +276,7 @@ static void test_refusals(void **unused) {
          "x:3: it ends where a flat whose members are all here is expected");
   refuse(HEAD "tensor w: bf16 a 4 over tp 8 over ranks 0..7 flat 1 of 2 by tp pad 1 as 0123456789abcdef\n",
          MGRID_REFUSED,
-         "x: member 2 of 2 of the flat 0123456789abcdef is not here, as no tensor of the plan is it; the JSON of such "
+         "x: member 2 of 2 of the flat 0123456789abcdef is missing, because it is not a tensor of the plan; the JSON of such "
          "a plan "
          "has it in 'flats'");
   refuse("{", bad, "x:1: string or '}' expected near end of file");

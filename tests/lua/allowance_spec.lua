@@ -67,7 +67,7 @@ describe("memory", function()
     assert.truthy(text:find("the cgroup may have 60 MiB (" .. file .. ") and has ", 1, true), text)
     local _, err = run(within .. "scripts/launch 8 build/moongrid run picotron --backend mpi")
     for rank = 0, 7 do
-      assert.truthy(err:find(("moongrid: %%[rank %d/8%%] note: the cgroup may have 60 MiB %%(%s%%) and has %%d+, and 8 ranks want 128\n")
+      assert.truthy(err:find(("moongrid: %%[rank %d/8%%] note: the cgroup may have 60 MiB %%(%s%%) and has %%d+, and 8 ranks need 128\n")
         :format(rank, file:gsub("%.", "%%."))), err)
     end
     -- one rank takes all of it: the kernel ends it, the launcher the others
@@ -84,10 +84,10 @@ describe("open files", function()
   it("are told by doctor, and before the job begins", function()
     local works, text = limits "ulimit -n 30; "
     assert.equal("no", works)
-    assert.truthy(text:find("the process may have 30 open files (ulimit -n), and 1 rank wants 36", 1, true), text)
+    assert.truthy(text:find("the process may have 30 open files (ulimit -n), and 1 rank needs 36", 1, true), text)
     local _, err = run "scripts/launch 2 sh -c 'ulimit -n 24; exec build/moongrid run picotron tp=2'"
     for rank = 0, 1 do
-      assert.truthy(err:find(("moongrid: [rank %d/2] note: the process may have 24 open files (ulimit -n), and 2 ranks want 40\n")
+      assert.truthy(err:find(("moongrid: [rank %d/2] note: the process may have 24 open files (ulimit -n), and 2 ranks need 40\n")
         :format(rank), 1, true), err)
     end
     assert.falsy(select(2, run "scripts/launch 2 build/moongrid run picotron tp=2"):find("note: the ", 1, true))
@@ -118,7 +118,7 @@ describe("memory of other processes", function()
 
   it("is not tried where no process may be made", function()
     local out = run(other_user .. "bash -c 'ulimit -u 0; exec build/moongrid doctor'")
-    assert.truthy(out:find("\nreading    no   between ranks of this host tensors move by messages: not tried, for want of a "
+    assert.truthy(out:find("\nreading    no   between ranks of this host tensors move by messages: not tried, because it needs a "
       .. "process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)\n", 1, true), out)
     assert.truthy(out:find "\nlauncher ", out)
   end)

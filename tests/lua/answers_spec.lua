@@ -42,8 +42,8 @@ describe("moongrid explain", function()
       .. "  rule         (4:2) x (2:1)(2:8)\n               a group is 4 ranks, 2 apart; the groups begin at 4 places: 2 that\n"
       .. "               are 1 apart, those 2 times, 8 apart, from rank 0 on\n"
       .. "  made by      examples/moe.lua:28  t.dp = dense \"dp\"\n  communicator 4 of its own\n"
-      .. "               dp_cp has the same groups and options, and uses them too\n"
-      .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be apart\n"
+      .. "               dp_cp has the same groups and options, and shares them\n"
+      .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be separate\n"
       .. "  cost         with NCCL at most 196 MiB of each member's GPU, 589 MiB more with\n               the first use\n",
       (run("build/moongrid explain " .. moe .. " --world 16 tp=2 pp=2 dp")))
     local all = flat(run "build/moongrid explain megatron --world 16 tp=2")
@@ -68,7 +68,7 @@ describe("moongrid explain", function()
     os.remove(recipe)
     refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
       .. "expert_data, all_gather, stages)")
-    refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
+    refuses("explain " .. moe, 2, "moongrid: explain needs --world N, the number of ranks")
   end)
 end)
 
@@ -85,9 +85,9 @@ describe("moongrid explain, where some groups are shared", function()
   teardown(function() os.remove(recipe) end)
 
   for family, want in pairs {
-    tp = "communicator 4 of its own stage uses 2 of them too ties uses 1 of them too cost",
-    stage = "communicator 1 of its own; 2 groups are those of tp, made before; 1 group of one rank needs none again uses 2 of "
-      .. "them too ties uses 1 of them too cost",
+    tp = "communicator 4 of its own stage shares 2 of them ties shares 1 of them cost",
+    stage = "communicator 1 of its own; 2 groups are those of tp, made before; 1 group of one rank needs none again shares 2 of "
+      .. "them ties shares 1 of them cost",
     again = "communicator those of stage, which is made before, has the same groups among its own, and the same options timed "
       .. "has the same groups and communicators of its own: its options differ cost",
     ties = "communicator 2 of its own; 1 group is that of tp, 1 that of stage, made before; 1 group was there before cost",
@@ -107,7 +107,7 @@ describe("moongrid recipes", function()
     assert.equal(text(moe), (run("build/moongrid recipes " .. moe .. " --source")))
     local all = run "build/moongrid recipes megatron --source"
     assert.truthy(all:find("\n-- megatron.grids\n" .. text "lua/moongrid/recipes/megatron/grids.lua", 1, true))
-    refuses("recipes --source", 2, "moongrid: --source wants a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses("recipes --source", 2, "moongrid: --source needs a recipe: a file, or one that 'moongrid recipes' lists")
     assert.truthy((select(2, run "build/moongrid recipes nothing --source")):find(
       "moongrid: no recipe 'nothing': neither bundled nor a file", 1, true))
   end)
@@ -117,11 +117,11 @@ describe("moongrid recipes", function()
     assert.truthy(out:find("\nget_tensor_and_data_parallel_group(with_context_parallel=true) -> tp_dp_cp\n", 1, true), out)
     assert.truthy(out:find("(partial_data_parallel=true, with_context_parallel=true, with_gtp_remat=false) -> intra_dp_cp\n",
       1, true), out)
-    assert.truthy(out:find("\nfamilies that are there with\n", 1, true))
+    assert.truthy(out:find("\nfamilies that exist with\n", 1, true))
     assert.equal("tp_group() -> tp", (run "build/moongrid recipes picotron --getters"):match "tp_group%(%) %-> tp")
     assert.equal("get_amax_reduction_group", json.decode((run "build/moongrid recipes megatron --getters --json"))[1].name)
     refuses("recipes " .. moe .. " --getters", 1, "moongrid: recipe 'examples/moe.lua' models no getters of groups; its "
-      .. "families go by their names")
+      .. "families have only their names")
   end)
 end)
 
@@ -181,13 +181,13 @@ describe("moongrid why", function()
   end)
 
   it("refuses what are not two ranks", function()
-    refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
-    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is one too many: moongrid why RECIPE --world N [...] A B")
+    refuses("why picotron --world 8 3", 2, "moongrid: why needs two ranks: moongrid why RECIPE --world N A B")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: unexpected argument '5': moongrid why RECIPE --world N [...] A B")
     refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
     refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
-    refuses("why picotron 3 4", 2, "moongrid: why wants --world N, the number of ranks")
-    refuses("why", 2, "moongrid: why wants a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses("why picotron 3 4", 2, "moongrid: why needs --world N, the number of ranks")
+    refuses("why", 2, "moongrid: why needs a recipe: a file, or one that 'moongrid recipes' lists")
   end)
 end)
 
@@ -273,12 +273,12 @@ describe("moongrid ask and moongrid policy", function()
 
   it("refuse what is not there", function()
     refuses("ask picotron --world 8 --rank 0", 2,
-      "moongrid: ask wants the name of a query or getter; 'moongrid recipes picotron' lists them")
-    refuses("ask picotron --world 8 pp_next_rank", 2, "moongrid: ask wants --rank R, or --rank all")
+      "moongrid: ask needs the name of a query or getter; 'moongrid recipes picotron' lists them")
+    refuses("ask picotron --world 8 pp_next_rank", 2, "moongrid: ask needs --rank R, or --rank all")
     refuses("ask picotron --world 8 --rank some pp_next_rank", 2,
       "moongrid: --rank is an integer from 0 to 2147483647, not 'some'")
     refuses("ask picotron --world 8 --rank 8 pp_next_rank", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
-    refuses("policy picotron --rank 0 x", 2, "moongrid: policy wants --world N, the number of ranks")
+    refuses("policy picotron --rank 0 x", 2, "moongrid: policy needs --world N, the number of ranks")
     local _, err, code = run "build/moongrid ask picotron --world 8 --rank 0 pp_nxt_rank"
     assert.truthy(err:find("^moongrid: unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank' "), err)
     assert.equal(1, code)

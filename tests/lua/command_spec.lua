@@ -50,7 +50,7 @@ describe("moongrid", function()
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --wrld 8", 2,
       "moongrid: unknown option '--wrld' of doctor; nearest is 'world' (json, ras, world, params, option, color, help)")
-    refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
+    refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' needs a value")
     refuses("doctor moe", 2, "moongrid: doctor takes a recipe and --world only with --ras")
   end)
 end)
@@ -194,8 +194,8 @@ describe("moongrid plan", function()
   end)
 
   it("refuses bad input with one line", function()
-    refuses("plan", 2, "moongrid: plan wants a recipe: a file, or one that 'moongrid recipes' lists")
-    refuses("plan " .. moe, 2, "moongrid: plan wants --world N, the number of ranks")
+    refuses("plan", 2, "moongrid: plan needs a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses("plan " .. moe, 2, "moongrid: plan needs --world N, the number of ranks")
     refuses("plan " .. moe .. " --world 0", 2, "moongrid: --world is an integer from 1 to 2147483647, not '0'")
     refuses("plan " .. moe .. " --world eight", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'eight'")
     refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size")
@@ -400,9 +400,9 @@ describe("moongrid plan and what else NCCL takes", function()
     local digest = "\ndigest +(%x+)\n"
     local plain_out = run(plan)
     local out, err = run("NCCL_MAX_CTAS=4 NCCL_NVLS_ENABLE=0 NCCL_BUFFSIZE=8388608 " .. plan)
-    assert.equal("moongrid: note: NCCL_MAX_CTAS=4 in the environment overrides max_ctas of every family; the numbers of NCCL "
-      .. "heed it\nmoongrid: note: NCCL_NVLS_ENABLE=0 in the environment turns NVLink SHARP off; the numbers of NCCL heed it\n"
-      .. "moongrid: note: NCCL_BUFFSIZE=8388608 in the environment changes what NCCL takes; the numbers of NCCL do not heed it\n",
+    assert.equal("moongrid: note: NCCL_MAX_CTAS=4 in the environment overrides max_ctas of every family; the numbers for NCCL "
+      .. "include that\nmoongrid: note: NCCL_NVLS_ENABLE=0 in the environment turns NVLink SHARP off; the numbers for NCCL include that\n"
+      .. "moongrid: note: NCCL_BUFFSIZE=8388608 in the environment changes what NCCL needs; the numbers for NCCL ignore that\n",
       err)
     assert.truthy(out:find("with NCCL at most 84 MiB a rank for 3 communicators", 1, true), out)
     assert.truthy(out:find("4 of 132 SMs at once, 0 of 128 multicast slots", 1, true), out)
@@ -435,7 +435,7 @@ describe("moongrid plan and families used at the same time", function()
   it("says who shares and what that costs, or in which order they are launched", function()
     local out = run("build/moongrid plan " .. recipe .. " --world 8")
     assert.truthy(flat(out):find(" sharing dp ep: 196 MiB with NCCL, calls on families of one line wait for each other; "
-      .. "apart, each takes so many MiB more: concurrent = { ... } in a recipe keeps those apart that are used at the same "
+      .. "separate communicators need that much more memory: concurrent = { ... } in a recipe separates those that are used at the same "
       .. "time in all", 1, true), out)
     out = run("build/moongrid plan " .. recipe .. " --world 8 apart=true")
     assert.truthy(out:find("\n\nconcurrent     ep, dp, launched in this order\n               ep, tp, launched in this order"
@@ -478,7 +478,7 @@ describe("families of every form", function()
     joined = "rule zip[(2:1) x (4:2) | (2:4) x (4:1) + 8] group i of each of 2 rules, joined to one made by",
     asked = "options backend=none communicator none: the recipe asks for none ",
     first = "communicator those of ring, which is made before, has the same groups among its own, and the same options cost "
-      .. "nothing more; apart it would be ",
+      .. "nothing more; separate communicators would be ",
     star = "communicator 4 of its own; 1 group is that of ring, made before cost",
   } do
     it("explain " .. family, function()
@@ -596,7 +596,7 @@ describe("moongrid check", function()
   end)
 
   it("wants worlds", function()
-    refuses("check picotron", 2, "moongrid: check wants --world N[,N...], the numbers of ranks")
+    refuses("check picotron", 2, "moongrid: check needs --world N[,N...], the numbers of ranks")
     refuses("check picotron --world 4,x", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'x'")
   end)
 end)
@@ -638,8 +638,8 @@ describe("moongrid diff", function()
 
   it("wants two sides", function()
     refuses("diff picotron --world 8", 2,
-      "moongrid: diff wants two sides with 'vs' between: moongrid diff A --world N vs B")
-    refuses("diff picotron vs nanotron", 2, "moongrid: diff wants --world N, the number of ranks")
+      "moongrid: diff needs two sides with 'vs' between: moongrid diff A --world N vs B")
+    refuses("diff picotron vs nanotron", 2, "moongrid: diff needs --world N, the number of ranks")
     refuses("diff picotron --world 8 tp=3 vs", 1,
       "moongrid: picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
   end)
@@ -696,17 +696,17 @@ describe("moongrid run without a launcher", function()
   it("plays every rank with --backend dry", function()
     local out, _, code = run("build/moongrid run " .. moe .. " --backend dry --world 64 tp=2 pp=4 ep=4")
     assert.equal(0, code)
-    assert.truthy(out:find("64 ranks went through 640 creations of 172 communicators; nobody waits for ever\n", 1, true))
+    assert.truthy(out:find("64 ranks went through 640 creations of 172 communicators; no rank waits forever\n", 1, true))
     out = run("build/moongrid run picotron --backend dry --world 2 tp=2")
-    assert.truthy(out:find("2 ranks went through 2 creations of 1 communicator; nobody waits for ever\n", 1, true))
+    assert.truthy(out:find("2 ranks went through 2 creations of 1 communicator; no rank waits forever\n", 1, true))
     out = run("build/moongrid run picotron --backend dry --world 1")
-    assert.truthy(out:find("1 rank went through 0 creations of 0 communicators; nobody waits for ever\n", 1, true))
+    assert.truthy(out:find("1 rank went through 0 creations of 0 communicators; no rank waits forever\n", 1, true))
   end)
 
   it("refuses unknown backends", function()
     refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, "
       .. table.concat(support.backends, ", ") .. ", dry)")
-    refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry wants --world N, the number of ranks to play")
-    refuses("run", 2, "moongrid: run wants a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry needs --world N, the number of ranks to play")
+    refuses("run", 2, "moongrid: run needs a recipe: a file, or one that 'moongrid recipes' lists")
   end)
 end)

@@ -274,8 +274,8 @@ describe("doctor --ras", function()
     assert.equal(("moongrid: no RAS of NCCL at localhost:%d (Connection refused); a job of NCCL 2.24 or later on this machine has "
       .. "one, unless its NCCL_RAS_ENABLE is 0; NCCL_RAS_ADDR says where\n"):format(port), err)
     for words, message in pairs {
-      ["--ras megatron"] = "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither",
-      ["--ras --world 8"] = "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither",
+      ["--ras megatron"] = "doctor --ras needs a recipe together with --world N, the ranks of the job, or neither",
+      ["--ras --world 8"] = "doctor --ras needs a recipe together with --world N, the ranks of the job, or neither",
       ["megatron"] = "doctor takes a recipe and --world only with --ras",
       ["--world 8"] = "doctor takes a recipe and --world only with --ras",
     } do

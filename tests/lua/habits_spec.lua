@@ -20,13 +20,13 @@ describe("habits of command lines:", function()
     ["plan megatron -x 8"] = "unknown option '-x' of plan",
     ["-V"] = "unknown option '-V'; --version tells the version",
     ["version"] = "unknown command 'version'; --version tells the version",
-    ["--verson"] = "unknown option '--verson'; nearest is 'version' (help, version); other options stand behind a command",
-    ["--world 8 plan picotron"] = "unknown option '--world'; known: help, version; other options stand behind a command",
+    ["--verson"] = "unknown option '--verson'; nearest is 'version' (help, version); other options go after a command",
+    ["--world 8 plan picotron"] = "unknown option '--world'; known: help, version; other options go after a command",
     ["why picotron --world 8 1 -2"] = "unknown option '-2' of why; ranks are 0 or more",
-    ["explain picotron --world 8 tp dp"] = "argument 'dp' is one too many: moongrid explain RECIPE --world N [...] [FAMILY]",
-    ["ask picotron --world 8 --rank 0 tp_rank all"] = "argument 'all' is one too many: moongrid ask RECIPE --world N --rank R "
+    ["explain picotron --world 8 tp dp"] = "unexpected argument 'dp': moongrid explain RECIPE --world N [...] [FAMILY]",
+    ["ask picotron --world 8 --rank 0 tp_rank all"] = "unexpected argument 'all': moongrid ask RECIPE --world N --rank R "
       .. "QUERY [ARG=VALUE]",
-    ["run picotron --backend dry --world 8 --bandwidth"] = "--bandwidth wants a backend that makes communicators: "
+    ["run picotron --backend dry --world 8 --bandwidth"] = "--bandwidth needs a backend that makes communicators: "
       .. support.either(support.makers) .. ", not dry",
     ["check picotron --world 8,,16"] = "--world is an integer from 1 to 2147483647, not ''",
     ["check picotron --world 8,"] = "--world is an integer from 1 to 2147483647, not ''",
@@ -36,9 +36,9 @@ describe("habits of command lines:", function()
     ["plan picotron --world 8 tp:2"] = "argument 'tp:2' is not of the form NAME=VALUE, and the recipe is 'picotron'",
     ["plan picotron --world-size 8"] = "unknown option '--world-size' of plan; nearest is 'world' (world, rank, family, groups, all, json, "
       .. "rules, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
-    ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
-    ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
-    ["check picotron --world 64-8"] = "--world 64-8 ends before it begins",
+    ["plan megatron world=8"] = "plan needs --world N, the number of ranks; world=N would be a parameter of the recipe",
+    ["plan megatron tp=8"] = "plan needs --world N, the number of ranks",
+    ["check picotron --world 64-8"] = "--world 64-8 ends before it starts",
     ["check picotron --world 8-"] = "--world is an integer from 1 to 2147483647, not ''",
     ["check picotron --world 8-x"] = "--world is an integer from 1 to 2147483647, not 'x'",
     ["check picotron --world 0-8"] = "--world is an integer from 1 to 2147483647, not '0'",
@@ -55,13 +55,13 @@ describe("habits of command lines:", function()
   end)
 
   it("a range of worlds that does not double to its end says so", function()
-    assert.are.same({ 0, "moongrid: note: --world 8-100 doubles: 64 is its last size; 8-100,100 has the end, too" },
+    assert.are.same({ 0, "moongrid: note: --world 8-100 doubles: 64 is its last size; 8-100,100 includes the end" },
       (said "check picotron --world 8-100"))
     assert.are.same({ 0, "" }, (said "check picotron --world 8-64"))
   end)
 
   it("run without a launcher says what starts several ranks, also where the recipe wants more", function()
-    local note = "moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ..."
+    local note = "moongrid: note: this is one rank, because no launcher started it: mpirun -n N moongrid run ..."
     assert.are.same({ 0, note }, (said "run picotron"))
     local got = said "run picotron tp=2"
     assert.are.equal(1, got[1])

@@ -52,10 +52,10 @@ describe("moongrid run A vs B --move", function()
     ["vs tp=3"] = recipe .. ":2: tp 3 x pp 2 = 6 does not divide the 4 ranks; nearest: tp 2, or a world of 6 ranks",
     ["vs --map 0"] = "the map has 1 ranks, the world after the move 4",
     ["--world 2 tp=1 vs --world 2 tp=1"] = "the move is of 2 ranks, the communicator has 4",
-    ["--json vs"] = "--move goes without --json and --bandwidth",
-    ["--backend dry vs"] = "--move wants a backend that moves data: "
+    ["--json vs"] = "--move takes no --json and no --bandwidth",
+    ["--backend dry vs"] = "--move needs a backend that moves data: "
       .. support.either(support.makers) .. ", not dry",
-    [""] = "--move wants two sides with 'vs' between: moongrid run A vs B --move",
+    [""] = "--move needs two sides with 'vs' between: moongrid run A vs B --move",
   } do
     it("refuses " .. (line == "" and "one side" or line), function()
       local out, err, code = run(4, line)
@@ -139,7 +139,7 @@ describe("mgrid_move_run with a timeout", function()
 
   it("names nobody as missing where all are there and a message is lost", function()
     local out = launch(4, "build/tests/mpi/move lost")
-    assert.truthy(out:find("^403: rank %d: nothing moved for 1 seconds: rank %d has not %l+ all, and %d+ messages are on their way\n"
+    assert.truthy(out:find("^403: rank %d: nothing moved for 1 seconds: rank %d has not %l+ all, and %d+ messages are in transit\n"
       .. "403: mpi: an earlier call over all ranks did not end; the job cannot go on\n$"), out)
   end)
 

@@ -318,7 +318,7 @@ describe("stock Lua under mpirun", function()
   -- is said then. Launchers may end a job themselves in which one rank has ended; MPICH's does by signals, then its code is
   -- a signal's.
   local ENDED = "the launcher ends the job, while this rank was in: the start of the job; another rank has died or failed, "
-    .. "whom the launcher names"
+    .. "which the launcher names"
   local KILLED = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
   local LATE = "after 2 seconds the job has not started: some rank is late, stopped or dead, or was not started as this one"
   for name, row in pairs {
@@ -400,8 +400,8 @@ describe("another MPI", function()
     os.remove(source)
     os.remove(library)
     assert.equal(15, code)
-    assert.equal("moongrid: [rank 0/2] MPI has ended this process in the start of the job, and says why itself; it was started by "
-      .. "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2), which has to be of the MPI that moongrid was built with\n", err)
+    assert.equal("moongrid: [rank 0/2] MPI has ended this process in the start of the job; its own message says why; it was started by "
+      .. "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2), which must belong to the MPI that moongrid was built with\n", err)
   end)
 
   it("as a launcher, which MPI knows nothing of, is told by its environment", function()

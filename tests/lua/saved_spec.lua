@@ -45,7 +45,7 @@ describe("a saved plan", function()
     refuses(("plan %s tp=2"):format(path), 2, path .. " is a saved plan; it takes no parameters and options of families")
     refuses(("explain %s"):format(path), 1, path .. " is a saved plan, and explain takes a recipe")
     refuses(("plan %s --rank 8"):format(path), 1, "rank 8 is out of range; ranks are 0 to 7")
-    refuses(("plan %s --rules --rank 0"):format(path), 2, "--rules is the whole plan's; it takes no --rank")
+    refuses(("plan %s --rules --rank 0"):format(path), 2, "--rules prints the whole plan; it takes no --rank")
     os.remove(path)
   end)
 

@@ -83,7 +83,7 @@ describe("a recipe on standard input", function()
 
   it("is none under a launcher, which gives it to one rank", function()
     local _, err, code = support.launch(2, "build/moongrid run - </dev/null")
-    assert.are.equal("moongrid: [rank 0/2] a launcher gives standard input to one rank alone; write the recipe to a file\n", err)
+    assert.are.equal("moongrid: [rank 0/2] a launcher gives standard input to only one rank; write the recipe to a file\n", err)
     assert.are.equal(2, code)
   end)
 

@@ -133,7 +133,7 @@ describe("tensor { ... }", function()
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", "pp", owners = { 0, 1, 2, 4 } } }'] =
       "tensor 'x': axis 'a': owner 3 is 4; tp 2 x pp 2 = 4 pieces are 0 to 3",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, 2 }, owners = { 0, 1, 0, 1 } } }'] =
-      "tensor 'x': axis 'a': owners say where every element goes; they go without parts",
+      "tensor 'x': axis 'a': owners say where every element goes, so they cannot have parts",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, sizes = "ceil" } }'] =
       "tensor 'x': axis 'a' is cut by 'sizes' and by 'cyclic'",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = "cel" } }'] =
@@ -358,16 +358,16 @@ describe("moongrid move", function()
   end)
 
   for line, want in pairs {
-    ["--world 8"] = { "move wants two sides with 'vs' between: moongrid move A --world N vs B", 2 },
-    ["vs"] = { "move wants --world N, the number of ranks", 2 },
-    ["--world 8 vs --list --rank 3"] = { "--list is of all ranks; it takes no --rank", 2 },
+    ["--world 8"] = { "move needs two sides with 'vs' between: moongrid move A --world N vs B", 2 },
+    ["vs"] = { "move needs --world N, the number of ranks", 2 },
+    ["--world 8 vs --list --rank 3"] = { "--list prints the messages of all ranks; it takes no --rank", 2 },
     ["--world 8 vs --rank 8"] = { "rank 8 is out of range; ranks are 0 to 7", 1 },
     ["--world 8 vs --tensor y"] = { "unknown tensor 'y'; known: x", 1 },
     ["--world 2097152 vs"] = { "a move goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one", 1 },
     ["--world 8 vs picotron"] = { "tensor 'x' is only in the plan before the move; name those that move", 1 },
     ["--world 8 vs --map 0..6"] = { "the map has 7 ranks, the world after the move 8", 1 },
-    ["--world 8 vs --map 0..8"] = { "the map has more than 8 ranks, which are in the world after the move", 1 },
-    ["--world 8 vs --map 0..3,x"] = { "--map '0..3,x', character 6: a rank or two as 8..15 expected", 1 },
+    ["--world 8 vs --map 0..8"] = { "the map has more than the 8 ranks of the world after the move", 1 },
+    ["--world 8 vs --map 0..3,x"] = { "--map '0..3,x', character 6: expected a rank, or a range such as 8..15", 1 },
     ["--world 8 vs --map 0..6,3"] = { "the map has rank 3 for ranks 3 and 7", 1 },
   } do
     it("refuses " .. line, function()
@@ -378,7 +378,7 @@ describe("moongrid move", function()
 
   it("refuses plans without tensors", function()
     local _, err, code = run "build/moongrid move picotron --world 8 vs"
-    assert.are.same({ "moongrid: the plans have no tensors: a recipe says them, t.weights = tensor { ... }\n", 1 }, { err, code })
+    assert.are.same({ "moongrid: the plans have no tensors; a recipe defines them: t.weights = tensor { ... }\n", 1 }, { err, code })
   end)
 end)
 
@@ -409,15 +409,15 @@ describe("moongrid.move", function()
   local holes = {}
   for i = 0, 62 do holes[1 << i], holes[(1 << i) + 1] = 1, 1 end -- a list that seems to have 2^62 members
   for message, options in pairs {
-    ["a move between plans is seen from a rank: { rank = r }"] = {},
+    ["a move between plans needs the rank that it is seen from: { rank = r }"] = {},
     ["rank 8 is out of range; ranks are 0 to 7"] = { rank = 8 },
     ["unknown tensor 'y'; known: x"] = { rank = 0, tensors = { "y" } },
     ["tensors is a list of names; number 1 is a number"] = { rank = 0, tensors = { 1 } },
     ["ranks has more than 2147483647 elements"] = { rank = 0, ranks = holes },
-    ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
+    ["ranks is a list of ranks; number 2 is not a rank"] = { rank = 0, ranks = { 0, "a" } },
     ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
-    ["a machine has 1 to 4096 ranks, or 0 where none is given, not -1"] = { rank = 0, machine = -1 },
-    ["a machine has 1 to 4096 ranks, or 0 where none is given, not 4097"] = { rank = 0, machine = 4097 },
+    ["a machine has 1 to 4096 ranks, or 0 if none is given, not -1"] = { rank = 0, machine = -1 },
+    ["a machine has 1 to 4096 ranks, or 0 if none is given, not 4097"] = { rank = 0, machine = 4097 },
     ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks, convert, machine)"] = { runk = 0 },
   } do
     it("refuses: " .. message, function()

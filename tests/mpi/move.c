@@ -313,7 +313,7 @@ static void refusals(mgrid_backend *b) {
   refused(&f, rank == last ? NULL : f.move, f.src.buffer, NULL, MGRID_USAGE, want, "a rank without a move");
   o.window = 0;
   refused(&f, f.move, f.src.buffer, &o, MGRID_OUT_OF_RANGE,
-          "rank 0: a move wants a window of 1 byte or more, a timeout of 0 or more", "a window of nothing");
+          "rank 0: a move needs a window of 1 byte or more and a timeout of 0 or more", "a window of nothing");
   if (size == 1) {
     fixture_free(&f);
     return;
@@ -516,7 +516,7 @@ static int overtaken(bool killed) {
   return 1;
 }
 
-/* Half of each row goes from one rank to the next, in parcels that take twice the deadline together. */
+/* Half of each row goes from one rank to the next, in chunks that take twice the deadline together. */
 static void slow(mgrid_backend *b, int mover) {
   enum { PARCELS = 32, HALF = 32 << 10, ROW = 128 };
   mgrid_error            e = MGRID_ERROR_INIT;

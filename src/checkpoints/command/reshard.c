@@ -276,7 +276,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!o.cli.nwords)
     return cli_usage(&o.cli, "reshard wants a checkpoint: an index, its folder, or a .safetensors file");
   if (!o.cli.recipe) return cli_usage(&o.cli, "reshard wants --to RECIPE, whose tensors say the new layout");
-  if (!o.cli.world) return cli_usage(&o.cli, "reshard wants --world N, the number of ranks");
+  if (!o.cli.world) return cli_usage(&o.cli, "reshard needs --world N, the number of ranks");
   if (!o.output) return cli_usage(&o.cli, "reshard wants -o FOLDER, where the files go");
   return cli_with_plans(&o.cli, NULL, reshard);
 }

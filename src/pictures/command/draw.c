@@ -131,7 +131,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1 };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (cli_wants(&c.cli, c.worlds.at[0])) return MGRID_USAGE;
+  if (cli_needs(&c.cli, c.worlds.at[0])) return MGRID_USAGE;
   int64_t world = c.worlds.at[0];
   bool    html = c.output && ends_with(c.output, ".html");
   if (cli_beyond(&c.cli, c.rank, world)) return MGRID_USAGE;

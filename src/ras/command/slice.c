@@ -47,7 +47,7 @@ static mgrid_status ask(const cli *c) {
   json_t        *answer = NULL, *list;
   char          *text = NULL;
   if (!c->recipe != !c->world)
-    return cli_usage(c, "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither");
+    return cli_usage(c, "doctor --ras needs a recipe together with --world N, the ranks of the job, or neither");
   if (!address || !*address) address = "localhost:28028";
   if (c->recipe && !(plan = cli_evaluate(c, &rt, &err))) {
     mgrid_runtime_free(rt);

@@ -34,13 +34,14 @@ mgrid_status cli_map(const char *text, int64_t most, int64_t **out, size_t *n, m
     }
     if (bad || last > MGRID_WORLD_MAX || (*end && *end != ',')) {
       free(list);
-      return mgrid_fail(err, MGRID_BAD_VALUE, "--map '%.100s', character %zu: a rank or two as 8..15 expected", text,
+      return mgrid_fail(err, MGRID_BAD_VALUE,
+                        "--map '%.100s', character %zu: expected a rank, or a range such as 8..15", text,
                         (size_t)((bad ? p : end) - text) + 1);
     }
     if (last - first >= most - (int64_t)*n) {
       free(list);
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "the map has more than %" PRId64 " ranks, which are in the world after the move", most);
+      return mgrid_fail(err, MGRID_REFUSED, "the map has more than the %" PRId64 " ranks of the world after the move",
+                        most);
     }
     while (first <= last) list[(*n)++] = first++;
     p = end;
@@ -98,7 +99,8 @@ static void list_message(void *ud, const mgrid_message *m) {
 
 static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 
-/* Cuts that leave ranks without anything of a tensor, on either side; names have nothing that JSON writes otherwise. */
+/* Print the notes on cuts that leave ranks without any element of a tensor, on either side. Names need no escapes in
+** JSON. */
 static void json_notes(const mgrid_plan *from, const mgrid_plan *to) {
   bool any = false;
   for (int side = 0; side < 2; side++) {
@@ -111,7 +113,7 @@ static void json_notes(const mgrid_plan *from, const mgrid_plan *to) {
   if (any) printf("\n  ]");
 }
 
-/* Tables are counted first: messages are printed in a second walk. */
+/* Print the tables, then the messages in a second walk. */
 static mgrid_status show_all(const options *o, const mgrid_pairs *p, const mgrid_plan *from, const mgrid_plan *to,
                              mgrid_error *err) {
   mgrid_schedule schedule = { 0, NULL, 0 };
@@ -213,7 +215,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options a = { .rank = -1 }, b = { .rank = -1 };
   if (!cli_parse_sides(&a.cli, &b.cli, false, self, argc, argv)) return a.cli.code;
-  if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
+  if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list prints the messages of all ranks; it takes no --rank");
   int64_t world = a.cli.world > b.cli.world ? a.cli.world : b.cli.world;
   cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", world);
   return cli_with_plans(&a.cli, &b.cli, show);
@@ -225,23 +227,23 @@ const cli_command command_move = {
   .does = "which bytes go where when tensors change their layout",
   .usage = "moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
            "       [--json] [--list]",
-  .about =
-      "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
-      "does not have arrives once, so the bytes sent are the minimum. The second recipe is the first one where it\n"
-      "is not given, and a world given on one side is that of both; parameters are not carried over.",
+  .about = "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
+           "does not hold arrives once, so the bytes sent are the minimum. B is the first recipe if it\n"
+           "is left out, and a world given on one side is that of both; parameters are not carried over.",
   .sample = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   .recipe = true,
   .options = { CLI_WORLD("ranks in the world of that side"),
                { "rank", cli_index, offsetof(options, rank), "R", .help = "what one rank sends and receives" },
-               { "tensor", cli_text, offsetof(options, tensor), "T", .help = "this tensor alone" },
+               { "tensor", cli_text, offsetof(options, tensor), "T", .help = "only this tensor" },
                { "map", cli_text, offsetof(options, map), "RANKS",
-                 .help = "which rank each rank of B is, as 8..15,0..7; left out, the numbers are the same, and ranks "
-                         "beyond A only get data" },
+                 .help =
+                     "the rank that each rank of B is, as 8..15,0..7; left out, the numbers are the same, and ranks "
+                     "beyond A only receive" },
                { "machine", cli_machine, offsetof(options, machine), "N",
-                 .help = "ranks of a machine, in order: parts come from the same one where it has them, and the bytes "
-                         "that leave theirs are counted, the fewest that can" },
+                 .help = "ranks of a machine, in order: ranks receive from their own machine what a rank there holds, "
+                         "and the bytes between machines, the minimum, are counted" },
                { "convert", cli_flag, offsetof(options, convert),
-                 .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
+                 .help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
                { "list", cli_flag, offsetof(options, list), .help = "every message, with its round" },
                { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
   .run = run,

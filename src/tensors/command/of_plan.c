@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* The runs of an axis, "0..15 32..47"; of many the first ones. */
+/* Print the runs of an axis, "0..15 32..47"; only the first ones if there are many. */
 static mgrid_status show_runs(const char *tensor, const mgrid_plan *p, int64_t rank, size_t axis, mgrid_error *err) {
   enum { SHOWN = 8 };
   mgrid_run runs[SHOWN];
@@ -45,8 +45,8 @@ mgrid_status cli_show_tensor(const cli *c, const mgrid_plan *p, int64_t rank, mg
   return s;
 }
 
-/* A line for each tensor: bytes of a rank that has the largest part, and of the whole; how often each part is there;
-** ranks that hold none. */
+/* Print a line for each tensor: bytes of the largest part, and of the whole; copies of each part; ranks that hold
+** none. */
 void cli_show_tensors(const cli *c, const mgrid_plan *p) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[1024];

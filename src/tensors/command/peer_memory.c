@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** peer_memory.c - may ranks of this host read each other's memory, as moves of tensors do? A child tries it.
+** peer_memory.c - find out whether ranks of this host may read each other's memory, as moves of tensors do. A child
+** tries it.
 */
 #include "tensors/peer_memory.h"
 #include "tensors/command/words.h"
@@ -12,7 +13,7 @@
 
 static mgrid_status not_tried(const char *lacks, int number, mgrid_error *err) {
   char most[MGRID_ALLOWED];
-  return mgrid_fail(err, MGRID_MISSING, "not tried, for want of a %s: %s%s", lacks, strerror(number),
+  return mgrid_fail(err, MGRID_MISSING, "not tried, because it needs a %s: %s%s", lacks, strerror(number),
                     mgrid_allowed_by(number, most));
 }
 
@@ -30,7 +31,8 @@ mgrid_status cli_reading(mgrid_error *err) {
   int failed = mgrid_trial_end(t);
   if (child < 0) return not_tried("process", number, err);
   if (failed < 0)
-    return mgrid_fail(err, MGRID_MISSING, "who tried it was ended, as filters of system calls (seccomp) do");
+    return mgrid_fail(err, MGRID_MISSING,
+                      "the process that tried it was killed, as filters of system calls (seccomp) do");
   if (failed) return mgrid_fail(err, MGRID_MISSING, "%s%s", strerror(failed), mgrid_refused_by(failed, why));
   return MGRID_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** run_move.c - moongrid run A vs B --move: the tensors of one plan carried to the layout of another, proved.
+** run_move.c - moongrid run A vs B --move: move the tensors of one plan to the layout of another, and prove it.
 */
 #include "comm/backend.h"
 #include "tensors/command/words.h"
@@ -11,7 +11,7 @@
 
 static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 
-/* "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks" */
+/* Print "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks". */
 static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double seconds, mgrid_error *err) {
   char         sent[32], stay[32], crossing[32], between[64] = "";
   int64_t      world = mgrid_backend_world(b);

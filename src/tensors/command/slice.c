@@ -28,21 +28,21 @@ static const cli_addition additions[] = {
     .before = "devices",
     .options = {
         { "move", cli_flag,
-          .help = "carry the tensors of A to the layout of B (see moongrid move), each element filled with a number "
-                  "that says which it is, and prove every one where it arrives; parts come from ranks of the same "
-                  "machine where it has them, if each has as many ranks, in order", .agreed = true },
-        { "tensor", cli_text, 0, "T", .help = "this tensor alone", .head = "with --move" },
-        { "map", cli_text, 0, "RANKS", .help = "which rank each rank of B is, as 8..15,0..7" },
-        { "convert", cli_flag, .help = "tensors may be f32 on one side and bf16 on the other; they go as bf16" },
+          .help = "move the tensors of A to the layout of B (see moongrid move), with a number in each element "
+                  "that identifies it, and prove every element where it arrives; ranks receive from their own "
+                  "machine what a rank there holds, if all machines have the same number of ranks, in order", .agreed = true },
+        { "tensor", cli_text, 0, "T", .help = "only this tensor", .head = "with --move" },
+        { "map", cli_text, 0, "RANKS", .help = "the rank that each rank of B is, as 8..15,0..7" },
+        { "convert", cli_flag, .help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
         { "rounds", cli_flag, .help = "in rounds: a rank sends one message at a time and receives one" },
         { "window", cli_number, 0, "MIB", .help = "memory for packing on a rank, 64" },
         { "messages", cli_flag,
-          .help = "by messages alone: ranks of a machine do not read each other's memory" },
+          .help = "only by messages: ranks of a machine do not read each other's memory" },
     },
     .sides = "move tensors from one to the other",
     .go = cli_run_move },
   { .to = "doctor",
-    .notes = "\"reading\" is whether ranks may read each other's memory, as moves of tensors on one host do; else they\n"
+    .notes = "\"reading\" is whether ranks may read each other's memory, as moves of tensors on one host do. If not, they\n"
              "send messages.",
     .examine = examine },
   { .to = NULL },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.h - what the files of this folder call of each other.
+** words.h - what the files of this folder call in each other.
 */
 #ifndef MGRID_TENSORS_COMMAND_H
 #define MGRID_TENSORS_COMMAND_H
@@ -13,14 +13,14 @@ extern const cli_command command_move;
 void         cli_show_tensors(const cli *c, const mgrid_plan *p);
 mgrid_status cli_show_tensor(const cli *c, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 
-/* "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
+/* Parse "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
 mgrid_status cli_map(const char *text, int64_t most, int64_t **out, size_t *n, mgrid_error *err);
-/* run A vs B --move: carry the tensors of one plan to the other and prove every element. run_move.c */
+/* run A vs B --move: move the tensors of one plan to the other and prove every element. run_move.c */
 mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                           mgrid_error *planning, mgrid_error *err);
 
-/* May ranks of this host read each other's memory? Less than a millisecond, and no child is left. MGRID_MISSING: the error
-** says why not, and what allows it. peer_memory.c */
+/* Find out whether ranks of this host may read each other's memory. Takes less than a millisecond, leaves no child.
+** MGRID_MISSING: the error says why not, and what allows it. peer_memory.c */
 mgrid_status cli_reading(mgrid_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** flat.c - flat { a, b, over = "dp" } for Lua: as many tensors as it is given. What they share is a Flat, which has the
-** tables of its members until one of them is assigned to a topology; then it reads all of them, once.
+** flat.c - flat { a, b, over = "dp" } for Lua: returns as many tensors as it is given. These share a Flat, which keeps
+** the tables of its members until one of them is assigned to a topology. Then it reads all of them, once.
 */
 
 #include "tensors/lua/words.h"
@@ -9,12 +9,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* User values of a Flat: a table of members' tables with `over`, a list of dims, and `pad`; the topology that it was read
-** for. Those of a Tensor: its table; its Flat and which of its members it is. */
+/* User values of a Flat: a table of members' tables with `over`, a list of dims, and `pad`; the topology that it was
+** read for. User values of a Tensor: its table; its Flat; its index there. */
 typedef struct flat_box {
   size_t        n;
   bool          read;
-  mgrid_tensor *member[]; /* [n], once it is read */
+  mgrid_tensor *member[]; /* [n], after reading */
 } flat_box;
 
 static void drop(flat_box *b) {
@@ -116,7 +116,7 @@ int mgrid_lua_flat(lua_State *L) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* Lay the members of `from` one after the other, by the table at `table`. */
+/* Concatenate the members of `from`, as the table at `table` says. */
 MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name, int table) {
   const char *dims[MGRID_DIMS_MAX];
   mgrid_error e = MGRID_ERROR_INIT;
@@ -139,8 +139,8 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, con
   box->read = true;
 }
 
-/* Read all members, whose tables are in the one at `table`, with the grids of a topology. A function of the recipe that
-** gives bounds may have them read meanwhile. */
+/* Read all members, whose tables are in the one at `table`, with the grids of a topology. Meanwhile a function of the
+** recipe that gives bounds may cause the same. */
 static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name, int table) {
   size_t    bytes = 0;
   flat_box *read = push_flat(L, box->n, 0);

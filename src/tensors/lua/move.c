@@ -11,7 +11,7 @@
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
-/* The plan at i, also that of a State, which it puts into *state. */
+/* Return the plan at i. It may be that of a State, which is put into *state. */
 static const mgrid_plan *check_side(lua_State *L, int i, const mgrid_state **state) {
   *state = NULL;
   if (!lua_isuserdata(L, i) || luaL_testudata(L, i, MGRID_LUA_PLAN)) return mgrid_lua_check_plan(L, i);
@@ -19,7 +19,7 @@ static const mgrid_plan *check_side(lua_State *L, int i, const mgrid_state **sta
   return (*state)->plan;
 }
 
-/* How many the list on the top has; with holes it may seem to have any number. */
+/* Return the length of the list on the top. With holes it may seem to have any length. */
 static size_t length(lua_State *L, const char *what) {
   luaL_checktype(L, -1, LUA_TTABLE);
   size_t n = lua_rawlen(L, -1);
@@ -28,7 +28,7 @@ static size_t length(lua_State *L, const char *what) {
   return n;
 }
 
-/* Names in the list `tensors` of the table at i. The array stays on the stack. */
+/* Return the names in the list `tensors` of the table at i. The array stays on the stack. */
 static const char **read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
   *n = length(L, "tensors");
@@ -43,7 +43,7 @@ static const char **read_tensors(lua_State *L, int i, size_t *n) {
   return names;
 }
 
-/* The list `ranks` likewise. */
+/* Read the list `ranks` in the same way. */
 static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
   o->nranks = length(L, "ranks");
@@ -53,7 +53,7 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
     lua_rawgeti(L, -2, (lua_Integer)k + 1);
     lua_Integer rank = lua_tointegerx(L, -1, &whole);
     if (!whole || rank < -1 || rank > INT32_MAX)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "ranks is a list of ranks; number %d is none", (int)k + 1);
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "ranks is a list of ranks; number %d is not a rank", (int)k + 1);
     ranks[k] = rank;
     lua_pop(L, 1);
   }
@@ -87,7 +87,8 @@ static int new_move(lua_State *L) {
     tensors = read_tensors(L, 3, &n);
     read_ranks(L, 3, &o);
   }
-  if (rank < 0) mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans is seen from a rank: { rank = r }");
+  if (rank < 0)
+    mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans needs the rank that it is seen from: { rank = r }");
   mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
   *box = mgrid_move_new(from, to, rank, n, tensors, &o, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
@@ -103,7 +104,7 @@ static int move_stay(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)-
 static int move_send(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)->sums.send), 1; }
 static int move_receive(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)->sums.receive), 1; }
 
-/* nil where they were not asked for */
+/* nil if they were not asked for */
 static int move_rounds(lua_State *L) {
   int64_t rounds = check_move(L, 1)->sums.rounds;
   return rounds ? lua_pushinteger(L, rounds) : lua_pushnil(L), 1;

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* Push the list of integers at i, `what` in messages, as an array of n or, where that is 0, of as many as there are. */
+/* Push the list of integers at i, called `what` in messages, as an array of *n, or if that is 0 of any length. */
 static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what, mgrid_lua_kind(L, i));
@@ -31,7 +31,7 @@ static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
   return list;
 }
 
-/* -> the new owners, and the sum of the weights that stay. */
+/* Return the new owners, and the sum of the weights that stay. */
 int mgrid_lua_relabel(lua_State *L) {
   static const char *const known[] = { "pieces", "weights" };
   mgrid_error              e = MGRID_ERROR_INIT;
@@ -48,7 +48,7 @@ int mgrid_lua_relabel(lua_State *L) {
     if (lua_getfield(L, 3, "pieces") != LUA_TNIL) pieces = mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 3, "weights") != LUA_TNIL) weights = read_list(L, lua_gettop(L), "the weights", &n);
   }
-  if (pieces > 0 && pieces <= INT32_MAX) { /* few of its steps are as long as they may be */
+  if (pieces > 0 && pieces <= INT32_MAX) { /* an eighth, as most of its steps are shorter */
     int64_t shares = (int64_t)n < pieces ? (int64_t)n : pieces;
     mgrid_lua_charge(L, shares < 4096 ? shares * shares * pieces / 8 : INT64_MAX);
     mgrid_lua_reserve(L, 7 * pieces + (int64_t)n, sizeof(int64_t));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what tensors are for Lua: words of recipes, `move` for hosts, what a Plan tells of them.
+** slice.c - tensors for Lua: words of recipes, `move` for hosts, fields and methods of Plan.
 */
 #include "recipe/slice.h"
 #include "tensors/lua/words.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensor.c - tensor { ... } for Lua. What it says is kept as a table until it is assigned to a topology, whose
-** grids it may name; then it is read, axis by axis. What a plan answers about its tensors.
+** tensor.c - tensor { ... } for Lua. Its table is kept until it is assigned to a topology, whose grids it may name;
+** then it is read, axis by axis. Also what a plan answers about its tensors.
 **
-** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in
-** between leaks nothing.
+** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read, so that an error
+** leaks nothing.
 */
 
 #include "tensors/lua/words.h"
@@ -14,7 +14,7 @@
 
 #define AXIS_DIMS 16 /* dims that may cut one axis in a recipe */
 
-/* Where the tensor's table is: user value 1. */
+/* Make a Tensor. User value 1 is its table. */
 static int new_tensor(lua_State *L) {
   static const char *const known[] = { "axes", "type", "over", "cut", "on" };
   luaL_argexpected(L, lua_istable(L, 1), 1, "table");
@@ -29,8 +29,8 @@ static int new_tensor(lua_State *L) {
 
 /* -------------------------------------------------------------------- axes */
 
-/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that gives bounds may change
-** all of these meanwhile: names and the grid stay on the stack. */
+/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that gives bounds may
+** change all of these meanwhile; so names and the grid stay on the stack. */
 typedef struct reading {
   lua_State        *L;
   const char       *what; /* "tensor 'x'", for messages */
@@ -42,7 +42,7 @@ typedef struct reading {
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
 } reading;
 
-/* Raise about the tensor. */
+/* Raise an error about the tensor. */
 static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) {
   char    text[512];
@@ -53,7 +53,7 @@ static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) 
   mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
 }
 
-/* How many are in the list on the top. The topology will have copies of them, and their text. */
+/* Return the length of the list on the top, and charge for the copies and the text that the topology will have. */
 static size_t length(const reading *r, const char *axis, const char *what) {
   size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
   if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
@@ -63,7 +63,7 @@ static size_t length(const reading *r, const char *axis, const char *what) {
   return n;
 }
 
-/* Push the integers in the list on the top as an array below it; the list goes. */
+/* Replace the list on the top by an array of its integers. */
 static int64_t *read_integers(const reading *r, const char *axis, const char *what, size_t *n) {
   lua_State *L = r->L;
   *n = length(r, axis, what);
@@ -91,7 +91,7 @@ static int64_t integer_field(const reading *r, const char *axis, const char *fie
   return lua_tointeger(L, -1);
 }
 
-/* How many pieces the dims of an axis make: those of the grid, or that ranks of `on` have. */
+/* Return how many pieces the dims of an axis make: with `on`, from the coordinates that its ranks have. */
 MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
   mgrid_error       e = MGRID_ERROR_INIT;
   int64_t           n = 1;
@@ -107,8 +107,8 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   return n;
 }
 
-/* bounds: a list, or a function of the number of pieces that returns one; `sizes` are as good. They stay on the
-** stack as an array. */
+/* Read bounds: a list, or a function of the number of pieces that returns one. `sizes` are converted to bounds. They
+** stay on the stack as an array. */
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
   bool       sizes = strcmp(field, "sizes") == 0;
@@ -139,7 +139,7 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
   a->nbounds = n + 1;
 }
 
-/* The dims in the list at `cut`, or the one name that it is. */
+/* Read the dims in the list at `cut`, or the one name that it is. */
 static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
   bool       one = lua_type(L, cut) == LUA_TSTRING;
@@ -165,7 +165,7 @@ static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   a->dims = dims;
 }
 
-/* The cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
+/* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners" };
   lua_State               *L = r->L;
@@ -206,7 +206,7 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   }
 }
 
-/* axes = { { "layer", 32 }, ... } */
+/* Read axes = { { "layer", 32 }, ... }. */
 MGRID_APART static void read_axes(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
@@ -224,8 +224,9 @@ MGRID_APART static void read_axes(reading *r) {
       pair = lua_type(L, -2) == LUA_TSTRING && lua_isinteger(L, -1);
     }
     if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
-      const char *name = lua_tostring(L, -2), *is = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
-      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, is);
+      const char *name = lua_tostring(L, -2),
+                 *kind = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
+      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, kind);
     }
     if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
@@ -279,7 +280,7 @@ MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
   *mgrid_lua_new_grid(L) = mgrid_grid_ref(r->grid);
 }
 
-/* Every member is looked for in the grid, and of each dim the coordinates that members have are listed. */
+/* Charge for a search of every member in the grid, and for lists of the members' coordinates in each dim. */
 static void charge_members(const reading *r, const mgrid_family *f) {
   int64_t coords = 0;
   for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
@@ -316,7 +317,7 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
   int top = lua_gettop(L);
   mgrid_lua_stack(L, 32);
   reading *r =
-      lua_newuserdatauv(L, sizeof *r, 0); /* not on the stack of C: a function of the recipe may read another */
+      lua_newuserdatauv(L, sizeof *r, 0); /* not on the C stack: a function of the recipe may read another one */
   *r = (reading){ .L = L, .what = what, .table = table };
   read_grid(r, c);
   read_type(r);
@@ -349,7 +350,7 @@ void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tens
 
 /* ---------------------------------------------------------------- questions */
 
-/* plan.tensors: names, in the order of the topology */
+/* Return plan.tensors: the names, in the order of the topology. */
 int mgrid_lua_plan_tensors(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char       *name;
@@ -412,7 +413,7 @@ int mgrid_lua_plan_tensor(lua_State *L) {
   return 1;
 }
 
-static int tensor_tostring(lua_State *L) { /* without what only a topology tells */
+static int tensor_tostring(lua_State *L) { /* without anything that depends on a topology */
   luaL_checkudata(L, 1, MGRID_LUA_TENSOR);
   lua_getiuservalue(L, 1, 1);
   bool list = lua_getfield(L, -1, "axes") == LUA_TTABLE;

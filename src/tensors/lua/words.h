@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.h - what the files of this folder call of each other.
+** words.h - what the files of this folder call in each other.
 */
 #ifndef MGRID_TENSORS_LUA_H
 #define MGRID_TENSORS_LUA_H
@@ -17,17 +17,18 @@ void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
 void mgrid_lua_open_flat(lua_State *L);
 void mgrid_lua_open_move(lua_State *L); /* move */
 
-/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the last two
-** are a field and a method of Plan. */
+/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor.c; so are the last two,
+** a field and a method of Plan. */
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
-/* Read a tensor's table with the grids of a topology; `what` begins messages. The caller owns it. Raises. */
+/* Read a tensor's table with the grids of a topology; messages start with `what`. The caller owns the result.
+** Raises. */
 mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table);
 int           mgrid_lua_plan_tensors(lua_State *L);
 int           mgrid_lua_plan_tensor(lua_State *L);
 
-/* flat { ... }. _member: a Tensor that it made, as its flat holds it, which the caller owns; NULL where it is no flat's.
-** Raises. flat.c */
-int           mgrid_lua_flat(lua_State *L);
+/* flat { ... }, in flat.c. Raises. */
+int mgrid_lua_flat(lua_State *L);
+/* Return a Tensor as its flat holds it, which the caller owns; NULL: it is not of a flat. */
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
 int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
 

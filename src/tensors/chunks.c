@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** parcels.c - messages of a move cut into parcels, packed and unpacked.
+** chunks.c - messages of a move cut into chunks, packed and unpacked.
 */
-#include "tensors/parcels.h"
+#include "tensors/chunks.h"
 
 #include "tensors/convert.h"
 
@@ -22,7 +22,7 @@ void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *
   for (size_t i = 0; i < inner; i++) {
     int64_t length = piece->lengths[i], stride = strides[i] * width;
     if (length == 1) continue;
-    if (r->n > 0 && r->stride[r->n - 1] == length * stride) { /* two loops that are one */
+    if (r->n > 0 && r->stride[r->n - 1] == length * stride) { /* the two loops are one */
       r->length[r->n - 1] *= length;
       r->stride[r->n - 1] = stride;
     } else {
@@ -32,7 +32,7 @@ void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *
   }
 }
 
-/* Go on by `count` turns of loop k, which has no fewer left. */
+/* Advance by `count` iterations of loop k, at most to its end. */
 static void pass(mgrid_rows *r, int k, int64_t count) {
   if (k < 0) return;
   r->at += count * r->stride[k];
@@ -46,7 +46,7 @@ static void pass(mgrid_rows *r, int k, int64_t count) {
   }
 }
 
-/* Loops whose bodies the compiler makes a load and a store. */
+/* Loops whose bodies compile to a load and a store. */
 #define ROWS(bytes) \
   for (int64_t i = 0; i < count; i++, at += stride, buffer += (bytes)) \
   pack ? memcpy(buffer, at, (size_t)(bytes)) : memcpy(at, buffer, (size_t)(bytes))
@@ -69,7 +69,8 @@ static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_er
   return MGRID_OK;
 }
 
-/* As much of the next `bytes` as is rows of one box: whole planes of rows, whole rows of a plane, or part of a row. */
+/* Return how much of the next `bytes` is rows of one box: whole planes of rows, whole rows of a plane, or part of a
+** row. */
 static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   int        k = r->n - 1;
   mgrid_slab s = { .apart = r->at + r->done, .row = r->row - r->done, .count = 1, .planes = 1 };
@@ -112,18 +113,18 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
   return MGRID_OK;
 }
 
-/* ----------------------------------------------------------------- parcels */
+/* ----------------------------------------------------------------- chunks */
 
-void mgrid_parcels_begin(mgrid_parcels *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
-                         mgrid_backend *b) {
-  *p = (mgrid_parcels){ .part = part, .backend = b };
+void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
+                        mgrid_backend *b) {
+  *p = (mgrid_chunks){ .part = part, .backend = b };
   mgrid_stream_begin(&p->stream, m, way, peer);
 }
 
-void mgrid_parcels_end(mgrid_parcels *p) { mgrid_stream_end(&p->stream); }
+void mgrid_chunks_end(mgrid_chunks *p) { mgrid_stream_end(&p->stream); }
 
-/* Go to the next piece that has any bytes. */
-static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
+/* Go to the next piece that has any bytes, unless the current one has some left. */
+static mgrid_status next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
   const mgrid_transport_ops *ops = p->backend->ops->transport;
   const mgrid_move_piece    *piece = &p->stream.piece;
   mgrid_rows                 other;
@@ -138,33 +139,33 @@ static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
     if (piece->bytes < MGRID_LARGE) continue;
     mgrid_rows_of(&other, pairs, piece, !sends, NULL);
     p->whole = !p->converts && p->rows.n == 0 && other.n == 0;
-    p->direct = !p->converts && ops->typed && p->left <= MGRID_PARCEL_MAX && p->rows.row >= MGRID_ROW_LEAST
+    p->direct = !p->converts && ops->typed && p->left <= MGRID_CHUNK_MAX && p->rows.row >= MGRID_ROW_LEAST
                 && other.row >= MGRID_ROW_LEAST;
   }
   return MGRID_OK;
 }
 
-/* A parcel of a large piece. */
-static mgrid_status cut(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
+/* Cut a chunk from a large piece. */
+static mgrid_status cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
                         mgrid_error *err) {
   mgrid_rows *r = &p->rows;
-  if (p->direct) { /* at its beginning, since it is one parcel */
-    *out = (mgrid_parcel){ r->at, (size_t)p->left, r->n > 0, *r };
+  if (p->direct) { /* it starts at the piece's start, being the only chunk */
+    *out = (mgrid_chunk){ r->at, (size_t)p->left, r->n > 0, *r };
     p->left = 0;
     return MGRID_OK;
   }
-  if (p->whole) most = MGRID_PARCEL_MAX;
+  if (p->whole) most = MGRID_CHUNK_MAX;
   int64_t n = p->left < most ? p->left : most;
   if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* whole elements */
   bool in_place = !r->converts && r->row - r->done >= n;
-  *out = (mgrid_parcel){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
+  *out = (mgrid_chunk){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   p->left -= n;
   return mgrid_rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
 }
 
-mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
-                                mgrid_error *err) {
-  *out = (mgrid_parcel){ .data = buffer };
+mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
+                               mgrid_error *err) {
+  *out = (mgrid_chunk){ .data = buffer };
   for (int64_t room = most; room > 0;) {
     bool         more;
     mgrid_status s = next_piece(p, &more, err);
@@ -172,7 +173,7 @@ mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mg
     if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
-    if (n == 0) return MGRID_OK; /* no element more fits */
+    if (n == 0) return MGRID_OK; /* no further element fits */
     if ((s = mgrid_rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
     p->left -= n;
     room -= n;
@@ -181,8 +182,8 @@ mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mg
   return MGRID_OK;
 }
 
-mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_backend *backend,
-                                mgrid_error *err) {
+mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_backend *backend,
+                               mgrid_error *err) {
   mgrid_stream s;
   mgrid_status status;
   bool         more;
@@ -192,7 +193,7 @@ mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *co
     mgrid_rows              a, b;
     mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
     mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
-    /* one side's row is the other's buffer: the shorter ones, or those that convert, are copied into or out of it */
+    /* One side's row is the other's buffer: the shorter rows, or those that convert, are copied into or out of it. */
     mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b, *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
       status =
