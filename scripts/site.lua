@@ -24,7 +24,8 @@ local menu = {
   { "Reference", { { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
   { "Inside", { { "Where things are", "src/README.md" }, { "Tests", "tests/README.md" },
     { "Fuzzing", "tests/fuzz/README.md" }, { "On a GPU", "tests/gpu/README.md" },
-    { "The stand-in for NCCL", "tests/nccl/standin/README.md" } } },
+    { "The stand-in for NCCL", "tests/nccl/standin/README.md" },
+    { "A CUDA runtime without a GPU", "tests/cuda/README.md" } } },
   { "Changes", "src/CHANGES.md" },
 }
 local drawn = { { "moe", "examples/moe.lua", "8,16,64" }, { "megatron", "megatron", "8,16,64" },

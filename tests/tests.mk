@@ -88,6 +88,15 @@ build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/sta
 	$(call SAY,CC,tests/nccl/standin)
 	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 
+# A CUDA runtime without a GPU, for NCCL's own host code.
+ifneq ($(shell grep -sE 'define CUDART_VERSION +13' $(NCCL_DIR)cuda_runtime_api.h),)
+tests: build/cuda/selftest
+endif
+
+build/cuda/selftest: $(wildcard tests/cuda/*.[ch]) tests/cuda/cudart.map tests/cuda/build.sh
+	$(call SAY,CC,tests/cuda)
+	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/cuda/build.sh build/cuda
+
 # The examples of trainers, as their authors would build them.
 ifeq ($(HAVE_mpi),yes)
 tests: $(B)/tests/multi_gpu $(B)/tests/rl_sync

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# selftest.sh OUTDIR: the self test of the rig that build.sh has made there, in every machine and with faults. Prints TAP.
+set -u
+dir=${1:?selftest.sh OUTDIR}
+part() { env "${@:2}" timeout -k 2 60 "$dir/selftest" "$1" 2> /dev/null || rc=1; }
+rc=0
+timeout -k 2 60 "$dir/selftest" 2> /dev/null || rc=1
+for machine in pairs pcie hosts; do part $machine CUDARIG_MACHINE=$machine; done
+part none CUDARIG_MACHINE=anything
+part faults CUDARIG_FAIL='*:cudaMalloc:2:700,7:cudaFree:0' CUDARIG_DELAY='*:cudaFree:100' CUDARIG_MEMORY=2
+counts=$(mktemp -u)
+part pairs CUDARIG_MACHINE=pairs CUDARIG_COUNTS="$counts" CUDARIG_LOG="$counts.log"
+if grep -q '^call cudaGetDeviceCount 1$' "$counts.0" && grep -q '^cudaDeviceCanAccessPeer$' "$counts.log.0"; then
+  echo "ok 1000 counts and log in files"
+else
+  echo "not ok 1000 counts and log in files" && rc=1
+fi
+rm -f "$counts".*
+exit $rc
