@@ -266,12 +266,12 @@ function Family:groups() end
 ---@field lazy? boolean create when `state:create` asks, not before
 ---@field high_priority? boolean high priority for the stream of its calls (nccl, rccl)
 ---@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl, rccl); left out: the backend's
----@field backend? "mpi"|"nccl"|"rccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
+---@field backend? "mpi"|"nccl"|"rccl"|"none" which backend makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
 ---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl, rccl); left out: NCCL's
 ---@field cartesian? string dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it (mpi); left out: no topology
 ---@field windows? string|table<string, integer|boolean> bytes of symmetric memory, by name, registered as windows of NCCL (nccl, rccl); left out: none
 ---@field device? string|table<string, integer|boolean> a device communicator of NCCL, and what it has (nccl, rccl); left out: none
----@field parent? string the family out of whose communicators its own are split (nccl, rccl); left out: none
+---@field parent? string the family whose communicators are split to make its own (nccl, rccl); left out: none
 ---@field single? boolean a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` imply it (mpi)
 -- options: end
 

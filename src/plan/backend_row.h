@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_row.h - a descriptor of each backend, which can be read before the backend is opened. A plan reads
-** the names that the option `backend` may have, and the GPU memory of a communicator; comm reads the rest.
-** The rows are in comm/backend_rows.h, the table is in comm/backend_list.c; it is declared here, so that includes go one
-** way, comm to plan. What differs between backends is a field here: nothing outside a backend's folder asks for its name.
+** backend_row.h - a descriptor of each backend, which can be read before the backend is opened. A plan reads the names
+** for the option `backend`, and the GPU memory of a communicator; comm reads the rest. The rows are in
+** comm/backend_rows.h, the table is in comm/backend_list.c. It is declared here so that includes go one way, from comm
+** to plan. Differences between backends are fields here: no code outside a backend's folder asks for its name.
 */
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H
@@ -14,38 +14,39 @@
 
 typedef struct mgrid_descriptor mgrid_descriptor;
 struct mgrid_descriptor {
-  const char  *name;   /* as the option, the command and mgrid_backend_open say it; NULL ends the table */
-  const char  *doc;    /* for documents: what opening it gives, in one sentence without a full stop */
+  const char  *name;   /* the name in the option, the command and mgrid_backend_open; NULL ends the table */
+  const char  *doc;    /* for documents: what opening it provides, in one sentence without a full stop */
   mgrid_native native; /* the type of its handles. NONE: it makes no communicators, and no family can ask for it */
-  /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports. NULL:
-  ** the backend is in this library, and is not opened by name but by the function `opener`. */
+  /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports. NULL: the backend is
+  ** in this library and is opened by the function `opener`, not by name. */
   const char *library, *entry, *opener;
-  bool        usual;   /* one row: what "auto" opens first, and what carries where no carrier is named */
+  bool        usual;   /* one row: "auto" tries it first, and it carries where no carrier is named */
   bool        carries; /* it carries the messages of backends that are `carried` */
   bool        carried; /* it is opened over a carrier */
-  bool        gpu; /* its communicators and buffers are on a GPU; "auto" takes the first such that all ranks can open */
+  bool        gpu; /* its communicators and buffers are on a GPU; "auto" takes the first one that all ranks can open */
   bool        lists;     /* create reads mgrid_comm_spec.ranks */
-  bool        shrinks;   /* mgrid_state_shrink works, or says why not here */
-  bool        revokes;   /* so does mgrid_state_revoke */
-  bool        grows;     /* mgrid_state_grow keeps or grows a communicator of it */
-  bool        splits;    /* it heeds the option `parent`, by a call over the parent's members */
+  bool        shrinks;   /* mgrid_state_shrink works, or says why it cannot */
+  bool        revokes;   /* the same for mgrid_state_revoke */
+  bool        grows;     /* mgrid_state_grow keeps or grows its communicators */
+  bool        splits;    /* it supports the option `parent`, by a call over the parent's members */
   bool        furnishes; /* it has windows and device communicators: mgrid_backend_ops.window and .device */
-  bool        singles;   /* it makes communicators of one rank where it is asked: mgrid_backend.single */
-  bool        exchanges; /* its proof has an all-to-all, too */
-  const char *heeds;     /* the options that not all backends heed, and this one does: "timeout nccl"; or NULL */
-  /* What a communicator of `size` ranks takes, `local` of them on one machine: mgrid_nccl_demand. NULL: nothing. */
+  bool        singles;   /* it makes communicators of one rank on request: mgrid_backend.single */
+  bool        exchanges; /* its proof includes an all-to-all */
+  const char *heeds;     /* the options that it supports and some backends do not: "timeout nccl"; or NULL */
+  /* Compute the resources of a communicator of `size` ranks, `local` of them on one machine: mgrid_nccl_demand. NULL:
+  ** none. */
   void (*demand)(const mgrid_nccl_values *v, int64_t size, int64_t local, bool nvls, mgrid_demand *out);
 };
 
-/* In the order of backend_rows.h. Each backend library has a copy of the table, so compare descriptors by mgrid_same_backend,
-** not by address. */
+/* In the order of backend_rows.h. Each backend library has its own copy of the table, so compare descriptors with
+** mgrid_same_backend, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
 enum {
   MGRID_BACKENDS_MAX = 16,
   MGRID_BACKENDS_TEXT = 16 * MGRID_BACKENDS_MAX
 }; /* rows; bytes of a list of all names */
 
-/* The backend of that name, or NULL. */
+/* Return the backend of that name, or NULL. */
 const mgrid_descriptor *mgrid_backend_named(const char *name);
 const mgrid_descriptor *mgrid_backend_usual(void);
 static inline bool      mgrid_same_backend(const mgrid_descriptor *a, const mgrid_descriptor *b) {
@@ -56,17 +57,17 @@ static inline bool      mgrid_same_backend(const mgrid_descriptor *a, const mgri
 typedef enum mgrid_backends_of {
   MGRID_BACKENDS_OPENED,  /* all */
   MGRID_BACKENDS_MAKERS,  /* those that a family may ask for */
-  MGRID_BACKENDS_CARRIED, /* those that stand on a carrier */
+  MGRID_BACKENDS_CARRIED, /* those that need a carrier */
   MGRID_BACKENDS_CARRIERS /* those that carry */
 } mgrid_backends_of;
-/* Write their names, at most MGRID_BACKENDS_MAX. Returns how many. */
+/* Write their names, at most MGRID_BACKENDS_MAX, and return their number. */
 size_t mgrid_backend_names(const char *names[], mgrid_backends_of which);
-/* "mpi, nccl or rccl". Returns text. */
+/* Write "mpi, nccl or rccl" and return text. */
 const char *mgrid_backend_list(char text[MGRID_BACKENDS_TEXT], mgrid_backends_of which);
 
-/* Does the backend heed the option of families? An option that no row names is heeded by all. */
+/* Return whether the backend supports the option of families. An option that no row names is supported by all. */
 bool mgrid_backend_heeds(const mgrid_descriptor *d, const char *option);
-/* "nccl, rccl", or "all". Returns text. */
+/* Write "nccl, rccl", or "all", and return text. */
 const char *mgrid_backends_heeding(char text[MGRID_BACKENDS_TEXT], const char *option);
 
 #endif

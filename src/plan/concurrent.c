@@ -3,9 +3,9 @@
 ** concurrent.c - families that a trainer uses at the same time: the lists, the lanes that keep their communicators
 ** apart, and the order in which their calls are launched.
 **
-** NCCL runs the calls on one communicator one after the other, whatever their streams. So families of one list are
-** in different lanes, and what is in different lanes shares no communicator. A lane is a number in the record of a
-** family's options, part of their identity: sharing inside a plan and between states heeds it without knowing lists.
+** NCCL runs the calls on one communicator in sequence, whatever their streams. So families of one list are in different
+** lanes, and families in different lanes share no communicator. A lane is a number in the record of a family's options
+** and part of their identity, so sharing inside a plan and between states respects it without knowing the lists.
 */
 #include "plan/plan.h"
 
@@ -44,19 +44,19 @@ mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from,
   return s;
 }
 
-/* Where the family is in the list; list->n: nowhere. */
+/* Return the index of the family in the list; list->n: it is not in it. */
 static size_t place_in(const mgrid_concurrent *list, const char *family) {
-  size_t at = 0;
-  while (at < list->n && strcmp(list->name[at], family) != 0) at++;
-  return at;
+  size_t index = 0;
+  while (index < list->n && strcmp(list->name[index], family) != 0) index++;
+  return index;
 }
 
 void mgrid_concurrent_forget(mgrid_content *c, const char *family) {
   size_t left = 0;
   for (size_t i = 0; i < c->nconcurrent; i++) {
     mgrid_concurrent *list = &c->concurrent[i];
-    size_t            at = place_in(list, family);
-    if (at < list->n) memmove(list->name + at, list->name + at + 1, (--list->n - at) * sizeof *list->name);
+    size_t            index = place_in(list, family);
+    if (index < list->n) memmove(list->name + index, list->name + index + 1, (--list->n - index) * sizeof *list->name);
     if (list->n < 2)
       free(list->name);
     else
@@ -96,8 +96,8 @@ static size_t names_in_lists(const mgrid_content *c) {
   return n;
 }
 
-/* Mark every family that comes after this one by the lists. next[]: room for those whose own followers are to be
-** marked yet. */
+/* Mark every family that the lists put after this one. next[]: the marked families whose followers remain to be
+** marked. */
 static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next, mgrid_payer *payer) {
   int64_t all = (int64_t)names_in_lists(c);
   size_t  left = 0;
@@ -105,9 +105,9 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
     for (size_t i = 0; i < c->nconcurrent; i++) {
       const mgrid_concurrent *list = &c->concurrent[i];
       for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
-        int at = mgrid_content_find(c, list->name[k]);
-        if (!later[at]) next[left++] = at;
-        later[at] = true;
+        int entry = mgrid_content_find(c, list->name[k]);
+        if (!later[entry]) next[left++] = entry;
+        later[entry] = true;
       }
     }
     if (left == 0) return;
@@ -115,7 +115,7 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
   }
 }
 
-/* Refuse a list that has two families in the opposite order of the lists before it. */
+/* Refuse a list with two families in the opposite order of the lists before it. */
 static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_payer *payer,
                                 mgrid_error *err) {
   int  *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
@@ -128,8 +128,9 @@ static mgrid_status check_order(const mgrid_content *c, size_t n, const char *co
     if (!mgrid_pay(payer, (int64_t)(k * c->nentries))) break;
     for (size_t i = 0; i < k && !s; i++)
       if (later[mgrid_content_find(c, names[i])])
-        s = mgrid_fail(err, MGRID_REFUSED, "concurrent: '%s' is before '%s' in this list, and after it by earlier ones",
-                       names[i], names[k]);
+        s = mgrid_fail(err, MGRID_REFUSED,
+                       "concurrent: '%s' is before '%s' in this list, but after it by earlier lists", names[i],
+                       names[k]);
   }
   free(next);
   return s;
@@ -153,24 +154,24 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
 
 /* ------------------------------------------------------------------- lanes */
 
-/* A family's lane, and whether its calls go first. lane -1: in no list. */
+/* A family's lane, and whether its calls go first. lane -1: it is in no list. */
 typedef struct place {
   int  lane;
   bool urgent, listed;
 } place;
 
-/* Does the family make communicators that others could share? */
+/* Return whether the family makes communicators that others could share. */
 static bool can_share(const mgrid_entry *e) {
   return e->family->max_size > 1 && !e->choice->none && !e->choice->asked.unique;
 }
 
 static const mgrid_entry *named(const mgrid_content *c, const char *family, place *p, place **its) {
-  int at = mgrid_content_find(c, family);
-  *its = &p[at];
-  return &c->entry[at];
+  int entry = mgrid_content_find(c, family);
+  *its = &p[entry];
+  return &c->entry[entry];
 }
 
-/* Is a family in this lane already that is in one list with `family`? */
+/* Return whether this lane has a family that is in one list with `family`. */
 static bool is_taken(const mgrid_content *c, const char *family, int lane, place *p) {
   place *its;
   for (size_t i = 0; i < c->nconcurrent; i++) {
@@ -190,7 +191,7 @@ static bool is_listed(const mgrid_content *c, const char *family) {
   return false;
 }
 
-/* In the order of the topology, not of the lists: another launch order makes no other communicators. */
+/* Choose lanes in the order of the topology, not of the lists: so another launch order makes the same communicators. */
 static void give_lanes(const mgrid_content *c, place *p, mgrid_payer *payer) {
   int64_t names = (int64_t)names_in_lists(c);
   for (size_t i = 0; i < c->nentries && mgrid_pay(payer, names); i++) {
@@ -203,7 +204,8 @@ static void give_lanes(const mgrid_content *c, place *p, mgrid_payer *payer) {
   }
 }
 
-/* The first of a list that makes communicators goes first, unless families of the list ask for that themselves. */
+/* Give priority to the first family of each list that makes communicators, unless a family of the list asks for it
+** itself. */
 static void give_priority(const mgrid_content *c, place *p) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
@@ -218,7 +220,7 @@ static void give_priority(const mgrid_content *c, place *p) {
   }
 }
 
-/* A family in no list goes with a listed one of the same groups, so that it goes on sharing with that. */
+/* Put a family that is in no list into the lane of a listed one with the same groups, so that the two still share. */
 static void follow(const mgrid_content *c, place *p, mgrid_payer *payer) {
   for (size_t i = 0; i < c->nentries && mgrid_pay(payer, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
@@ -255,7 +257,7 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_
 
 /* ------------------------------------------------------------ launch order */
 
-/* Count the families that a family waits for: by `change`, when the one named is launched or not yet. */
+/* Change by `change` the number of families that each direct follower of `family` waits for. */
 static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
@@ -279,7 +281,7 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_err
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);
   }
-  for (size_t n = 0, from = 0; n < c->nentries; n++) { /* the first of the schedule that waits for none */
+  for (size_t n = 0, from = 0; n < c->nentries; n++) { /* launch the first family of the schedule that waits for none */
     size_t k = from;
     if (!mgrid_pay(payer, 2 * names + entries / 8)) break;
     while (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0) k++;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* The fields of a family, with what the environment of the job puts in their place. */
+/* Return the fields of a family; the job's environment overrides them. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;
   const struct {
@@ -19,7 +19,7 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* A family that names no backend may be made by any: count the one that takes most memory. */
+/* A family that names no backend may be made by any of them: count the one that takes the most memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
   *out = (mgrid_demand){ 0 };
@@ -33,19 +33,19 @@ void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const
 
 static void add(const mgrid_entry *e, int64_t size, int64_t times, const mgrid_site *site, mgrid_gpu_memory *out) {
   mgrid_demand d;
-  mgrid_entry_demand(e, size, 1, site, &d); /* the sizes here are the same wherever the ranks are */
+  mgrid_entry_demand(e, size, 1, site, &d); /* these sizes are the same wherever the ranks are */
   out->communicators += d.created > 0 ? times : 0;
   out->created += times * d.created;
   out->first_use += times * d.ring;
 }
 
-/* What a rank may have at most, that lies within the bounds of the same families as `at`. */
-static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t at, const mgrid_site *site) {
+/* Return an upper bound for the ranks that lie within the bounds of the same families as `rank`. */
+static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t rank, const mgrid_site *site) {
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   for (size_t i = 0; i < p->content.nentries; i++) { /* a rank is in at most one group of each round */
     const mgrid_entry  *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
-    if (p->shares[i] < 0 && !e->choice->none && f->low <= at && at <= f->high)
+    if (p->shares[i] < 0 && !e->choice->none && f->low <= rank && rank <= f->high)
       add(e, f->max_size, mgrid_family_rounds(f), site, &m);
   }
   return m;
@@ -67,7 +67,7 @@ typedef struct kinds {
   bool              failed;
 } kinds;
 
-/* What one rank of a kind has: as many others have as much. */
+/* Take the memory of one rank of a kind, which all ranks of the kind need. */
 static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   enum { KINDS_MAX = 1024 };
   kinds           *k = ud;
@@ -85,8 +85,8 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* The sets of a class: of all its members, which are in one group of it each; or of those at each position, which tell
-** also of two classes whether they have the same group there. */
+/* Add the sets of a class: all its members, which are in one group of it each; or with `positions` those at each
+** position, which also show whether two classes have the same group there. */
 static bool add_class(const mgrid_family *f, const mgrid_class *c, bool positions, mgrid_sets *sets) {
   enum { LISTED = 256 };
   mgrid_points *set = NULL;
@@ -104,7 +104,7 @@ static bool add_class(const mgrid_family *f, const mgrid_class *c, bool position
 }
 
 static bool add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
-  bool          compared = false; /* are some of its groups those of another entry? */
+  bool          compared = false; /* whether some of its groups are groups of another entry */
   mgrid_classes classes = { 0 };
   for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
     int j = p->order[e];
@@ -121,7 +121,7 @@ static bool add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
 }
 
 static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
-  enum { ENTRIES = 256 }; /* that are compared with each other */
+  enum { ENTRIES = 256 }; /* entries that are compared with each other */
   kinds        k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
   mgrid_sets   sets = { 0 };
   mgrid_points world = { .offset = 0 };
@@ -136,8 +136,8 @@ static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memo
 
 /* ------------------------------------------------------------------- bounds */
 
-/* Families on ranks apart from each other do not add up: the most is where one of them begins. Of very many families
-** all are added. */
+/* Add an upper bound. Families on separate ranks do not add up, so the most is where one of them starts. With very many
+** families all are added. */
 static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
   enum { STARTS = 64 };
   int64_t start[STARTS];

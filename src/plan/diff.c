@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** diff.c - what changes from one plan to another: parameters, grids, families, and the
-** communicators of a rank.
+** diff.c - the changes from one plan to another: parameters, grids, families, and the communicators of a rank.
 */
 #include "plan/plan.h"
 
@@ -11,11 +10,12 @@
 typedef struct report {
   mgrid_text  text;
   int         changes; /* lines so far */
-  mgrid_tell *tell;    /* NULL: text alone */
+  mgrid_tell *tell;    /* NULL: only text */
   void       *ud;
 } report;
 
-/* Add a line. `from` or `to` is NULL where only one plan has the thing, both are where there is no more to say. */
+/* Add a line. `from` or `to` is NULL where only one plan has the thing; both are NULL where there is nothing more to
+** say. */
 static void line(report *r, const char *what, const char *name, const char *from, const char *to) {
   mgrid_difference d = { !from == !to ? '~' : from ? '-' : '+', what, name, from, to };
   mgrid_text_add(&r->text, "%c %-8s %s", d.sign, what, name);
@@ -58,37 +58,37 @@ static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
 }
 
 static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char was[1024], is[1024];
+  char was[1024], now[1024];
   for (size_t i = 0; i < a->ngrids; i++) {
-    int at = mgrid_content_grid(b, a->grid[i].name);
+    int other = mgrid_content_grid(b, a->grid[i].name);
     grid_text(r, a->grid[i].grid, was, sizeof was);
-    if (at < 0) {
+    if (other < 0) {
       line(r, "grid", a->grid[i].name, was, NULL);
       continue;
     }
-    grid_text(r, b->grid[at].grid, is, sizeof is);
-    if (mgrid_grid_equal(a->grid[i].grid, b->grid[at].grid)) continue;
-    line(r, "grid", a->grid[i].name, was, is);
+    grid_text(r, b->grid[other].grid, now, sizeof now);
+    if (mgrid_grid_equal(a->grid[i].grid, b->grid[other].grid)) continue;
+    line(r, "grid", a->grid[i].name, was, now);
   }
   for (size_t i = 0; i < b->ngrids; i++) {
     if (mgrid_content_grid(a, b->grid[i].name) >= 0) continue;
-    grid_text(r, b->grid[i].grid, is, sizeof is);
-    line(r, "grid", b->grid[i].name, NULL, is);
+    grid_text(r, b->grid[i].grid, now, sizeof now);
+    line(r, "grid", b->grid[i].name, NULL, now);
   }
 }
 
-/* Lists have no names: one that only one plan has is gone or new. */
+/* Compare the lists, which have no names: one that only one plan has is gone or new. */
 static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const mgrid_content *b) {
   for (size_t i = 0; i < a->nconcurrent; i++) {
     mgrid_text was = { 0 };
     bool       found = false;
     mgrid_concurrent_text(&a->concurrent[i], ", ", &was);
     for (size_t k = 0; k < b->nconcurrent && !found && !was.failed; k++) {
-      mgrid_text is = { 0 };
-      mgrid_concurrent_text(&b->concurrent[k], ", ", &is);
-      found = !is.failed && strcmp(was.data, is.data) == 0;
-      r->text.failed |= is.failed;
-      mgrid_text_free(&is);
+      mgrid_text now = { 0 };
+      mgrid_concurrent_text(&b->concurrent[k], ", ", &now);
+      found = !now.failed && strcmp(was.data, now.data) == 0;
+      r->text.failed |= now.failed;
+      mgrid_text_free(&now);
     }
     r->text.failed |= was.failed;
     if (!found && !was.failed) line(r, "concurrent", was.data, gone ? "" : NULL, gone ? NULL : "");
@@ -96,7 +96,7 @@ static void diff_concurrent(report *r, bool gone, const mgrid_content *a, const 
   }
 }
 
-/* Rule and options of a family on one line, cut off where it is longer than buf. */
+/* Write the rule and options of a family on one line, cut off at the length of buf. */
 static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);
@@ -111,31 +111,31 @@ static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
 }
 
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char   was[512], is[512];
+  char   was[512], now[512];
   size_t kept = 0;
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
-    int                at = mgrid_content_find(b, e->name);
+    int                other = mgrid_content_find(b, e->name);
     entry_text(r, e, was, sizeof was);
-    if (at < 0) {
+    if (other < 0) {
       line(r, "family", e->name, was, NULL);
-    } else if (!mgrid_family_equal(e->family, b->entry[at].family)
-               || strcmp(e->choice->text, b->entry[at].choice->text) != 0) {
-      entry_text(r, &b->entry[at], is, sizeof is);
-      line(r, "family", e->name, was, is);
+    } else if (!mgrid_family_equal(e->family, b->entry[other].family)
+               || strcmp(e->choice->text, b->entry[other].choice->text) != 0) {
+      entry_text(r, &b->entry[other], now, sizeof now);
+      line(r, "family", e->name, was, now);
     } else {
       kept++;
     }
   }
   for (size_t i = 0; i < b->nentries; i++) {
     if (mgrid_content_find(a, b->entry[i].name) >= 0) continue;
-    entry_text(r, &b->entry[i], is, sizeof is);
-    line(r, "family", b->entry[i].name, NULL, is);
+    entry_text(r, &b->entry[i], now, sizeof now);
+    line(r, "family", b->entry[i].name, NULL, now);
   }
   return kept;
 }
 
-/* The text of an item on one line, cut off where it is longer than buf. */
+/* Write the text of an item on one line, cut off at the length of buf. */
 static void item_text(report *r, const mgrid_item *x, char *buf, size_t len) {
   mgrid_text t = { 0 };
   x->kind->text(x->x, &t);
@@ -154,22 +154,22 @@ static bool item_equal(const mgrid_item *a, const mgrid_item *b) {
 }
 
 static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char was[512], is[512];
+  char was[512], now[512];
   for (size_t i = 0; i < a->nitems; i++) {
     const mgrid_item *x = &a->item[i], *y = mgrid_content_item(b, x->kind, x->name);
     item_text(r, x, was, sizeof was);
     if (!y) {
       line(r, x->kind->name, x->name, was, NULL);
     } else if (!item_equal(x, y)) {
-      item_text(r, y, is, sizeof is);
-      line(r, x->kind->name, x->name, was, is);
+      item_text(r, y, now, sizeof now);
+      line(r, x->kind->name, x->name, was, now);
     }
   }
   for (size_t i = 0; i < b->nitems; i++) {
     const mgrid_item *y = &b->item[i];
     if (mgrid_content_item(a, y->kind, y->name)) continue;
-    item_text(r, y, is, sizeof is);
-    line(r, y->kind->name, y->name, NULL, is);
+    item_text(r, y, now, sizeof now);
+    line(r, y->kind->name, y->name, NULL, now);
   }
 }
 
@@ -183,8 +183,8 @@ static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   return n;
 }
 
-/* Count the communicators of a rank that both plans have: equal members, options that may share. Lazy ones
-** do not count, because they may not have been created. */
+/* Count the communicators of a rank that both plans have: equal members, and options that may share. Lazy ones do not
+** count, because they may not have been created. */
 static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out,
                                mgrid_error *err) {
   mgrid_view   va = { 0 }, vb = { 0 };

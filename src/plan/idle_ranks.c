@@ -18,13 +18,13 @@ static bool is_idle(const mgrid_plan *p, int64_t rank) {
   return true;
 }
 
-/* The next rank from `rank` on that is idle, or else that is not; the world where there is none. */
 typedef struct seeker {
   const mgrid_plan *p;
   mgrid_sets        sets; /* of all members */
-  bool              told; /* by modes; else each rank is looked at */
+  bool              told; /* by modes; else each rank is checked */
 } seeker;
 
+/* Return the next rank from `rank` on that is idle, or with `idle` false that is not; world: none. */
 static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
   int64_t      world = s->p->content.world, found;
   mgrid_points rest = { .offset = rank };
@@ -42,12 +42,12 @@ static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* The members of all families. False where there are too many to be told by modes. */
+/* Collect the members of all families. False: there are too many for modes. */
 static bool take_sets(seeker *s) {
   for (size_t i = 0; i < s->p->content.nentries; i++) {
     size_t first = s->sets.n, kept = first;
     if (!mgrid_members_of(s->p->content.entry[i].family, &s->sets)) return false;
-    for (size_t k = first; k < s->sets.n; k++) { /* each once */
+    for (size_t k = first; k < s->sets.n; k++) { /* add each set once */
       const mgrid_points *one = &s->sets.at[k];
       bool                known = false;
       for (size_t e = 0; e < kept && !known; e++)
@@ -67,7 +67,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
   mgrid_points all = { .offset = 0 };
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
-  if (p->content.nentries == 0) return 0; /* no groups at all, which is said otherwise */
+  if (p->content.nentries == 0) return 0; /* without any group, other messages say so */
   mgrid_points_push(&all, world, 1);
   s.told = take_sets(&s) && mgrid_sets_each(&all, &s.sets, false, count_idle, &idle, NULL);
   if (!s.told) {

@@ -9,30 +9,31 @@
 
 enum { PIECE = 1024 };
 
-/* Parameters are text: if the text is JSON (a number, true, a list) print it as it is, else as a string. */
+/* Return the value of a parameter, which is text: if the text is JSON (a number, true, a list) as it is, else as a
+** string. */
 static json_t *param_value(const char *text) {
   json_error_t why;
   json_t      *value = json_loads(text, JSON_DECODE_ANY, &why);
-  return value || !*why.text ? value : json_string(text); /* without a fault: no memory */
+  return value || !*why.text ? value : json_string(text); /* no value and no fault: out of memory */
 }
 
 static void put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
   int32_t piece[PIECE];
   int64_t size = mgrid_family_size(f, group);
   mgrid_json_put(w, "[");
-  for (int64_t at = 0; at < size && !w->failed; at += PIECE) {
-    int64_t n = size - at < PIECE ? size - at : PIECE;
-    mgrid_family_slice(f, group, at, n, piece);
+  for (int64_t first = 0; first < size && !w->failed; first += PIECE) {
+    int64_t n = size - first < PIECE ? size - first : PIECE;
+    mgrid_family_slice(f, group, first, n, piece);
     for (int64_t i = 0; i < n; i++) {
-      if (at + i > 0) mgrid_text_put(&w->text, ",", 1);
+      if (first + i > 0) mgrid_text_put(&w->text, ",", 1);
       mgrid_text_int(&w->text, piece[i]);
     }
-    mgrid_json_put(w, ""); /* where enough is there it goes to the sink */
+    mgrid_json_put(w, ""); /* a full buffer goes to the sink */
   }
   mgrid_json_put(w, "]");
 }
 
-/* A path may be any bytes; JSON is UTF-8. */
+/* Return a path as a JSON string. A path may be any bytes; JSON is UTF-8. */
 static json_t *path_value(const char *path) {
   char shown[4096];
   if (!mgrid_is_shown(path, strlen(path))) mgrid_shown(shown, sizeof shown, path, strlen(path)), path = shown;
@@ -71,8 +72,8 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
         mgrid_json_item(w, w->first ? "" : " ");
         mgrid_json_value(w, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
       } else {
-        int64_t at = mgrid_grid_coord(g, rank, d);
-        mgrid_json_field(w, g->axis[d].name, at < 0 ? json_null() : json_integer(at));
+        int64_t coord = mgrid_grid_coord(g, rank, d);
+        mgrid_json_field(w, g->axis[d].name, coord < 0 ? json_null() : json_integer(coord));
       }
     }
     mgrid_json_close(w, rank < 0 ? "]}" : "}}");
@@ -92,7 +93,8 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* The items of slices by kind, in the order in which the recipe has the first of each. A plan without them has none of it. */
+/* Write the items of slices by kind, in the order of the first item of each kind. A plan without items has no such
+** field. */
 static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   for (size_t k = 0; k < c->nitems; k++) {
@@ -109,7 +111,7 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   }
 }
 
-/* The lines of the canonical text, out of which mgrid_plan_read makes the plan again: rules, not lists of ranks. */
+/* Write the lines of the canonical text, from which mgrid_plan_read makes the plan again: rules, not lists of ranks. */
 static void put_lines(mgrid_json *w, mgrid_text *t) {
   const char *end = mgrid_text_chars(t) + t->len;
   for (const char *at = mgrid_text_chars(t), *stop; at < end && !w->failed; at = stop + 1) {
@@ -145,15 +147,15 @@ static void put_digest(mgrid_json *w, const mgrid_plan *p) {
 }
 
 static json_t *option_value(const mgrid_choice *c, const mgrid_option *row) {
-  const void *at = mgrid_option_at(&c->asked, row);
+  const void *value = mgrid_option_at(&c->asked, row);
   switch (row->kind) {
-  case MGRID_OPTION_FLAG: return json_boolean(*(const bool *)at);
-  case MGRID_OPTION_SECONDS: return json_real(*(const double *)at);
+  case MGRID_OPTION_FLAG: return json_boolean(*(const bool *)value);
+  case MGRID_OPTION_SECONDS: return json_real(*(const double *)value);
   case MGRID_OPTION_WORD:
   case MGRID_OPTION_FIELDS:
   case MGRID_OPTION_SHAPE:
   case MGRID_OPTION_NUMBERS:
-  case MGRID_OPTION_NAME: return json_string(*(const char *const *)at);
+  case MGRID_OPTION_NAME: return json_string(*(const char *const *)value);
   }
   return NULL;
 }
@@ -167,7 +169,7 @@ static void put_options(mgrid_json *w, const mgrid_choice *c) {
   mgrid_json_close(w, "}");
 }
 
-/* Families that share a communicator, and what each would take apart. */
+/* Write the families that share a communicator, and the memory that each would take without sharing. */
 static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *site) {
   const mgrid_content *c = &p->content;
   mgrid_json_key(w, "\n  ", "sharing");
@@ -273,18 +275,18 @@ static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_membe
   mgrid_json_close(w, "}");
 }
 
-/* The rank's group of each family: a group or null; for a cover a list of groups. */
+/* Write the rank's group of each family: a group or null; for a cover a list of groups. */
 static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
-  size_t at = 0;
+  size_t next = 0;
   mgrid_json_key(w, "\n  ", "families");
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
     bool cover = p->content.entry[i].family->overlapping, any = false;
     mgrid_json_key(w, "\n    ", p->content.entry[i].name);
     if (cover) mgrid_json_open(w, "[");
-    for (; at < v->nmembers && v->member[at].entry == (int)i; at++) {
+    for (; next < v->nmembers && v->member[next].entry == (int)i; next++) {
       if (cover) mgrid_json_item(w, "");
-      put_membership(w, p, &v->member[at]);
+      put_membership(w, p, &v->member[next]);
       any = true;
     }
     if (cover)

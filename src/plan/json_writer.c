@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** json_writer.c - writes JSON piece by piece. Every value is encoded by Jansson, but for lists of integers, which are digits
-** and commas and grow with the world.
+** json_writer.c - write JSON piece by piece. Jansson encodes every value except lists of integers, which are digits and
+** commas and grow with the world.
 */
 #include "plan/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** laws.c - what a recipe may claim about its families, and the first place where that is not so.
+** laws.c - laws that a recipe may claim about its families, and the first counterexample.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -11,7 +11,8 @@
 
 enum { RULE = 160 };
 
-/* Members that are looked at one by one at once: the first place of a small family is found as it is listed. */
+/* Members up to which a family is checked one by one: in a small family this finds the first counterexample
+** directly. */
 enum { FEW = 64 };
 
 mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer, mgrid_error *err) {
@@ -41,13 +42,13 @@ mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_
 /* ------------------------------------------------------------------- within */
 
 static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
-  int64_t at, position;
-  for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &at, &position); nth++)
-    if (at == group) return true;
+  int64_t index, position;
+  for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &index, &position); nth++)
+    if (index == group) return true;
   return false;
 }
 
-/* How many members of group g of a are in that group of b, from the first on? */
+/* Return how many members of group g of a, from the first on, are in that group of b. */
 static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group, mgrid_payer *payer) {
   int64_t n = 0;
   while (n < mgrid_family_size(a, g) && has(b, group, mgrid_family_rank(a, g, n))
@@ -56,8 +57,8 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
   return n;
 }
 
-/* Is group g of a inside one of b? Else *first becomes a rank of it, with which no group of b has rank *other, or -1: none
-** has *first at all. */
+/* Return whether group g of a is inside one of b. Else *first and *other become ranks of it that no group of b has
+** both; *other -1: no group of b has *first. */
 static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first, int64_t *other,
                       mgrid_payer *payer) {
   int64_t size = mgrid_family_size(a, g), most = 0, group, position;
@@ -70,12 +71,12 @@ static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, i
   return most == size;
 }
 
-typedef struct pairing { /* members of a and of b, at one distance */
+typedef struct pairing { /* members of a and of b at one distance */
   const mgrid_family *a, *b;
   mgrid_classes       of_b;
   mgrid_sets          sets;
   mgrid_payer        *payer;
-  int64_t             worst; /* the lowest group of a that is not within one of b */
+  int64_t             worst; /* the lowest group of a that is not inside one of b */
 } pairing;
 
 static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
@@ -87,7 +88,7 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Are all ranks x of a set, with x + distance, in groups of b? Distance 0: are they in one at all? */
+/* Check that all ranks x of a set are with x + distance in groups of b; distance 0: that they are in a group at all. */
 static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   bool told = true;
   w->sets.n = 0;
@@ -97,18 +98,18 @@ static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->payer);
 }
 
-/* Are neighbours in the groups of a class of a always in one group of b? If groups of b share no ranks, or those of a are
-** pairs, all members are then. */
+/* Check that adjacent members of the groups of a class of a are always in one group of b. If groups of b share no
+** ranks, or those of a are pairs, then all members are. */
 static bool look_at_class(pairing *w, const mgrid_class *c) {
   enum { LISTED = 256 };
   mgrid_points ranks;
   if (c->size == 1) return mgrid_class_starts(c, &ranks) && look(w, &ranks, 0);
   if (!c->ruled) {
     for (int64_t p = 0; p + 1 < c->size; p++) {
-      int64_t at = mgrid_family_rank(w->a, c->group, p), next = mgrid_family_rank(w->a, c->group, p + 1);
+      int64_t rank = mgrid_family_rank(w->a, c->group, p), next = mgrid_family_rank(w->a, c->group, p + 1);
       if (c->size > LISTED || !mgrid_class_starts(c, &ranks)) return false;
-      ranks.offset = at;
-      if (!look(w, &ranks, next - at)) return false;
+      ranks.offset = rank;
+      if (!look(w, &ranks, next - rank)) return false;
     }
     return true;
   }
@@ -121,7 +122,7 @@ static bool look_at_class(pairing *w, const mgrid_class *c) {
   return true;
 }
 
-/* The first group of a that is not within one of b, a->count where all are; -1: the modes do not tell. */
+/* Return the first group of a that is not inside one of b, a->count if all are; -1: the modes cannot tell. */
 static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
   pairing       w = { .a = a, .b = b, .payer = payer, .worst = a->count };
   mgrid_classes own = { 0 };
@@ -153,17 +154,18 @@ mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, cons
 
 /* --------------------------------------------------------- disjoint, covers */
 
-/* The lowest rank that is in both families, or with `b` NULL in no group of a; -1: none. False: the modes do not tell. */
+/* Find the lowest rank that is in both families, or with `b` NULL in no group of a; -1: none. False: the modes cannot
+** tell. */
 static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank, mgrid_payer *payer) {
   mgrid_sets   own = { 0 }, theirs = { 0 };
   mgrid_points world = { .offset = 0 };
-  int64_t      at, lowest = -1;
+  int64_t      found, lowest = -1;
   bool         told = mgrid_points_push(&world, a->world, 1) && mgrid_members_of(a, &own)
               && (!b || mgrid_members_of(b, &theirs));
   if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, payer);
   for (size_t i = 0; i < own.n && told && b && mgrid_pay(payer, (int64_t)theirs.n + 1); i++) {
-    told = mgrid_sets_meet(&own.at[i], &theirs, &at, payer);
-    if (told && at >= 0 && (lowest < 0 || at < lowest)) lowest = at;
+    told = mgrid_sets_meet(&own.at[i], &theirs, &found, payer);
+    if (told && found >= 0 && (lowest < 0 || found < lowest)) lowest = found;
   }
   free(own.at);
   free(theirs.at);
@@ -223,15 +225,15 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown law '%s'%s", name, tail);
   }
   if (two != (which < 3))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' is of %s", name, which < 3 ? "two families" : "one family");
+    return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' needs %s", name, which < 3 ? "two families" : "one family");
   const mgrid_family *f[2] = { NULL, NULL };
   for (int i = 0; i <= two; i++) {
-    int at = mgrid_content_find(&p->content, word[i]);
-    if (at < 0) {
+    int entry = mgrid_content_find(&p->content, word[i]);
+    if (entry < 0) {
       mgrid_content_suggest(&p->content, word[i], tail, sizeof tail);
       return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i], tail);
     }
-    f[i] = p->content.entry[at].family;
+    f[i] = p->content.entry[entry].family;
   }
   mgrid_error     why = MGRID_ERROR_INIT;
   mgrid_law_names names = { word[0], word[1] };

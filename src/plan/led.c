@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** led.c - which groups of a plan have a communicator of their own, and which an earlier group leads. Groups are compared
-** class by class, so that the size of the world does not matter; where no modes tell, group by group.
+** led.c - which groups of a plan have their own communicator, and which are led by an earlier group. Groups are
+** compared class by class, so the size of the world does not matter; where no modes tell, group by group.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* May a group occur twice in the family? Only in a cover that the user listed. */
+/* Return whether a group may occur twice in the family: only in a cover that the user listed. */
 static bool may_repeat(const mgrid_family *f) {
   const mgrid_parts *parts = mgrid_family_in_turn(f);
   for (size_t i = 0; parts && i < parts->n; i++)
@@ -17,13 +17,13 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form->listed && f->overlapping;
 }
 
-/* May some group of entry i be one of entry j? Entries that share are led by others, which come before them. */
+/* Entries that share are led by another entry, which comes before them. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
          && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family) != MGRID_NONE;
 }
 
-/* Does any group of entry i have to be compared? */
+/* Return whether some group of entry i must be compared. */
 static bool is_open(const mgrid_plan *p, int i) {
   if (may_repeat(p->content.entry[i].family)) return true;
   for (size_t e = 0; p->order[e] != i; e++)
@@ -65,7 +65,7 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
   return true;
 }
 
-/* Count the groups of a class by who leads them. */
+/* Count the groups of a class by the entry that leads them. */
 static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
                         mgrid_payer *payer) {
   size_t               room = r->classes.n + 1, n = 0;
@@ -90,7 +90,7 @@ static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const 
   return told;
 }
 
-/* How many groups of entry i (with round >= 0 of that round) none leads; -1: no modes tell. groups[] as in
+/* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes tell. groups[] as in
 ** mgrid_plan_leaders; it may be NULL. */
 static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_payer *payer) {
   const mgrid_family *f = p->content.entry[i].family;
@@ -111,7 +111,7 @@ static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *grou
 
 /* ------------------------------------------------------------ group by group */
 
-/* The entry whose earlier group leads this one, which may be its own; -1: none does. */
+/* Return the entry, which may be i, whose earlier group leads this one; -1: none does. */
 static int leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
@@ -123,7 +123,7 @@ static int leader_of(const mgrid_plan *p, int i, int64_t group) {
   return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
 }
 
-/* Pay for a look at one group. */
+/* Pay for checking one group. */
 static bool pay_group(const mgrid_plan *p, int i, mgrid_payer *payer) {
   const mgrid_family *f = p->content.entry[i].family;
   return !payer || mgrid_pay(payer, 4 * f->nodes + (int64_t)p->content.nentries);
@@ -154,7 +154,7 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
     return;
   }
   if (!is_open(p, i) || by_class(p, i, -1, groups, NULL) >= 0) return;
-  memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted */
+  memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
   for (int64_t g = 0; g < f->count; g++) {
     int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects, file descriptors.
+** memory.c - the resources of one NCCL communicator: GPU memory, thread blocks, multicast objects, file descriptors.
 ** plan/nccl.h and src/comm/README.md explain the formulas.
 */
 #include "plan/nccl.h"
@@ -16,12 +16,12 @@ static int64_t granules(int64_t bytes) { return (bytes + (INT64_C(2) << 20) - 1)
 int64_t mgrid_nccl_granules(int64_t bytes) { return granules(bytes) * (INT64_C(2) << 20); }
 
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n) {
-  if (n < 2) return 0; /* a group of one rank has none */
+  if (n < 2) return 0; /* a group of one rank has no communicator */
   int64_t blocks = channels(v) * (granules(8 * n) + granules(600 * n) + granules(4 * n)) + 2;
   return blocks * (INT64_C(2) << 20) + v->windows;
 }
 
-/* Sizes in NCCL 2.28.9; src/comm/README.md has the places. */
+/* Sizes in NCCL 2.28.9; src/comm/README.md says where they are in its source. */
 enum {
   GRANULE = 2 << 20,      /* of a cuMem allocation */
   STEP_BUFFERS = 8 << 17, /* NVLink SHARP: 8 steps of 128 KiB */
@@ -29,10 +29,10 @@ enum {
   NET_SHARED = 4 << 20,   /* all other peers, both directions of a channel: 2 x 16 x 128 KiB */
   NVLS_CHANNELS = 16,     /* on Hopper */
   FILES = 14,
-  FILES_CHANNEL = 4 /* of a communicator; of a channel to another machine and from one */
+  FILES_CHANNEL = 4 /* FILES: of a communicator; FILES_CHANNEL: of a channel to another machine and back */
 };
 
-/* Buffers of a channel to one neighbour, or from one: 0.5 MiB LL, 4.7 LL128, 4 Simple. */
+/* Return the bytes of n channels to one neighbour, or from one: 0.5 MiB LL, 4.7 LL128, 4 Simple each. */
 static int64_t links(int64_t n) { return n * (INT64_C(92) << 20) / 10; }
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
@@ -43,7 +43,7 @@ static int64_t power_of_2_from(int64_t n) {
   return power;
 }
 
-/* Channels of NVLink SHARP: nvls_ctas, within the bounds for all channels. */
+/* Return the channels of NVLink SHARP: nvls_ctas, within the bounds for all channels. */
 static int64_t nvls_channels(const mgrid_nccl_values *v) {
   int64_t wanted = v->given[MGRID_NCCL_NVLS_CTAS] ? v->number[MGRID_NCCL_NVLS_CTAS] : NVLS_CHANNELS;
   int64_t least = v->number[MGRID_NCCL_MIN_CTAS];
@@ -58,7 +58,7 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t machines = (n + local - 1) / local;
   out->created = mgrid_nccl_memory(v, n);
   out->ring = links(2 * c);
-  out->tree = links(c * 2 * (at_most(spans ? 4 : 2, n - 1) - 1)); /* up and at most 3 down; the ring has a pair */
+  out->tree = links(c * 2 * (at_most(spans ? 4 : 2, n - 1) - 1)); /* 1 up, at most 3 down; the ring has a pair */
   if (spans) {
     int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] : 2;
     per_peer = at_most(power_of_2_from(asked), p2p_channels);
@@ -72,5 +72,5 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   out->nvls_created = (k + 1) * GRANULE;
   out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);           /* a head for each rank of the machine, 32 at most */
   if (spans) out->nvls += links(k * 2 * at_most(3, machines - 1)); /* a tree over machines */
-  out->multicast = 2;                                              /* credits when it is made, buffers in first use */
+  out->multicast = 2;                                              /* credits at creation, buffers at first use */
 }

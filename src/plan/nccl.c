@@ -42,7 +42,7 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                                  "quality of service, for the network plugin" },
 };
 
-/* `text`: the value as it was written, which a message repeats. */
+/* `text`: the value as the user wrote it, for the message. */
 static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, bool is_number, const char *text,
                                mgrid_error *err) {
   const mgrid_nccl_field *f = &mgrid_nccl_fields[field];
@@ -98,11 +98,11 @@ static mgrid_status unknown_field(const char *name, mgrid_error *err) {
 }
 
 static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_values *v, mgrid_error *err) {
-  int at = 0;
-  while (at < MGRID_NCCL_FIELDS && strcmp(mgrid_nccl_fields[at].name, name) != 0) at++;
-  if (at == MGRID_NCCL_FIELDS) return unknown_field(name, err);
-  bool         again = v->given[at];
-  mgrid_status s = mgrid_nccl_set_text(v, at, value, err);
+  int field = 0;
+  while (field < MGRID_NCCL_FIELDS && strcmp(mgrid_nccl_fields[field].name, name) != 0) field++;
+  if (field == MGRID_NCCL_FIELDS) return unknown_field(name, err);
+  bool         again = v->given[field];
+  mgrid_status s = mgrid_nccl_set_text(v, field, value, err);
   return !s && again ? mgrid_fail(err, MGRID_DUPLICATE, "nccl field '%s' is given twice", name) : s;
 }
 

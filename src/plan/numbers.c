@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** numbers.c - named numbers: read, written, found.
+** numbers.c - named numbers: read, write, look up.
 */
 #include "plan/numbers.h"
 
@@ -41,7 +41,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const mgrid_number *)a)->name, ((const mgrid_number *)b)->name);
 }
 
-/* One "name=value" of len characters. */
+/* Read one "name=value" of len characters. */
 static mgrid_status read_one(const char *word, size_t len, const char *option, const mgrid_number_rule *rules,
                              mgrid_numbers *out, mgrid_error *err) {
   const char   *equals = memchr(word, '=', len);
@@ -59,8 +59,8 @@ static mgrid_status read_one(const char *word, size_t len, const char *option, c
   memcpy(one->name, word, name_len);
   one->name[name_len] = '\0';
   if (!mgrid_is_name(one->name))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "'%s' in option '%s' is no name: a letter or _, then letters, digits or _",
-                      one->name, option);
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "'%s' in option '%s' is not a name: a letter or _, then letters, digits or _", one->name, option);
   const mgrid_number_rule *rule = rule_of(rules, one->name);
   if (!rule) return unknown(option, rules, one->name, err);
   for (size_t i = 0; i < out->n; i++)

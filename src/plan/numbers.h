@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** numbers.h - an option whose value is a set of named numbers: the windows of a family, and what its device
-** communicator is to have.
+** numbers.h - an option whose value is a set of named numbers: the windows of a family, and the contents of its device
+** communicator.
 */
 #ifndef MGRID_NUMBERS_H
 #define MGRID_NUMBERS_H
@@ -10,7 +10,7 @@
 
 enum { MGRID_NUMBERS_MAX = 16 };
 
-/* What a number may be. The last rule has no name; if it has a range, any other name may be given, too. */
+/* The range of a number. The last rule has no name; if it has a range, any other name is allowed, too. */
 typedef struct mgrid_number_rule {
   const char *name;
   int64_t     low, high;
@@ -27,13 +27,13 @@ typedef struct mgrid_numbers {
   mgrid_number at[MGRID_NUMBERS_MAX]; /* by name */
 } mgrid_numbers;
 
-/* "grads=1048576 kv=4194304" in any order, separated by blanks or commas, each name once. "" and NULL: none, *out
-** NULL. `option` is the name that messages have. Free it with free. */
+/* Read "grads=1048576 kv=4194304" in any order, separated by blanks or commas, each name once. "" and NULL: none, *out
+** becomes NULL. `option` is the name in messages. Release the result with free. */
 mgrid_status mgrid_numbers_read(const char *text, const char *option, const mgrid_number_rule *rules,
                                 mgrid_numbers **out, mgrid_error *err);
-/* The same in canonical form: by name, one blank between. */
+/* Write the same in canonical form: by name, separated by one blank. */
 void mgrid_numbers_text(const mgrid_numbers *n, mgrid_text *t);
-/* The number of that name, or 0. n may be NULL. */
+/* Return the number of that name, or 0. n may be NULL. */
 int64_t mgrid_numbers_of(const mgrid_numbers *n, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the table of options, and the record of what a family asks.
+** options.c - the table of options, and the record of the options of a family.
 */
 #include "plan/options.h"
 
@@ -11,15 +11,15 @@
 
 static const char no_backend[] = "none";
 
-/* Backends that a family may ask for, and none. */
+/* List the backends that a family may ask for, and "none". */
 static size_t makers(const char *names[]) {
   size_t n = mgrid_backend_names(names, MGRID_BACKENDS_MAKERS);
   names[n] = no_backend;
   return n + 1;
 }
 
-/* To add one: its field and default in moongrid_plan.h, its row here, at the end; where not all backends heed it, its name in the rows of
-** those that do (comm/backend_rows.h); then `make docs`. */
+/* To add an option: its field and default in moongrid_plan.h, its row here, at the end; if some backends do not
+** support it, its name in the rows of those that do (comm/backend_rows.h); then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
     .doc = "never share with another family" },
@@ -32,7 +32,8 @@ const mgrid_option mgrid_option_table[] = {
   { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .unset = "the backend's",
     .doc = "seconds that its creation may take" },
   { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = makers, .apart = true,
-    .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
+    .unset = "the state's",
+    .doc = "which backend makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
   { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
   { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .unset = "no topology",
@@ -42,7 +43,7 @@ const mgrid_option mgrid_option_table[] = {
   { "device", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, device), .rules = mgrid_device_rules, .apart = true,
     .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
   { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .unset = "none",
-    .doc = "the family out of whose communicators its own are split" },
+    .doc = "the family whose communicators are split to make its own" },
   { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .unset = "false",
     .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` "
            "imply it" },
@@ -76,32 +77,32 @@ static mgrid_status canonical_word(const mgrid_option *row, const char **word, m
 static mgrid_status canonical(mgrid_options *o, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (const mgrid_option *row = mgrid_option_table; row->name && !s; row++) {
-    void *at = mgrid_option_at(o, row);
-    if (row->kind == MGRID_OPTION_SECONDS) s = canonical_seconds(row, at, err);
-    if (row->kind == MGRID_OPTION_WORD) s = canonical_word(row, at, err);
+    void *field = mgrid_option_at(o, row);
+    if (row->kind == MGRID_OPTION_SECONDS) s = canonical_seconds(row, field, err);
+    if (row->kind == MGRID_OPTION_WORD) s = canonical_word(row, field, err);
   }
-  if (!s && o->first && o->lazy) s = mgrid_fail(err, MGRID_REFUSED, "a family is either 'first' or 'lazy'");
+  if (!s && o->first && o->lazy) s = mgrid_fail(err, MGRID_REFUSED, "a family is 'first' or 'lazy', not both");
   return s;
 }
 
 /* -------------------------------------------------------------------- text */
 
 static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_text *t) {
-  const void *at = mgrid_option_at(&c->asked, row);
+  const void *field = mgrid_option_at(&c->asked, row);
   switch (row->kind) {
   case MGRID_OPTION_FLAG: mgrid_text_add(t, " %s", row->name); return;
   case MGRID_OPTION_SECONDS:
-    mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)at * 1e6));
+    mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)field * 1e6));
     return;
   case MGRID_OPTION_WORD:
-  case MGRID_OPTION_NAME: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)at); return;
+  case MGRID_OPTION_NAME: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)field); return;
   case MGRID_OPTION_FIELDS:
   case MGRID_OPTION_NUMBERS:
-  case MGRID_OPTION_SHAPE: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)at); return;
+  case MGRID_OPTION_SHAPE: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)field); return;
   }
 }
 
-/* Turn the text into a string that the record owns; "" is a constant. NULL when out of memory. */
+/* Turn the text into a string that the record owns; "" is a constant. NULL: out of memory. */
 static const char *taken(mgrid_text *t) {
   if (!t->failed && t->len > 0) return t->data;
   bool failed = t->failed;
@@ -123,7 +124,7 @@ static void drop(const char *text) {
 
 /* --------------------------------------------------------------- text, back */
 
-/* What follows the name of a row: a value up to `end`, which is skipped, or (0) to the next blank. */
+/* Read what follows the name of a row: a value up to `end`, which is skipped, or if `end` is 0 up to the next blank. */
 static const char *value_of(mgrid_scan *s, char end, const char *expected) {
   const char *from = s->at;
   while (s->at < s->end && *s->at != (end ? end : ' ')) s->at++;
@@ -134,15 +135,15 @@ static const char *value_of(mgrid_scan *s, char end, const char *expected) {
   return value;
 }
 
-/* The option of the row, if it comes next; its text goes to *owned. */
+/* Read the option of the row if it is next; its text goes to *owned. */
 static bool take_option(mgrid_scan *s, const mgrid_option *row, mgrid_options *o, const char **owned) {
-  void *at = mgrid_option_at(o, row);
+  void *field = mgrid_option_at(o, row);
   if (!mgrid_scan_take(s, row->name)) return false;
   switch (row->kind) {
-  case MGRID_OPTION_FLAG: *(bool *)at = true; return true;
+  case MGRID_OPTION_FLAG: *(bool *)field = true; return true;
   case MGRID_OPTION_SECONDS:
     mgrid_scan_want(s, "_us=");
-    *(double *)at = (double)mgrid_scan_number(s) / 1e6;
+    *(double *)field = (double)mgrid_scan_number(s) / 1e6;
     return true;
   case MGRID_OPTION_WORD:
   case MGRID_OPTION_NAME: mgrid_scan_want(s, "="); break;
@@ -152,7 +153,7 @@ static bool take_option(mgrid_scan *s, const mgrid_option *row, mgrid_options *o
   }
   bool braces = row->kind != MGRID_OPTION_WORD && row->kind != MGRID_OPTION_NAME;
   *owned = s->failed ? NULL : value_of(s, braces ? '}' : 0, braces ? "its value and '}'" : "its value");
-  if (*owned) *(const char **)at = *owned;
+  if (*owned) *(const char **)field = *owned;
   return true;
 }
 
@@ -162,7 +163,7 @@ mgrid_choice *mgrid_choice_read(mgrid_scan *s) {
   mgrid_choice       *c = NULL;
   const mgrid_option *row = mgrid_option_table;
   bool                lane = false;
-  while (!s->failed && s->at < s->end) { /* in the order of the table */
+  while (!s->failed && s->at < s->end) { /* options are in the order of the table */
     mgrid_scan_want(s, " ");
     while (row->name && !s->failed && !take_option(s, row, &o, &owned[row - mgrid_option_table])) row++;
     if (row->name) {
@@ -181,7 +182,7 @@ mgrid_choice *mgrid_choice_read(mgrid_scan *s) {
 
 /* ------------------------------------------------------------------ record */
 
-/* Read what stands in texts. */
+/* Parse the options that are texts. */
 static mgrid_status parse(mgrid_choice *c, const mgrid_options *o, mgrid_error *err) {
   mgrid_status s = mgrid_shape_read(o->cartesian, &c->shape, err);
   if (!s) s = mgrid_numbers_read(o->windows, "windows", mgrid_window_rules, &c->windows, err);
@@ -193,7 +194,7 @@ static mgrid_status parse(mgrid_choice *c, const mgrid_options *o, mgrid_error *
   return s;
 }
 
-/* Write it in canonical form. */
+/* Write the canonical form of these texts, and of all options. */
 static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error *err) {
   mgrid_text fields = { 0 }, shape = { 0 }, windows = { 0 }, device = { 0 }, name = { 0 };
   mgrid_nccl_text(&c->nccl, &fields);
@@ -294,10 +295,10 @@ void mgrid_choice_free(mgrid_choice *c) {
 /* --------------------------------------------------------------- questions */
 
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
-  const void *at = mgrid_option_at(&c->asked, row);
-  if (row->kind == MGRID_OPTION_FLAG) return *(const bool *)at;
-  if (row->kind == MGRID_OPTION_SECONDS) return *(const double *)at > 0;
-  return **(const char *const *)at != '\0';
+  const void *field = mgrid_option_at(&c->asked, row);
+  if (row->kind == MGRID_OPTION_FLAG) return *(const bool *)field;
+  if (row->kind == MGRID_OPTION_SECONDS) return *(const double *)field > 0;
+  return **(const char *const *)field != '\0';
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** parent.c - families whose communicators are split out of those of another: is that one there, and made before them?
-** Whether its groups hold theirs is looked at by each rank for its own (comm/state.c), since that is O(members).
+** parent.c - families whose communicators are split from those of another family: check that the parent exists and is
+** created before them. Each rank checks for its own groups that they are inside groups of the parent (comm/state.c),
+** because that is O(members).
 */
 #include "plan/plan.h"
 
 #include <inttypes.h>
 
-/* Where a family comes in the schedule. */
+/* Return the index of a family in the schedule. */
 static size_t turn_of(const mgrid_plan *p, int entry) {
   size_t k = 0;
   while (p->order[k] != entry) k++;
@@ -32,10 +33,10 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
     const mgrid_entry *e = &c->entry[i];
     const char        *name = e->choice->asked.parent, *why = NULL;
     if (!*name) continue;
-    int of = mgrid_content_find(c, name);
-    if (of < 0) return unknown(c, e, err);
-    const mgrid_choice *parent = c->entry[of].choice;
-    if (of == (int)i)
+    int other = mgrid_content_find(c, name);
+    if (other < 0) return unknown(c, e, err);
+    const mgrid_choice *parent = c->entry[other].choice;
+    if (other == (int)i)
       why = "is itself";
     else if (e->choice->asked.lazy || parent->asked.lazy)
       why = "is made together with it, so neither can be 'lazy'";
@@ -43,9 +44,9 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
       why = "or itself has no communicators: the backend is 'none'";
     else if (e->choice->backend != parent->backend)
       why = "has another backend";
-    else if (c->entry[of].family->overlapping || e->family->overlapping)
+    else if (c->entry[other].family->overlapping || e->family->overlapping)
       why = "or itself has groups that share ranks";
-    else if (turn_of(p, of) > turn_of(p, (int)i))
+    else if (turn_of(p, other) > turn_of(p, (int)i))
       why = "is made later; put it before";
     if (why) return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
   }
@@ -55,12 +56,12 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err) {
   const mgrid_entry  *e = &p->content.entry[entry];
   const mgrid_family *parent = p->content.entry[mgrid_content_find(&p->content, e->choice->asked.parent)].family;
-  int64_t             first = -1, at, position;
+  int64_t             first = -1, in_parent, position;
   for (int64_t i = 0; i < mgrid_family_size(e->family, group); i++) {
     int64_t rank = mgrid_family_rank(e->family, group, i);
-    bool    found = mgrid_family_locate(parent, rank, 0, &at, &position);
-    if (found && i == 0) first = at;
-    if (!found || at != first)
+    bool    found = mgrid_family_locate(parent, rank, 0, &in_parent, &position);
+    if (found && i == 0) first = in_parent;
+    if (!found || in_parent != first)
       return mgrid_fail(err, MGRID_REFUSED,
                         "family '%s': group %" PRId64 " is not within one group of its parent '%s': rank %" PRId64
                         " is outside",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - a topology made canonical for one world, and one rank's view of it.
+** plan.c - make a topology canonical for one world, and one rank's view of it.
 */
 #include "plan/plan.h"
 
@@ -32,7 +32,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
     mgrid_plan_free(p);
     return NULL;
   }
-  size_t n = p->content.nentries, at = 0;
+  size_t n = p->content.nentries, filled = 0;
   mgrid_pay(payer, (int64_t)p->content.held / 2); /* the text of items, for the digest */
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
@@ -43,14 +43,14 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
   }
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < n; i++)
-      if (rank_of_choice(p->content.entry[i].choice) == pass) p->order[at++] = (int)i;
+      if (rank_of_choice(p->content.entry[i].choice) == pass) p->order[filled++] = (int)i;
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
-    mgrid_pay(payer, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and its text for the digest */
+    mgrid_pay(payer, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and text for the digest */
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
-      /* a family that shares is led by an earlier one, which this loop looks at too */
+      /* a family that shares is led by an earlier one, which this loop also reaches */
       if (p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
           && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, payer))
         p->shares[i] = j;
@@ -104,8 +104,8 @@ const char *mgrid_plan_shares(const mgrid_plan *p, const char *family) {
 }
 
 const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
-  int at = p ? mgrid_content_grid(&p->content, name) : -1;
-  return at < 0 ? NULL : p->content.grid[at].grid;
+  int index = p ? mgrid_content_grid(&p->content, name) : -1;
+  return index < 0 ? NULL : p->content.grid[index].grid;
 }
 
 /* --------------------------------------------------------- the job's total */
@@ -163,7 +163,7 @@ static int by_entry(const void *a, const void *b) {
   return (x->group > y->group) - (x->group < y->group);
 }
 
-/* The creation of this view that already makes this very group, or -1. */
+/* Return the creation of this view that makes the same group, or -1. */
 static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_creation *c) {
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {
@@ -186,9 +186,9 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
     for (int64_t nth = 0; mgrid_family_locate(p->content.entry[i].family, rank, nth, &group, &position); nth++) total++;
   v->member = malloc((total + 1) * sizeof *v->member);
   v->comm = malloc((total + 1) * sizeof *v->comm);
-  mgrid_creation *here = malloc((total + 1) * sizeof *here); /* this rank's groups of one family */
-  if (!v->member || !v->comm || !here) {
-    free(here);
+  mgrid_creation *groups = malloc((total + 1) * sizeof *groups); /* this rank's groups of one family */
+  if (!v->member || !v->comm || !groups) {
+    free(groups);
     mgrid_view_free(v);
     return mgrid_oom(err);
   }
@@ -197,19 +197,19 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
     const mgrid_family *f = p->content.entry[i].family;
     size_t              n = 0;
     for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
-      here[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
-    if (n > 1) qsort(here, n, sizeof *here, by_round);
+      groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
+    if (n > 1) qsort(groups, n, sizeof *groups, by_round);
     for (size_t g = 0; g < n; g++) {
-      bool made = here[g].size > 1 && !p->content.entry[i].choice->none;
-      int  comm = made ? made_already(v, p, &here[g]) : -1;
+      bool made = groups[g].size > 1 && !p->content.entry[i].choice->none;
+      int  comm = made ? made_already(v, p, &groups[g]) : -1;
       if (comm < 0 && made) {
         comm = (int)v->ncomms;
-        v->comm[v->ncomms++] = here[g];
+        v->comm[v->ncomms++] = groups[g];
       }
-      v->member[v->nmembers++] = (mgrid_member){ i, here[g].group, here[g].position, here[g].size, comm };
+      v->member[v->nmembers++] = (mgrid_member){ i, groups[g].group, groups[g].position, groups[g].size, comm };
     }
   }
-  free(here);
+  free(groups);
   qsort(v->member, v->nmembers, sizeof *v->member, by_entry);
   return MGRID_OK;
 }

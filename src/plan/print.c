@@ -118,7 +118,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
       mgrid_plan_led_by_round(p, p->order[k], of_round, NULL);
       for (int64_t r = 0; r < rounds; r++) {
         int64_t led = of_round[r];
-        if (led == 0) continue; /* nothing to create: earlier groups lead all of the round */
+        if (led == 0) continue; /* nothing to create: earlier groups lead the whole round */
         mgrid_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
         mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, mgrid_s_of(led));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - a plan out of what it was saved as: its canonical text, or JSON whose "rules" are the lines of this. The text
-** comes from anybody, so its length is bounded and what is made of it is paid. A plan that is made is written again and
-** compared with what was read: so it has the digest of the one that was saved, or there is an error.
+** read.c - read a saved plan: its canonical text, or JSON whose "rules" are the lines of that text. The text may come
+** from anybody, so its length is limited and the work for it is paid. The plan is written again and compared with the
+** input, so either it has the digest of the saved plan, or there is an error.
 */
 #include "plan/plan.h"
 
@@ -13,12 +13,12 @@
 enum { JSON_MOST = 1 << 24 };                   /* bytes: JSON takes up to 24 times its length of memory */
 static const int64_t BUDGET = INT64_C(1) << 25; /* work, mgrid_payer: a second or two */
 
-typedef struct line { /* without its end; no 0 is behind it */
+typedef struct line { /* without its newline; not terminated by 0 */
   const char *at;
   size_t      len;
 } line;
 
-enum { READERS = 16 }; /* at most */
+enum { READERS = 16 }; /* limit of slices with readers */
 
 typedef struct saved {
   const char     *name; /* of the text, in messages */
@@ -28,10 +28,10 @@ typedef struct saved {
   int64_t         budget;
   mgrid_payer     payer;
   mgrid_topology *t;
-  void           *items[READERS]; /* of each of mgrid_item_readers; NULL: none was needed */
+  void           *items[READERS]; /* state of each of mgrid_item_readers; NULL: it was not needed */
 } saved;
 
-/* Of the text, and of what is beside it: no more things can be in it. */
+/* Return the lines of the text and of the fields beside it: an upper bound for the number of things. */
 static size_t lines_of(const saved *v) {
   size_t n = v->nrules;
   for (const mgrid_item_reader *const *r = mgrid_item_readers; *r; r++)
@@ -41,11 +41,10 @@ static size_t lines_of(const saved *v) {
 
 static bool pay(void *ud, int64_t work) { return (*(int64_t *)ud -= work) > 0; }
 
-/* Put the place into an error: rule i, or with `field` element i of that field of the JSON. */
+/* Add the place to an error: rule i, or with `field` element i of that field of the JSON. */
 static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_error *why) {
   if (v->payer.spent)
-    *why = (mgrid_error)MGRID_ERROR_INIT,
-    mgrid_fail(why, MGRID_LIMIT, "it takes more than the budget of reading a plan");
+    *why = (mgrid_error)MGRID_ERROR_INIT, mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (v->all || field)
     return mgrid_error_reword(why, "%.200s: %s[%zu]: %s", v->name, field ? field : "rules", i, why->message);
   snprintf(why->file, sizeof why->file, "%s", v->name);
@@ -55,13 +54,13 @@ static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_
 }
 
 static mgrid_status of_all(const saved *v, mgrid_error *why) {
-  if (v->payer.spent && !why->status) mgrid_fail(why, MGRID_LIMIT, "it takes more than the budget of reading a plan");
+  if (v->payer.spent && !why->status) mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   return mgrid_error_reword(why, "%.200s: %s", v->name, why->message);
 }
 
 /* ------------------------------------------------------------------- one line */
 
-/* "NAME: " */
+/* Read "NAME: ". */
 static void read_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]) {
   mgrid_scan_name(s, name);
   mgrid_scan_want(s, ": ");
@@ -85,13 +84,13 @@ static void read_grid(saved *v, mgrid_scan *s) {
   mgrid_grid_free(g);
 }
 
-/* What reads the things of a kind, by their word or the field beside the rules, and its state; NULL: there is none. */
+/* Return the reader i, and start it if needed. NULL: there is none, or it failed to start. */
 static const mgrid_item_reader *reader_of(saved *v, size_t i, mgrid_error *err) {
   const mgrid_item_reader *r = i < READERS ? mgrid_item_readers[i] : NULL;
   return r && (v->items[i] || (v->items[i] = r->begin(lines_of(v), err))) ? r : NULL;
 }
 
-/* "tensor NAME: ..." of a slice; false: no slice has such a word. */
+/* Read "tensor NAME: ..." of a slice; false: no slice has such a word. */
 static bool read_item(saved *v, mgrid_scan *s) {
   char   name[MGRID_NAME_MAX + 1], word[MGRID_NAME_MAX + 2];
   size_t i = 0;
@@ -121,7 +120,7 @@ static void read_param(saved *v, mgrid_scan *s) {
   free(value);
 }
 
-/* "a b c", when the families are there. */
+/* Read "a b c", after the families. */
 static void read_concurrent(saved *v, mgrid_scan *s) {
   char(*name)[MGRID_NAME_MAX + 1] = NULL, (*more)[MGRID_NAME_MAX + 1];
   size_t n = 0;
@@ -156,7 +155,7 @@ static const struct {
 };
 enum { LINES = sizeof lines / sizeof lines[0] };
 
-/* A rule: one that comes now, or `later`. */
+/* Read a rule, if it belongs to this pass: `later` is the second. */
 static void read_line(saved *v, size_t i, bool later, mgrid_scan *s) {
   if (i == 0) {
     mgrid_scan_want(s, "moongrid 1");
@@ -170,7 +169,7 @@ static void read_line(saved *v, size_t i, bool later, mgrid_scan *s) {
       if (later)
         s->at = s->end;
       else if (!read_item(v, s))
-        mgrid_scan_fault(s, "param, grid, concurrent, family or a thing of a slice, as tensor,");
+        mgrid_scan_fault(s, "param, grid, concurrent, family or a thing such as tensor");
     } else if (lines[k].later == later) {
       mgrid_scan_take(s, lines[k].word);
       lines[k].read(v, s);
@@ -195,7 +194,7 @@ static mgrid_status read_lines(saved *v, mgrid_error *why) {
   return of_all(v, why);
 }
 
-/* What slices name in the plan, after what JSON has beside the rules for them. */
+/* Add the things of slices to the topology, after reading the fields beside the rules. */
 static mgrid_status put_items(saved *v, mgrid_error *why) {
   for (size_t i = 0; i < READERS && mgrid_item_readers[i]; i++) {
     const char   *field = mgrid_item_readers[i]->beside;
@@ -214,11 +213,11 @@ static mgrid_status put_items(saved *v, mgrid_error *why) {
   return MGRID_OK;
 }
 
-/* Compares what a plan writes with the lines that were read. */
+/* Compares the text that the plan writes with the lines that were read. */
 typedef struct comparing {
   const saved *v;
-  size_t       i, at; /* the line, and what of it was compared */
-  const char  *from;  /* where the piece of the line that is compared begins in what is written */
+  size_t       i, at; /* the line, and how much of it was compared */
+  const char  *from;  /* where the compared part of the line starts in the text written */
   mgrid_error *why;
 } comparing;
 
@@ -244,7 +243,7 @@ static int compare(void *ud, const char *text, size_t len) {
   return 0;
 }
 
-/* The plan of the lines, without a look at the digest that was saved. */
+/* Make the plan of the lines, without checking the saved digest. */
 static mgrid_plan *plan_of(saved *v, const char *recipe, mgrid_error *why) {
   if (read_lines(v, why) || put_items(v, why)) return NULL;
   if (recipe && mgrid_topology_recipe(v->t, recipe, why)) return NULL;
@@ -256,7 +255,7 @@ static mgrid_plan *plan_of(saved *v, const char *recipe, mgrid_error *why) {
   } else if (mgrid_plan_print(p, compare, &c, &unused)) {
     if (!why->status) mgrid_error_pass(why, &unused);
   } else if (c.i < v->nrules) {
-    mgrid_fail(why, MGRID_BAD_VALUE, "an end expected, as the lines of a plan are in one order");
+    mgrid_fail(why, MGRID_BAD_VALUE, "the end expected; the lines of a plan have a fixed order");
     at_place(v, NULL, c.i, why);
   }
   if (!why->status) return p;
@@ -268,15 +267,15 @@ static mgrid_plan *plan_of(saved *v, const char *recipe, mgrid_error *why) {
 
 static mgrid_plan *read_text(saved *v, const char *text, size_t length, mgrid_error *why) {
   size_t n = 0;
-  for (const char *at = text, *end = text + length; at < end; n++) {
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    at = stop ? stop + 1 : end;
+  for (const char *start = text, *end = text + length; start < end; n++) {
+    const char *stop = memchr(start, '\n', (size_t)(end - start));
+    start = stop ? stop + 1 : end;
   }
   if (!(v->rule = malloc((n + 1) * sizeof *v->rule))) return mgrid_null_oom(why);
-  for (const char *at = text, *end = text + length; at < end;) {
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    v->rule[v->nrules++] = (line){ at, (size_t)((stop ? stop : end) - at) };
-    at = stop ? stop + 1 : end;
+  for (const char *start = text, *end = text + length; start < end;) {
+    const char *stop = memchr(start, '\n', (size_t)(end - start));
+    v->rule[v->nrules++] = (line){ start, (size_t)((stop ? stop : end) - start) };
+    start = stop ? stop + 1 : end;
   }
   return plan_of(v, NULL, why);
 }
@@ -287,7 +286,7 @@ static mgrid_status rules_of(saved *v, mgrid_error *why) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *text = json_array_get(list, i);
     if (!json_is_string(text)) {
-      mgrid_fail(why, MGRID_BAD_VALUE, "a text expected");
+      mgrid_fail(why, MGRID_BAD_VALUE, "a string expected");
       return at_place(v, NULL, i, why);
     }
     v->rule[v->nrules++] = (line){ json_string_value(text), json_string_length(text) };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** rehearse.c - every rank of a plan played in one process: each goes through its creations in its
-** own order and waits in each until all members have come. It shows what follows from the premises
-** that verify.c checks, and needs memory for all ranks at once.
+** rehearse.c - play every rank of a plan in one process: each goes through its creations in its own order and waits in
+** each until all members have arrived. It shows what follows from the premises that verify.c checks, and needs memory
+** for all ranks at once.
 */
 #include "plan/plan.h"
 
@@ -53,9 +53,9 @@ void mgrid_itinerary_free(mgrid_itinerary *it) {
 /* Progress of every rank. Group g of entry e has the number base[e] + g. */
 typedef struct progress {
   int64_t *base;    /* [nentries] */
-  int32_t *arrived; /* by number of the group: members that wait in it */
-  int64_t *at;      /* [world]: the step of a rank; start[rank + 1]: it has finished */
-  int64_t *ready;   /* [world]: a stack of the ranks that wait for nobody */
+  int32_t *arrived; /* [groups]: members that wait in a group, by its number */
+  int64_t *at;      /* [world]: the current step of a rank; start[rank + 1]: it has finished */
+  int64_t *ready;   /* [world]: a stack of the ranks that are not waiting */
   int64_t  nready;
 } progress;
 
@@ -71,12 +71,12 @@ static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const 
     if (!there) absent = other;
   }
   return mgrid_fail(err, MGRID_UNPROVED,
-                    "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: %d of %" PRId64
-                    " members came, rank %" PRId64 " does not",
+                    "rank %" PRId64 " would wait forever in %s[%" PRId64 "]: %d of %" PRId64
+                    " members arrived, rank %" PRId64 " does not",
                     rank, e->name, c->group, now->arrived[now->base[c->entry] + c->group], c->size, absent);
 }
 
-/* Each rank that does not wait goes to its next group; the last member to arrive lets all members go on. */
+/* Move each rank that does not wait to its next group. The last member to arrive lets all members continue. */
 static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_created *out,
                          mgrid_error *err) {
   while (now->nready > 0) {
@@ -86,8 +86,9 @@ static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_p
     const mgrid_family   *f = p->content.entry[c->entry].family;
     if (mgrid_family_rank(f, c->group, c->position) != rank || mgrid_family_size(f, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", where it is not", rank,
-                        p->content.entry[c->entry].name, c->group, c->position, c->size);
+                        "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
+                        ", but is not that member",
+                        rank, p->content.entry[c->entry].name, c->group, c->position, c->size);
     out->memberships++;
     if (++now->arrived[now->base[c->entry] + c->group] < c->size) continue;
     out->communicators++;

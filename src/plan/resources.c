@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** resources.c - what the NCCL communicators of a plan take of a rank's GPU, of its process and of its machine. Which
-** members of a group are on one machine is found by looking at all ranks of that machine.
+** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its machine. All ranks of
+** a machine are checked to find which members of a group are on it.
 */
 #include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Worlds up to WHOLE ranks are looked at whole, of larger ones the first machine, one in the middle, and the last. */
+/* Worlds of up to WHOLE ranks are checked completely; of larger ones the first machine, one in the middle, and the
+** last. */
 enum { WHOLE = 4096 };
 
 /* A communicator on one rank. */
@@ -32,7 +33,7 @@ static int by_group(const void *a, const void *b) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Thread blocks of the largest communicator that a family uses on this rank. */
+/* Return the thread blocks of the largest communicator that a family uses on this rank. */
 static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *family, const mgrid_site *site) {
   int     entry = mgrid_content_find(&p->content, family);
   int64_t most = 0;
@@ -45,7 +46,7 @@ static int64_t blocks_of(const mgrid_plan *p, const mgrid_view *v, const char *f
   return most;
 }
 
-/* Look at one rank: its communicators, and the thread blocks that may be on its GPU at once: those of a list of
+/* Inspect one rank: its communicators, and the thread blocks that may be on its GPU at once: those of a list of
 ** concurrent families, or of one communicator. */
 static mgrid_status look(machine *m, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err) {
   mgrid_view       v;
@@ -100,12 +101,12 @@ static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site
   }
   if (s) return s;
   if (m->n > 1) qsort(m->uses, m->n, sizeof *m->uses, by_group);
-  for (size_t at = 0, end; at < m->n; at = end) {
+  for (size_t first = 0, end; first < m->n; first = end) {
     mgrid_demand d;
-    for (end = at + 1; end < m->n && by_group(&m->uses[at], &m->uses[end]) == 0;) end++;
-    mgrid_entry_demand(&p->content.entry[m->uses[at].entry], m->uses[at].size, (int64_t)(end - at), site, &d);
+    for (end = first + 1; end < m->n && by_group(&m->uses[first], &m->uses[end]) == 0;) end++;
+    mgrid_entry_demand(&p->content.entry[m->uses[first].entry], m->uses[first].size, (int64_t)(end - first), site, &d);
     slots += d.multicast;
-    for (size_t i = at; i < end; i++) add(&m->taken[m->uses[i].rank - m->first], &d);
+    for (size_t i = first; i < end; i++) add(&m->taken[m->uses[i].rank - m->first], &d);
   }
   for (int64_t i = 0; i < m->ranks; i++) m->taken[i].nvls_slots = slots;
   return MGRID_OK;
@@ -141,7 +142,7 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
     s = scan(m, p, site, err);
     for (int64_t k = 0; k < m->ranks && !s; k++) take_larger(r, &m->taken[k]);
   }
-  if (r->sampled) { /* these are known of all ranks */
+  if (r->sampled) { /* these are known for all ranks */
     mgrid_plan_memory_bound(p, site, &bound);
     r->communicators = bound.communicators, r->created = bound.created, r->ring = bound.first_use;
   }

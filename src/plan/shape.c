@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** shape.c - Cartesian shapes: text, whether a family has one, steps along a dim.
+** shape.c - Cartesian shapes: their text, whether a family fits one, steps along a dim.
 */
 #include "plan/shape.h"
 
@@ -16,7 +16,7 @@ static mgrid_status unlike(const char *word, mgrid_error *err) {
   return mgrid_fail(err, MGRID_BAD_VALUE, "cartesian: '%s' is not of the form dim:size or dim:size:periodic", word);
 }
 
-/* A word "x:4:periodic", which is cut at its colons, as the next dim of s. */
+/* Read a word "x:4:periodic", cutting it at its colons, as the next dim of s. */
 static mgrid_status read_side(mgrid_shape *s, char *word, mgrid_error *err) {
   mgrid_side *side = &s->side[s->n];
   char       *size = strchr(word, ':'), *end = NULL, *rest;
@@ -84,7 +84,7 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 
 /* -------------------------------------------------------- a family of this shape */
 
-/* The first dim that could be resized to make the shape fit: "; nearest: x 4". */
+/* Write the first dim that could be resized to make the shape fit: "; nearest: x 4". */
 static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf, size_t len) {
   *buf = '\0';
   for (int i = 0; i < s->n && size > 0 && !*buf; i++) {
@@ -138,12 +138,12 @@ int64_t mgrid_shape_coord(const mgrid_shape *s, int64_t position, int i) {
 }
 
 int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t steps, bool back) {
-  int64_t size = s->side[i].size, at = mgrid_shape_coord(s, position, i), to;
+  int64_t size = s->side[i].size, coord = mgrid_shape_coord(s, position, i), moved;
   if (s->side[i].periodic) {
-    to = (at + (back ? -(steps % size) : steps % size) + size) % size;
+    moved = (coord + (back ? -(steps % size) : steps % size) + size) % size;
   } else { /* compare before adding: steps may be any number */
-    if (back ? steps > at || steps <= at - size : steps < -at || steps >= size - at) return -1;
-    to = back ? at - steps : at + steps;
+    if (back ? steps > coord || steps <= coord - size : steps < -coord || steps >= size - coord) return -1;
+    moved = back ? coord - steps : coord + steps;
   }
-  return position + (to - at) * stride_of(s, i);
+  return position + (moved - coord) * stride_of(s, i);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** share.c - which groups are the same list of ranks, decided by the rules where possible.
+** share.c - which groups are the same list of ranks, decided by rules where possible.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
 
-enum { PAID = 1024 }; /* members that are compared before they are paid */
+enum { PAID = 1024 }; /* members that are compared between payments */
 
-/* Is the first rank of every group of a the first rank of some group of b? True is exact. False may be wrong,
-** but not for families of grids: there each index mode of a steps along one index mode of b without carrying. */
+/* Return whether the first rank of every group of a is the first rank of some group of b. True is exact. False may be
+** wrong, but not for families of grids: there each index mode of a steps along one index mode of b without carrying. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
@@ -33,7 +33,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
         digit[k] += (left.size - 1) * step;
         left.size = 1;
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
-        digit[k] = m.size - 1; /* all of it is stepped through; what is left of the mode steps by multiples of it */
+        digit[k] = m.size - 1; /* the steps cover all of m; what remains of the mode steps by multiples of it */
         left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
         k = b->index.n; /* the carry may go to any mode */
       }
@@ -43,7 +43,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   return true;
 }
 
-/* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it varies. */
+/* Return the distance of the two ranks of all ascending groups of a family of pairs; 0: it varies. */
 static int64_t pair_distance(const mgrid_family *f, bool *around) {
   return f->size == 2 && f->form->distance ? f->form->distance(f, around) : 0;
 }
@@ -52,13 +52,14 @@ static mgrid_shapes shapes_of(const mgrid_family *f) {
   return f->form->shapes ? f->form->shapes(f) : (mgrid_shapes){ 0 };
 }
 
-/* The size of a group, and the distance of its first two ranks. */
+/* Find the size of a group, and the distance of its first two ranks. */
 static void shape_of(const mgrid_family *f, int64_t group, int64_t *size, int64_t *step) {
   *size = mgrid_family_size(f, group);
   *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
 }
 
-/* Compare shape by shape. Of one root the shapes tell all; of different ones only that no group can be equal. */
+/* Compare shape by shape. If both families have one root, the shapes decide; if not, they can only show that no groups
+** are equal. */
 static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
   enum { LOOKS = 1 << 16 };
   mgrid_shapes x = shapes_of(a), y = shapes_of(b);
@@ -111,7 +112,7 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
   }
   mgrid_overlap told = by_shapes(a, b);
   if (told != MGRID_SOME) return told;
-  bool    a_descends, b_descends; /* some pairs of both go around an end */
+  bool    a_descends, b_descends; /* whether some pairs go around an end */
   int64_t x = pair_distance(a, &a_descends), y = pair_distance(b, &b_descends);
   return x && y && x != y && !(a_descends && b_descends) ? MGRID_NONE : MGRID_SOME;
 }
@@ -150,7 +151,7 @@ static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
   return *(bool *)all = in >= 0;
 }
 
-/* Are the groups of a class among those of the classes of b? */
+/* Return whether the groups of a class are among those of the classes of b. */
 static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, const mgrid_family *b,
                                const mgrid_classes *theirs, mgrid_payer *payer) {
   size_t               n = 0;
@@ -186,7 +187,7 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer 
   if (a->nodes + b->nodes > 2 && !mgrid_pay(payer, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
-  int64_t last = a->count - 1; /* mostly one of the ends tells that it is not so */
+  int64_t last = a->count - 1; /* usually the last group shows that the answer is no */
   if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, payer) < 0) return false;
   for (int64_t g = 0; g < last; g++) {
     if (mgrid_family_size(a, g) > 1

@@ -32,25 +32,25 @@ void mgrid_content_free(mgrid_content *c) {
   memset(c, 0, sizeof *c);
 }
 
-static const char *name_at(const mgrid_content *c, int32_t is) {
-  if (is >= MGRID_ITEM_SLOT) return c->item[is - MGRID_ITEM_SLOT].name;
-  return is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name;
+static const char *name_at(const mgrid_content *c, int32_t slot) {
+  if (slot >= MGRID_ITEM_SLOT) return c->item[slot - MGRID_ITEM_SLOT].name;
+  return slot > 0 ? c->entry[slot - 1].name : c->grid[-slot - 1].name;
 }
 
-/* Look a name up, in the form of mgrid_index.slot. Families, grids and items share one name space. */
+/* Look a name up; the result is as in mgrid_index.slot. Families, grids and items share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name || c->names.room == 0) return 0;
-  uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
-  for (;; at++) {
-    int32_t is = c->names.slot[at & (c->names.room - 1)];
-    if (is == 0 || strcmp(name, name_at(c, is)) == 0) return is;
+  uint32_t hash = (uint32_t)XXH3_64bits(name, strlen(name));
+  for (;; hash++) {
+    int32_t found = c->names.slot[hash & (c->names.room - 1)];
+    if (found == 0 || strcmp(name, name_at(c, found)) == 0) return found;
   }
 }
 
-static void put_name(mgrid_index *x, const char *name, int32_t is) {
-  uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
-  while (x->slot[at & (x->room - 1)]) at++;
-  x->slot[at & (x->room - 1)] = is;
+static void put_name(mgrid_index *x, const char *name, int32_t value) {
+  uint32_t hash = (uint32_t)XXH3_64bits(name, strlen(name));
+  while (x->slot[hash & (x->room - 1)]) hash++;
+  x->slot[hash & (x->room - 1)] = value;
 }
 
 static void put_names(mgrid_index *x, const mgrid_content *c) {
@@ -59,7 +59,7 @@ static void put_names(mgrid_index *x, const mgrid_content *c) {
   for (size_t i = 0; i < c->nitems; i++) put_name(x, c->item[i].name, MGRID_ITEM_SLOT + (int32_t)i);
 }
 
-/* Room for one name more. */
+/* Make room for one more name. */
 static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
   size_t used = c->nentries + c->ngrids + c->nitems + 1;
   if (2 * used <= c->names.room) return MGRID_OK;
@@ -73,8 +73,8 @@ static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
 }
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
-  int32_t is = look_up(c, family);
-  return is > 0 && is < MGRID_ITEM_SLOT ? is - 1 : -1;
+  int32_t slot = look_up(c, family);
+  return slot > 0 && slot < MGRID_ITEM_SLOT ? slot - 1 : -1;
 }
 
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len) {
@@ -86,13 +86,13 @@ void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tai
 }
 
 int mgrid_content_grid(const mgrid_content *c, const char *grid) {
-  int32_t is = look_up(c, grid);
-  return is < 0 ? -is - 1 : -1;
+  int32_t slot = look_up(c, grid);
+  return slot < 0 ? -slot - 1 : -1;
 }
 
 const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name) {
-  int32_t           is = look_up(c, name);
-  const mgrid_item *item = is >= MGRID_ITEM_SLOT ? &c->item[is - MGRID_ITEM_SLOT] : NULL;
+  int32_t           slot = look_up(c, name);
+  const mgrid_item *item = slot >= MGRID_ITEM_SLOT ? &c->item[slot - MGRID_ITEM_SLOT] : NULL;
   return item && item->kind == kind ? item : NULL;
 }
 
@@ -103,8 +103,8 @@ size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind) 
 }
 
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i) {
-  for (size_t at = i; at < c->nitems; at++)
-    if (c->item[at].kind == kind && c->item[at].nth == i) return &c->item[at];
+  for (size_t k = i; k < c->nitems; k++)
+    if (c->item[k].kind == kind && c->item[k].nth == i) return &c->item[k];
   return NULL;
 }
 
@@ -112,7 +112,7 @@ static mgrid_status check_shape(const char *name, const mgrid_family *f, const m
   return choice && choice->shape ? mgrid_shape_fits(choice->shape, name, f, err) : MGRID_OK;
 }
 
-/* The record of an entry's options; that of a twin is always unique. */
+/* Find the record of an entry's options; that of a twin is always unique. */
 static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice, mgrid_choice **own,
                                mgrid_error *err) {
   if (f->twin) return mgrid_choice_unique(choice, own, err);
@@ -238,7 +238,7 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, con
   return MGRID_OK;
 }
 
-/* The argument is NULL: the call that failed to make it has filled *err already, so do not fill it again. */
+/* Refuse an argument that is NULL. If the call that failed to make it has filled *err, leave *err alone. */
 static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_error *err) {
   if (err && err->status) return MGRID_USAGE;
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
@@ -258,10 +258,10 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
 }
 
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err) {
-  int           at = mgrid_content_find(&t->content, name);
+  int           index = mgrid_content_find(&t->content, name);
   mgrid_choice *own = NULL;
-  if (at < 0) return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
-  mgrid_entry *e = &t->content.entry[at];
+  if (index < 0) return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
+  mgrid_entry *e = &t->content.entry[index];
   mgrid_status s = check_shape(name, e->family, choice, err);
   if (!s) s = choice_for(e->family, choice ? choice : t->plain, &own, err);
   if (s) return s;
@@ -270,30 +270,30 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
   return MGRID_OK;
 }
 
-/* Take out item `at`. */
-static void remove_item(mgrid_content *c, size_t at) {
-  const mgrid_item_kind *kind = c->item[at].kind;
-  c->held -= kind->held(c->item[at].x);
-  kind->free(c->item[at].x);
-  memmove(&c->item[at], &c->item[at + 1], (--c->nitems - at) * sizeof *c->item);
-  for (; at < c->nitems; at++) c->item[at].nth -= c->item[at].kind == kind;
+/* Remove item i. */
+static void remove_item(mgrid_content *c, size_t i) {
+  const mgrid_item_kind *kind = c->item[i].kind;
+  c->held -= kind->held(c->item[i].x);
+  kind->free(c->item[i].x);
+  memmove(&c->item[i], &c->item[i + 1], (--c->nitems - i) * sizeof *c->item);
+  for (; i < c->nitems; i++) c->item[i].nth -= c->item[i].kind == kind;
 }
 
 bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   mgrid_content *c = &topology->content;
-  int32_t        is = look_up(c, name);
-  if (is >= MGRID_ITEM_SLOT) {
-    remove_item(c, (size_t)(is - MGRID_ITEM_SLOT));
-  } else if (is > 0) {
-    mgrid_entry *e = &c->entry[is - 1];
+  int32_t        slot = look_up(c, name);
+  if (slot >= MGRID_ITEM_SLOT) {
+    remove_item(c, (size_t)(slot - MGRID_ITEM_SLOT));
+  } else if (slot > 0) {
+    mgrid_entry *e = &c->entry[slot - 1];
     mgrid_concurrent_forget(c, name);
     mgrid_family_free(e->family);
     mgrid_choice_free(e->choice);
-    memmove(e, e + 1, (--c->nentries - (size_t)(is - 1)) * sizeof *e);
-  } else if (is < 0) {
-    mgrid_named_grid *g = &c->grid[-is - 1];
+    memmove(e, e + 1, (--c->nentries - (size_t)(slot - 1)) * sizeof *e);
+  } else if (slot < 0) {
+    mgrid_named_grid *g = &c->grid[-slot - 1];
     mgrid_grid_free(g->grid);
-    memmove(g, g + 1, (--c->ngrids - (size_t)(-is - 1)) * sizeof *g);
+    memmove(g, g + 1, (--c->ngrids - (size_t)(-slot - 1)) * sizeof *g);
   } else {
     return false;
   }
@@ -308,17 +308,17 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
-/* The calls of moongrid.h. A trainer that does not look at what one of them returns must not get a plan without what
-** it asked for: the first failure breaks the topology. */
+/* The calls of moongrid.h. A trainer that does not check what one of them returns must not get a plan without the thing
+** that it added. So the first failure breaks the topology. */
 
-/* What the call's own error begins with: that of an earlier call, if the caller has not seen it yet. */
+/* Return the initial error of a call: that of an earlier call, if the caller has not seen it yet. */
 static mgrid_error begin(const mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (err && err->status) mgrid_error_replace(&mine, err);
   return mine;
 }
 
-/* Its end: s is its own status. */
+/* End a call; s is its own status. */
 static mgrid_status end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine, mgrid_error *err) {
   if (!s) return MGRID_OK;
   if (t && !t->broken.status) mgrid_error_replace(&t->broken, mine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.h - ordered, named families with their options, named grids, families that are used at the same time,
-** the things of slices, and the parameters of the recipe.
+** topology.h - ordered, named families with their options; named grids; families that are used at the same time; the
+** things of slices; and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -33,7 +33,7 @@ typedef struct mgrid_concurrent { /* families that a trainer uses at the same ti
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
 
-/* Where the families, grids and items are, by name: open addressing, at most half full. */
+/* Families, grids and items by name: open addressing, at most half full. */
 enum { MGRID_ITEM_SLOT = 1 << 30 };
 typedef struct mgrid_index {
   uint32_t room; /* a power of 2, or 0 */
@@ -43,14 +43,14 @@ typedef struct mgrid_index {
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
   int64_t           world;    /* ranks */
-  char             *recipe;   /* "" where there is none */
+  char             *recipe;   /* "": none */
   bool              idle;     /* the recipe says that ranks may be in no group */
   uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
   size_t            nentries, ngrids, nparams, nconcurrent, nitems;
   mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next four */
   mgrid_named_grid *grid;       /* [ngrids] */
   mgrid_param      *param;      /* [nparams] */
-  mgrid_concurrent *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
+  mgrid_concurrent *concurrent; /* [nconcurrent]; no two lists have two families in opposite orders */
   mgrid_item       *item;       /* [nitems] */
   size_t            held;       /* bytes of the items */
   mgrid_index       names;      /* of entries, grids and items */
@@ -60,45 +60,46 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
 void         mgrid_content_free(mgrid_content *c);
 int          mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
 int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
-/* The item of that kind and name; NULL: none. _items: how many are of a kind; _nth: the ith of them, NULL: fewer. */
+/* Return the item of that kind and name, or NULL. _items: return how many items are of a kind; _nth: return the ith of
+** them, or NULL. */
 const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name);
 size_t            mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
-/* mgrid_suggest of its families; "" where there is no memory. */
+/* Call mgrid_suggest with its families; "" if out of memory. */
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
 struct mgrid_topology {
   mgrid_content content;
-  mgrid_error   broken; /* why a call of moongrid.h did not add something: there is no plan without it */
+  mgrid_error   broken; /* why a call of moongrid.h failed to add something: then no plan is made */
   mgrid_choice *plain;  /* the record of all families without options */
 };
 
-/* mgrid_topology_add with options that are a record already (NULL: none), mgrid_topology_add_grid, and _add_item, where a
-** failure does not break the topology: Lua raises it. */
+/* As mgrid_topology_add (the options are a record; NULL: none), mgrid_topology_add_grid and _add_item, but a failure
+** does not break the topology: Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err);
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err);
-/* For a slice's function of moongrid.h: name a thing of its own. The topology becomes another owner of it. */
+/* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another owner of it. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err);
-/* Other options for the family of this name, which keeps its groups and its place; NULL: none. */
+/* Change the options of the family of this name, which keeps its groups and its place; NULL: none. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
-/* Take out the family, grid or item of this name. False: there is none. */
+/* Remove the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* concurrent.c: the lists of a content. mgrid_topology_concurrent, which somebody pays: without an error where he pays no
-** more the list is there or not. */
+/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the payer pays for the work. Once the payer
+** has nothing left there is no error, and the list may be missing. */
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
                                   mgrid_error *err);
 mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
-void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* take it out of all lists */
+void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* remove it from all lists */
 void         mgrid_concurrent_free(mgrid_content *c);
-/* Add the names to a text, with `between` between them. */
+/* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
-/* Give the families of each list lanes that differ, and the first of each high priority, in their options. */
+/* Put the families of each list into different lanes, and give the first one high priority, in their options. */
 mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - check the laws of a plan member by member and rank by rank, in memory that does not grow
-** with the world. Families: the questions "rank at a position" and "position of a rank" agree. Schedule:
-** the premises of the proof in plan.h hold, namely that every rank creates its groups in one order of all
-** groups, has in each the position that its view says, and that all members of a group create it.
+** verify.c - check the laws of a plan member by member and rank by rank, in memory that does not grow with the world.
+** Families: the questions "rank at a position" and "position of a rank" agree. Schedule: the premises of the proof in
+** plan.h hold. Every rank creates its groups in one order of all groups, is in each at the position that its view says,
+** and all members of a group create it.
 */
 #include "plan/plan.h"
 
@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- schedule */
 
-/* A hash of one member of one creation. */
+/* Return a hash of one member of one creation. */
 static uint64_t mark(const mgrid_creation *c, int64_t position) {
   const int64_t what[3] = { c->entry, c->group, position };
   return XXH3_64bits(what, sizeof what);
@@ -27,8 +27,8 @@ static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_
                     rank, p->content.entry[a->entry].name, a->group, p->content.entry[b->entry].name, b->group);
 }
 
-/* Is the rank a member of each group that it creates, at the position it thinks, and are they in the order
-** of the schedule? place[entry]: where an entry is in that order. */
+/* Check that the rank is a member of each group that it creates, at the position in its view, and that they are in the
+** order of the schedule. place[entry]: the index of an entry in that order. */
 static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i], *before = i ? c - 1 : NULL;
@@ -36,7 +36,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
     if (mgrid_family_rank(e->family, c->group, c->position) != v->rank
         || mgrid_family_size(e->family, c->group) != c->size)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", where it is not",
+                        "rank %" PRId64 " creates %s[%" PRId64 "] as %" PRId64 " of %" PRId64
+                        ", but is not that member",
                         v->rank, e->name, c->group, c->position, c->size);
     if (!before) continue;
     int     step = place[c->entry] - place[before->entry];
@@ -47,7 +48,7 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
   return MGRID_OK;
 }
 
-/* Does the next member of each of the rank's groups create it too? Over all ranks this finds the same faults as
+/* Check that the next member of each of the rank's groups creates it, too. Over all ranks this finds the same faults as
 ** the sum of marks and names the missing rank, but costs several times more. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
@@ -63,7 +64,7 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
     mgrid_view_free(&theirs);
     if (!there)
       return mgrid_fail(err, MGRID_UNPROVED,
-                        "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: rank %" PRId64 " does not come",
+                        "rank %" PRId64 " would wait forever in %s[%" PRId64 "]: rank %" PRId64 " does not arrive",
                         v->rank, e->name, c->group, other);
   }
   return MGRID_OK;
@@ -73,7 +74,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
   int64_t      world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
   uint64_t     sum = 0;
   mgrid_status s = MGRID_OK;
-  int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* of an entry in schedule order */
+  int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* index of an entry in schedule order */
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
   *out = (mgrid_created){ 0 };
@@ -89,7 +90,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
       sum += mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= mark(c, k); /* means nothing of a sample */
+      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= mark(c, k); /* meaningless for a sample */
     }
     mgrid_view_free(&v);
   }
@@ -100,14 +101,14 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_create
     mgrid_view_free(&v);
   }
   if (!s && step == 1 && sum != 0)
-    s = mgrid_fail(err, MGRID_UNPROVED, "a group is created by somebody who is no member of it");
+    s = mgrid_fail(err, MGRID_UNPROVED, "a group is created by a rank that is not a member of it");
   free(place);
   return s;
 }
 
 /* ---------------------------------------------------------------- families */
 
-enum { PIECE = 1024 }; /* members that are listed together */
+enum { PIECE = 1024 }; /* members that are listed at a time */
 
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position, mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
@@ -115,7 +116,7 @@ static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t posit
                     position, group);
 }
 
-/* (group, position) -> rank -> (group, position) for one member. */
+/* Check (group, position) -> rank -> (group, position) for one member. */
 static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position) {
   int64_t g, p, rank = mgrid_family_rank(f, group, position);
   for (int64_t nth = 0; rank >= 0 && mgrid_family_locate(f, rank, nth, &g, &p); nth++)
@@ -123,29 +124,30 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
   return false;
 }
 
-/* Check every member of every group, in pieces. Except in covers mgrid_family_locate finds a rank in one group
-** only. So if all members are found where they are listed, no rank is listed twice; a partition then has as
-** many members as ranks. */
+/* Check every member of every group, in pieces. Except in covers, mgrid_family_locate finds a rank in only one group.
+** So if all members are found where they are listed, no rank is listed twice; a partition then has as many members as
+** ranks. */
 static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t             ranks[PIECE];
   int64_t             members = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = mgrid_family_size(f, g);
-    for (int64_t at = 0; at < size; at += PIECE) {
-      int64_t n = size - at < PIECE ? size - at : PIECE;
-      mgrid_family_slice(f, g, at, n, ranks);
+    for (int64_t first = 0; first < size; first += PIECE) {
+      int64_t n = size - first < PIECE ? size - first : PIECE;
+      mgrid_family_slice(f, g, first, n, ranks);
       for (int64_t i = 0; i < n; i++)
-        if (ranks[i] < 0 || ranks[i] >= f->world || mgrid_family_rank(f, g, at + i) != ranks[i]
-            || !inverse_holds(f, g, at + i))
-          return not_found(e, g, at + i, err);
+        if (ranks[i] < 0 || ranks[i] >= f->world || mgrid_family_rank(f, g, first + i) != ranks[i]
+            || !inverse_holds(f, g, first + i))
+          return not_found(e, g, first + i, err);
     }
     members += size;
   }
   *checked += members;
   if (members == f->total) return MGRID_OK;
-  return mgrid_fail(err, MGRID_UNPROVED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64,
-                    e->name, members, f->world, f->total);
+  return mgrid_fail(err, MGRID_UNPROVED,
+                    "family '%s' has %" PRId64 " members in %" PRId64 " ranks, but reports %" PRId64, e->name, members,
+                    f->world, f->total);
 }
 
 static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** why.c - why two ranks talk: the groups that have both, or the shortest chain of groups between them. The answer
-** is made as JSON; its text is written from that.
+** why.c - why two ranks communicate: the groups that contain both, or the shortest chain of groups between them. The
+** answer is made as JSON; its text is written from that.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -13,21 +13,21 @@
 
 /* ------------------------------------------------------------------- groups */
 
-/* The step of a view that makes this very communicator, or -1. */
+/* Return the step of a view that makes this communicator, or -1. */
 static int step_of(const mgrid_view *v, const mgrid_creation *c) {
   for (size_t i = 0; i < v->ncomms; i++)
     if (v->comm[i].entry == c->entry && v->comm[i].group == c->group) return (int)i;
   return -1;
 }
 
-/* A communicator as both ranks make it. */
+/* Return a communicator, with the step in which each of both ranks makes it. */
 static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b, int comm) {
   const mgrid_creation *c = &a->comm[comm];
   return json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group", (json_int_t)c->group, "steps",
                    comm, step_of(b, c));
 }
 
-/* The ranks at the positions between two of a group. */
+/* Return the ranks at the positions between two of a group. */
 static json_t *between(const mgrid_family *f, int64_t group, int64_t from, int64_t to) {
   json_t *list = json_array();
   for (int64_t i = (from < to ? from : to) + 1; i < (from < to ? to : from) && list; i++)
@@ -38,15 +38,15 @@ static json_t *between(const mgrid_family *f, int64_t group, int64_t from, int64
   return list;
 }
 
-/* Put one group behind those that are not larger. */
+/* Insert a group after those that are not larger. */
 static int put_by_size(json_t *list, json_t *one) {
   json_int_t size = json_integer_value(json_object_get(one, "size"));
-  size_t     at = json_array_size(list);
-  while (at > 0 && json_integer_value(json_object_get(json_array_get(list, at - 1), "size")) > size) at--;
-  return json_array_insert_new(list, at, one);
+  size_t     index = json_array_size(list);
+  while (index > 0 && json_integer_value(json_object_get(json_array_get(list, index - 1), "size")) > size) index--;
+  return json_array_insert_new(list, index, one);
 }
 
-/* All groups that have both ranks, the smallest first, equal ones in the order of the topology. */
+/* Return all groups that contain both ranks, the smallest first, equal sizes in the order of the topology. */
 static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   json_t *list = json_array();
   for (size_t i = 0; i < a->nmembers && list; i++)
@@ -66,7 +66,7 @@ static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view
   return list;
 }
 
-/* The first communicator that both make; null: none. */
+/* Return the first communicator that both make; null: none. */
 static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   for (size_t i = 0; i < a->ncomms; i++)
     if (step_of(b, &a->comm[i]) >= 0) return communicator(p, a, b, (int)i);
@@ -75,13 +75,13 @@ static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgr
 
 /* -------------------------------------------------------------------- chains */
 
-enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 }; /* worlds whose ranks are all looked at, first or at all */
+enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 }; /* worlds whose ranks are all searched, at first or at all */
 
-/* A search over ranks, group by group; each group is looked into once. */
+/* A search over ranks, group by group; each group is searched once. */
 typedef struct search {
   const mgrid_plan *p;
-  int32_t *queue, *from; /* [world]: ranks in the order they were found; the rank that each was found from, -1 */
-  int32_t *entry;        /* [world]: in a group of this family */
+  int32_t *queue, *from; /* [world]: ranks in the order they were found; the rank that each was found from, or -1 */
+  int32_t *entry;        /* [world]: the family of the group that it was found in */
   int64_t *start;        /* [entries]: the first bit of each family in `seen` */
   uint8_t *seen;         /* a bit per group */
   int64_t  head, tail;
@@ -143,7 +143,7 @@ static bool found(search *s, int64_t a, int64_t b) {
   return s->from[b] != -2;
 }
 
-/* The group of a family that has both ranks. */
+/* Return the group of a family that contains both ranks. */
 static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
   int64_t ga, gb, position;
   for (int64_t i = 0; mgrid_family_locate(f, a, i, &ga, &position); i++)
@@ -152,7 +152,7 @@ static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
   return -1;
 }
 
-/* The ranks of one group: those of the family's rule, or each of a short one. */
+/* Add the ranks of one group: by the family's rule, or one by one for a short group. */
 static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   enum { LISTED = 256 };
   if (f->rule) {
@@ -172,7 +172,7 @@ static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
   return true;
 }
 
-/* A rank that is in a group with a, and in one with b; -1: none is, or no modes tell. */
+/* Return a rank that is in a group with a, and in one with b; -1: there is none, or no modes tell. */
 static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p, size_t *of_a, size_t *of_b) {
   mgrid_sets own = { 0 }, theirs = { 0 };
   int64_t    rank = -1;
@@ -200,7 +200,7 @@ static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const
                    p->content.entry[m->entry].name, "group", (json_int_t)m->group);
 }
 
-/* The chain of two groups, where there is one; of small worlds the search over all ranks finds it. */
+/* Return the chain of two groups if there is one. In small worlds the search over all ranks finds it. */
 static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
   size_t  x, y;
   int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
@@ -209,15 +209,15 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
                    step_between(p, rank, b->rank, &b->member[y]));
 }
 
-/* Steps from a to b, each in one group: null where there is no way. */
+/* Return the steps from a to b, each in one group; null: no chain connects them. */
 static json_t *chain(const mgrid_plan *p, int64_t a, int64_t b) {
   search  s;
   bool    made = search_make(&s, p);
   json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
-  for (int64_t at = b; json_is_array(list) && at != a; at = s.from[at]) {
-    const mgrid_entry *e = &p->content.entry[s.entry[at]];
-    json_t *step = json_pack("{sIsIsssI}", "from", (json_int_t)s.from[at], "to", (json_int_t)at, "family", e->name,
-                             "group", (json_int_t)group_of_both(e->family, s.from[at], at));
+  for (int64_t rank = b; json_is_array(list) && rank != a; rank = s.from[rank]) {
+    const mgrid_entry *e = &p->content.entry[s.entry[rank]];
+    json_t *step = json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to", (json_int_t)rank, "family", e->name,
+                             "group", (json_int_t)group_of_both(e->family, s.from[rank], rank));
     if (!json_array_insert_new(list, 0, step)) continue;
     json_decref(list);
     list = NULL;
@@ -233,7 +233,8 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
   *out = NULL;
   mgrid_status s = mgrid_view_init(&va, p, a, err);
   if (!s) s = mgrid_view_init(&vb, p, b, err);
-  if (!s && a == b) s = mgrid_fail(err, MGRID_BAD_VALUE, "both ranks are %" PRId64 "; two ranks would do", a);
+  if (!s && a == b)
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "both ranks are %" PRId64 "; two different ranks are needed", a);
   if (!s) {
     json_t *groups = common(p, &va, &vb);
     bool    none = groups && json_array_size(groups) == 0;
@@ -267,7 +268,7 @@ static const char *text(const json_t *object, const char *key) {
   return json_string_value(json_object_get(object, key));
 }
 
-/* "pp[5]: positions 0 and 3 of 4, with 69, 101 between them; its own communicator". */
+/* Append "pp[5]: positions 0 and 3 of 4; between them 69, 101". */
 static void put_group(mgrid_text *t, const json_t *g) {
   enum { SHOWN = 6 };
   const json_t *comm = json_object_get(g, "communicator"), *middle = json_object_get(g, "between");

@@ -82,9 +82,9 @@ static void test_refused(void **unused) {
   assert_int_equal(LIST(t, "dp", "ep", "tp"), MGRID_OK);
   assert_int_equal(LIST(t, "tp", "grads"), MGRID_OK);
   assert_int_equal(LIST(t, "tp", "dp"), MGRID_REFUSED);
-  assert_string_equal(why.message, "concurrent: 'tp' is before 'dp' in this list, and after it by earlier ones");
+  assert_string_equal(why.message, "concurrent: 'tp' is before 'dp' in this list, but after it by earlier lists");
   assert_int_equal(LIST(t, "copy", "grads", "ring", "ep"), MGRID_REFUSED); /* over two lists */
-  assert_string_equal(why.message, "concurrent: 'grads' is before 'ep' in this list, and after it by earlier ones");
+  assert_string_equal(why.message, "concurrent: 'grads' is before 'ep' in this list, but after it by earlier lists");
   assert_int_equal(LIST(t, "copy", "dp", "grads"), MGRID_OK);
   assert_int_equal(t->content.nconcurrent, 3);
   mgrid_error chain = MGRID_ERROR_INIT;

@@ -114,7 +114,7 @@ static void test_options_errors(void **unused) {
   BAD("a timeout is 0 (the default) to 1e9 seconds, not 2e+09", .timeout = 2e9);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not nan", .timeout = (double)NAN);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not inf", .timeout = (double)INFINITY);
-  BAD("a family is either 'first' or 'lazy'", .first = true, .lazy = true);
+  BAD("a family is 'first' or 'lazy', not both", .first = true, .lazy = true);
   BAD("nccl option 'max_ctas' is not of the form field=value", .nccl = "max_ctas");
   BAD("nccl field 'max_ctas' is 1 to 64, not '65'", .nccl = "max_ctas=65");
   BAD("nccl field 'max_ctas' is 1 to 64, not '0'", .nccl = "max_ctas=0");
@@ -421,7 +421,8 @@ static void test_why(void **unused) {
   assert_string_equal(text.data, "ranks 0 and 2 are together in no group, and no chain of groups connects them\n");
   mgrid_text_free(&text);
   assert_int_equal(mgrid_plan_why(p, 0, 2, true, stop, &pieces, anew(&why)), MGRID_OUTPUT);
-  REFUSED(mgrid_plan_why(p, 3, 3, false, collect, &text, anew(&why)), "both ranks are 3; two ranks would do");
+  REFUSED(mgrid_plan_why(p, 3, 3, false, collect, &text, anew(&why)),
+          "both ranks are 3; two different ranks are needed");
   REFUSED(mgrid_plan_why(p, 0, 8, false, collect, &text, anew(&why)), "rank 8 is out of range; ranks are 0 to 7");
   REFUSED(mgrid_plan_why(p, -1, 8, false, collect, &text, anew(&why)), "rank -1 is out of range; ranks are 0 to 7");
   assert_int_equal(mgrid_plan_why(NULL, 0, 1, false, collect, &text, anew(&why)), MGRID_USAGE);

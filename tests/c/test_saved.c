@@ -236,8 +236,7 @@ static void test_refusals(void **unused) {
   refuse("moongrid 2\n", bad, "x:1: character 1: 'moongrid 1' expected, not 'moongrid 2'");
   refuse("moongrid 1\nworld 0\n", MGRID_OUT_OF_RANGE, "x:2: a world has 1 to 2147483647 ranks, not 0");
   refuse("moongrid 1\nworld 8 9\n", bad, "x:2: character 8: the end of the line expected, not ' 9'");
-  refuse(HEAD "\n", bad,
-         "x:3: it ends where param, grid, concurrent, family or a thing of a slice, as tensor, is expected");
+  refuse(HEAD "\n", bad, "x:3: it ends where param, grid, concurrent, family or a thing such as tensor is expected");
   refuse(HEAD "family tp\n", bad, "x:3: it ends where ': ' is expected");
   refuse(HEAD "family tp: (2:1 x (4:2)\n", bad, "x:3: character 16: ')' expected, not ' x (4:2)'");
   refuse(HEAD "family tp: tp\n", bad, "x:3: character 12: a rule of a family expected, not 'tp'");
@@ -283,9 +282,9 @@ static void test_refusals(void **unused) {
   refuse("{}", bad, "x: a list 'rules' expected, which the JSON of a plan has");
   refuse("{\"rank\": 1}", bad, "x: this is the view of one rank; without --rank the whole plan is saved");
   refuse("{\"rules\": []}", bad, "x: a text 'digest' expected, which the JSON of a plan has");
-  refuse("{\"rules\": [1], \"digest\": \"\"}", bad, "x: rules[0]: a text expected");
+  refuse("{\"rules\": [1], \"digest\": \"\"}", bad, "x: rules[0]: a string expected");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\", \"family\"], \"digest\": \"\"}", bad,
-         "x: rules[2]: character 1: param, grid, concurrent, family or a thing of a slice, as tensor, expected, not "
+         "x: rules[2]: character 1: param, grid, concurrent, family or a thing such as tensor expected, not "
          "'family'");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\"], \"digest\": \"0\"}", bad,
          "x: digest: 99218dad8ce2fb0b36d3cbd99965ad70 expected, which is that of the rules, not '0'");
@@ -311,7 +310,7 @@ static void test_limits(void **unused) {
   for (int i = 0; i < MANY; i++) mgrid_text_add(&t, "family f%d: (2:1) x (%d:2)\n", i, i + 2);
   double began = mgrid_processor_now();
   assert_null(mgrid_plan_read(t.data, t.len, "wide", anew(&e)));
-  assert_string_equal(e.message, "wide: it takes more than the budget of reading a plan");
+  assert_string_equal(e.message, "wide: reading the plan takes more work than allowed");
   assert_int_equal(e.status, MGRID_LIMIT);
   assert_true(mgrid_processor_now() - began < 60);
   t.len = 0;

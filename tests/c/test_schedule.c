@@ -125,12 +125,12 @@ static void test_checker_fails(void **unused) {
     enum tamper what;
     const char *text;
   } bad[] = {
-    { REVERSE_ODD, "rank 0 would wait for ever in row[0]: 1 of 2 members came, rank 1 does not" },
-    { GROUP, "rank 1 goes to row[1] as 1 of 2, where it is not" },
-    { NO_GROUP, "rank 1 goes to column[7] as 0 of 2, where it is not" },
-    { POSITION, "rank 1 goes to column[1] as 1 of 2, where it is not" },
-    { SIZE, "rank 1 goes to all[0] as 1 of 3, where it is not" },
-    { LEAVE_OUT, "rank 0 would wait for ever in all[0]: 3 of 4 members came, rank 3 does not" },
+    { REVERSE_ODD, "rank 0 would wait forever in row[0]: 1 of 2 members arrived, rank 1 does not" },
+    { GROUP, "rank 1 creates row[1] as 1 of 2, but is not that member" },
+    { NO_GROUP, "rank 1 creates column[7] as 0 of 2, but is not that member" },
+    { POSITION, "rank 1 creates column[1] as 1 of 2, but is not that member" },
+    { SIZE, "rank 1 creates all[0] as 1 of 3, but is not that member" },
+    { LEAVE_OUT, "rank 0 would wait forever in all[0]: 3 of 4 members arrived, rank 3 does not" },
   };
   mgrid_created out = { 0 };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -143,7 +143,7 @@ static void test_checker_fails(void **unused) {
 /* Families whose fields are changed directly, which no call does. */
 static void test_verify_fails(void **unused) {
   (void)unused;
-  static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
+  static const char *const missing = "rank 2 would wait forever in all[0]: rank 3 does not arrive";
   mgrid_created            out = { 0 };
   for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
     mgrid_plan   *p = square();
@@ -158,7 +158,7 @@ static void test_verify_fails(void **unused) {
   mgrid_plan *p = square();
   p->content.entry[mgrid_content_find(&p->content, "column")].family->rule->offset = -1;
   assert_int_equal(mgrid_plan_verify(p, 0, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
+  assert_string_equal(why.message, "rank 1 would wait forever in column[0]: rank -1 does not arrive");
   mgrid_plan_free(p);
 }
 
@@ -186,7 +186,7 @@ static void test_check_fails(void **unused) {
   row->world = 4;
   all->total = 5;
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
-  assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, and says 5");
+  assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, but reports 5");
   all->total = 4;
   p->content.entry[COLUMN].family->rule->index.at[0].stride = 2; /* column[1] is {2, 4}: no rank of the world */
   assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);

@@ -169,7 +169,7 @@ describe("moongrid why", function()
     assert.equal("pp", why.first.family)
     local code = ("local mg = require 'moongrid' local p = mg.load('%s'):plan(mg.world(8), { tp = 2, pp = 2 }) "
       .. "local w = p:why(0, 4) print(#w.groups, w.first.family, w.chain) print(pcall(p.why, p, 0, 0))"):format(moe)
-    assert.equal(#why.groups .. "\tpp\tnil\nfalse\t(command line):1: both ranks are 0; two ranks would do\n",
+    assert.equal(#why.groups .. "\tpp\tnil\nfalse\t(command line):1: both ranks are 0; two different ranks are needed\n",
       (run(([[LUA_CPATH="build/?.so" lua5.4 -e "%s"]]):format(code))))
   end)
 
@@ -185,7 +185,7 @@ describe("moongrid why", function()
     refuses("why picotron --world 8 3 4 5", 2, "moongrid: unexpected argument '5': moongrid why RECIPE --world N [...] A B")
     refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
     refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
-    refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
+    refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two different ranks are needed")
     refuses("why picotron 3 4", 2, "moongrid: why needs --world N, the number of ranks")
     refuses("why", 2, "moongrid: why needs a recipe: a file, or one that 'moongrid recipes' lists")
   end)

@@ -562,7 +562,7 @@ describe("moongrid check", function()
       ["same(tp, ep)"] = "law same(tp, ep) does not hold: the families are not the same: 36 groups (4:1) x (36:4), 8 groups (18:4) x (4:1)(2:72)",
       ["within(dpp, domain)"] = "law within(dpp, domain): unknown family 'dpp'; nearest is 'dp' (tp, ep, domain, rail, dp, leaders)",
       ["whithin(dp, domain)"] = "unknown law 'whithin'; nearest is 'within' (same, within, disjoint, covers)",
-      ["within(dp)"] = "law 'within' is of two families", ["covers(dp, tp)"] = "law 'covers' is of one family",
+      ["within(dp)"] = "law 'within' needs two families", ["covers(dp, tp)"] = "law 'covers' needs one family",
       ["within dp"] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not 'within dp'",
       [""] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not ''",
     } do

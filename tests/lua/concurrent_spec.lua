@@ -23,7 +23,7 @@ end
 
 describe("concurrent families in a recipe", function()
   local kind = "concurrent is a list of families' names, or a list of such lists; this "
-  local order = "concurrent: 'dp' is before 'ep' in this list, and after it by earlier ones"
+  local order = "concurrent: 'dp' is before 'ep' in this list, but after it by earlier lists"
   recipes.refuses {
     { "a name that the topology lacks", layout 'concurrent = { "dp", "epp" }',
       "r.lua:1: concurrent: unknown family 'epp'; nearest is 'ep' (tp, dp, ep)" },
@@ -106,7 +106,7 @@ describe("moongrid.concurrent", function()
     assert.is_nil(mg.plan(t):shares "c")
     local ok, message = pcall(mg.concurrent, t, { "c", "b" })
     assert.is_false(ok)
-    assert.truthy(message:find("concurrent: 'c' is before 'b' in this list, and after it by earlier ones", 1, true), message)
+    assert.truthy(message:find("concurrent: 'c' is before 'b' in this list, but after it by earlier lists", 1, true), message)
     ok, message = pcall(mg.concurrent, g, { "c", "b" })
     assert.is_false(ok)
     assert.truthy(message:find("moongrid.Topology expected", 1, true), message)

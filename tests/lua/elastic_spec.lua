@@ -46,7 +46,7 @@ describe("options that name other things", function()
     ["t.tp = g 'tp':with { windows = { 64 } }"] = "numbers of option 'windows' are by name; a key is a number",
     ["t.tp = g 'tp':with { windows = 'kv' }"] = "option 'windows' is names and numbers such as \"kv=1048576\", not 'kv'",
     ["t.tp = g 'tp':with { windows = 'kv=1 kv=2' }"] = "'kv' is given twice in option 'windows'",
-    ["t.tp = g 'tp':with { windows = '9=1' }"] = "'9' in option 'windows' is no name: a letter or _, then letters, digits or _",
+    ["t.tp = g 'tp':with { windows = '9=1' }"] = "'9' in option 'windows' is not a name: a letter or _, then letters, digits or _",
     ["t.tp = g 'tp':with { device = { barrier = 1 } }"] = "unknown number 'barrier' of option 'device'; nearest is 'barriers' "
       .. "(barriers, gin_counters, gin_signals, lsa_barriers, multimem, rail_barriers)",
     ["t.tp = g 'tp':with { device = { multimem = 2 } }"] = "'multimem' in option 'device' is 0 to 1, not '2'",

@@ -371,7 +371,7 @@ describe("options", function()
     { "tp:with { timeout = -1 }", "option 'timeout' is a number of seconds above 0, not -1" },
     { "tp:with { timeout = 2e9 }", "a timeout is 0 (the default) to 1e9 seconds, not 2e+09" },
     { "tp:with { unique = 1 }", "option 'unique' is true or false, not a number" },
-    { "tp:with { lazy = true }:with { first = true }", "a family is either 'first' or 'lazy'" },
+    { "tp:with { lazy = true }:with { first = true }", "a family is 'first' or 'lazy', not both" },
     { "tp:with { backend = 'mpii' }", "unknown backend 'mpii'; nearest is 'mpi' (" .. makers .. ", none)" },
     { "tp:with { backend = 'ncclmpinccl' }", "unknown backend 'ncclmpinccl'; known: " .. makers .. ", none" },
     { "tp:with { backend = 5 }", ([[option 'backend' is "%s" or "none"]]):format(table.concat(support.makers, '" or "')) },
