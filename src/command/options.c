@@ -238,12 +238,20 @@ static mgrid_status positional(cli *c, const char *word, const char *next) {
   const char *last = c->nargs ? c->args[c->nargs - 1] : "";
   bool blanks = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
   if (!argument)
-    return cli_usage(c, "argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'", word,
-                     blanks ? ", without blanks" : "", c->recipe);
+    return cli_usage(c, "argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
+                     blanks ? ", without blanks" : "", c->recipe,
+                     c->other && !blanks ? "; 'vs' stands between two sides, unless both are saved plans" : "");
   return add_argument(c, word);
 }
 
-static mgrid_status parse(cli *c, int argc, char **argv) {
+/* Is it the second of two saved plans that follow each other? */
+static bool is_second_saved(const cli *c, const char *word) {
+  const cli second = { .recipe = word };
+  return c->recipe && cli_is_saved(c) && cli_is_saved(&second);
+}
+
+/* Read the words; unless `second` is NULL, only up to the second of two saved plans, and set *second to its index. */
+static mgrid_status parse(cli *c, int argc, char **argv, int *second) {
   enum { POSITIONAL = 1, LONG }; /* getopt_long returns 1 for a word that is not an option */
   const cli_option *known[CLI_KNOWN_MAX];
   struct option     longs[CLI_KNOWN_MAX + 1] = { 0 };
@@ -273,6 +281,10 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
                                                           : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
+    if (o == POSITIONAL && second && is_second_saved(c, optarg)) {
+      *second = optind - 1;
+      return MGRID_OK;
+    }
     if (o == POSITIONAL) s = positional(c, optarg, optind < argc ? argv[optind] : "");
     for (size_t i = 0; i < n; i++)
       if (known[i]->letter && o == *known[i]->name) nth = (int)i, o = LONG;
@@ -319,7 +331,7 @@ static bool end(cli *c, mgrid_status s) {
 
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   begin(c, command, NULL);
-  return end(c, parse(c, argc, argv));
+  return end(c, parse(c, argc, argv, NULL));
 }
 
 mgrid_status cli_needs(const cli *c, int64_t world) {
@@ -338,28 +350,20 @@ mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
   return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
-/* Return the index of the second of two saved plans that follow each other; argc: there is none. */
-static int second_saved(int argc, char **argv) {
-  int n = 0, at = 1;
-  for (; at < argc; at++) {
-    const cli word = { .recipe = argv[at] };
-    if (*argv[at] != '-' && (at == 1 || *argv[at - 1] != '-') && cli_is_saved(&word) && ++n == 2) break;
-  }
-  return at;
-}
-
 bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {
-  int vs = 1, second; /* the word before the second side; the first has been read by then */
+  int vs = 1, second = 0; /* the index of the first word of the second side */
   while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
-  second = vs < argc ? vs : second_saved(argc, argv) - 1;
-  if (second < argc - 1 && vs == argc) vs = second + 1;
   begin(a, command, b);
   begin(b, command, a);
-  mgrid_status s = parse(a, vs, argv);
-  if (!s && !a->help && vs == argc)
+  mgrid_status s = parse(a, vs, argv, vs < argc ? NULL : &second);
+  if (!s && !a->help && vs == argc && !second)
     s = cli_usage(a, "%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
                   command->name);
-  if (!s && !a->help && vs < argc) argv[second] = argv[0], s = parse(b, argc - second, argv + second);
+  if (!second) second = vs + 1;
+  if (!s && !a->help && second <= argc) {
+    argv[second - 1] = argv[0]; /* has been read; getopt expects the program's name there */
+    s = parse(b, argc - second + 1, argv + second - 1, NULL);
+  }
   if (!end(a, s)) return false;
   choose_color(b);
   if (!b->recipe) b->recipe = a->recipe;

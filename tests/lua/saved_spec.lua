@@ -33,6 +33,12 @@ describe("a saved plan", function()
     local want = run "build/moongrid diff megatron --world 64 tp=2 vs tp=4 --rank 3"
     assert.are.equal(want, run(("build/moongrid diff %s %s --rank 3"):format(a, b)))
     assert.are.equal(want, run(("build/moongrid diff --rank 3 %s vs %s"):format(a, b)))
+    for _, line in ipairs { "diff --rank=3 A B", "diff --color never A --rank 3 B", "diff A --rank 3 - < B", "diff - B --rank 3 < A" } do
+      assert.are.equal(want, (run("build/moongrid " .. line:gsub("[AB]", { A = a, B = b }))), line)
+    end
+    assert.are.equal(run(("build/moongrid diff %s vs %s --json"):format(a, b)), (run(("build/moongrid diff --json %s %s"):format(a, b))))
+    refuses(("diff %s megatron"):format(a), 2, ("argument 'megatron' is not of the form NAME=VALUE, and the recipe is '%s'; "
+      .. "'vs' stands between two sides, unless both are saved plans"):format(a))
     local _, _, code = run(("build/moongrid diff %s %s --exit-code"):format(a, b))
     assert.are.equal(1, code)
     os.remove(a)
