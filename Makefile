@@ -346,7 +346,8 @@ format:
 	scripts/files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
+# A backend's header is that of the folder of its files: rccl's is nccl's.
+HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 MODULES = $(PREFIX)/share/modulefiles/moongrid
@@ -365,6 +366,7 @@ install: all man
 	install -d '$(D)$(PREFIX)'/bin '$(D)$(PREFIX)'/include '$(D)$(LIBDIR)'/pkgconfig '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
 	install -m 755 $(B)/moongrid '$(D)$(PREFIX)'/bin/
 	install -m 644 $(HEADERS) '$(D)$(PREFIX)'/include/
+	$(if $(ABSENT),sed -i $(foreach s,$(ABSENT:s=),-e '/^#include "moongrid_$(s)\.h"/d') '$(D)$(PREFIX)'/include/moongrid.h)
 	for name in moongrid $(LOADED:%=moongrid_%); do \
 	  install -m 755 $(B)/lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/ && \
 	  ln -sf lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/lib$$name.so || exit 1; \

@@ -121,6 +121,11 @@ describe("make install", function()
     assert.equal("mpi 1 \n", out, err)
   end)
 
+  it("has the header that a backend shares with another one", function()
+    local headers = run("make -n install HAVE_nccl= HAVE_rccl=yes PREFIX=/x"):match "\ninstall %-m 644 (src/moongrid%.h[^\n]*)"
+    assert.truthy(headers:find("src/moongrid_nccl.h", 1, true), headers)
+  end)
+
   it("has a pkg-config file for each backend", function()
     for _, name in ipairs { "mpi", "nccl" } do
       if io.open(("%s/lib/libmoongrid_%s.so"):format(prefix, name)) then
