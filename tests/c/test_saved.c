@@ -3,6 +3,7 @@
 ** test_saved.c - plans that are saved and read back, as text, as rules and as JSON with lists: random ones with every form
 ** of family, options, concurrent families, tensors and flats, and the bundled recipes. And texts that nobody saved.
 */
+#include "backends.h"
 #include "topologies.h"
 
 #include "moved.h"
@@ -251,6 +252,9 @@ static void test_refusals(void **unused) {
          "x:3: character 31: an option, in the order of lua/README.md expected, not 'first'");
   refuse(HEAD "family tp: (2:1) x (4:2) unique=1\n", bad, "x:3: character 32: ' ' expected, not '=1'");
   refuse(HEAD "family tp: (2:1) x (4:2) timeout_us=soon\n", bad, "x:3: character 37: a number expected, not 'soon'");
+  char backends[512 + 5] = "x:3: ";
+  unknown_backend(backends + 5, "nothing", "", "", MGRID_BACKENDS_MAKERS, "none");
+  refuse(HEAD "family tp: (2:1) x (4:2) backend=nothing\n", MGRID_UNKNOWN_NAME, backends);
   refuse(HEAD "family tp: {0,8}\n", bad, "x:3: character 15: a rank of this world expected, not '8}'");
   refuse(HEAD "family tp: {0,0}\n", MGRID_DUPLICATE, "x:3: rank 0 occurs twice in group 0 of the table");
   refuse(HEAD "family tp: split(3) of [(4:1) x (2:4)]\n", MGRID_REFUSED,

@@ -3,15 +3,7 @@
 -- What takes long says so on a terminal, which `script` plays, and that it goes on.
 
 local support = dofile "tests/lua/support.lua"
-local run = support.run
-
--- What a command line writes to a terminal, as lines; a line that is begun anew is one more. The exit code.
-local function on_terminal(columns, line)
-  local out, _, code = run(("script -qec 'stty cols %d; %s' /dev/null"):format(columns, line))
-  local lines = {}
-  for text in out:gsub("\r\n", "\n"):gsub("\r", "\n"):gmatch "[^\n]+" do lines[#lines + 1] = text end
-  return lines, code
-end
+local run, on_terminal = support.run, support.on_terminal
 
 describe("what takes more than a second", function()
   local long = "build/moongrid run megatron --world 1048576 --backend dry"

@@ -323,7 +323,7 @@ describe("build", function()
       "r.lua:2: ')' expected near 'p'; a comma may be missing before it" },
     { "an assignment in a condition", build "if p = 1 then end", "r.lua:2: 'then' expected near '='; == compares" },
     { "two = for one", build "local t = topology(world) t.a == 1", "r.lua:2: syntax error near '=='; one = assigns" },
-    { "another language's unequal", build "if p != 1 then end", "r.lua:2: 'then' expected near '!'; ~= is unequal, not negates" },
+    { "another language's unequal", build "if p != 1 then end", "r.lua:2: 'then' expected near '!'; Lua writes ~= for !=, and the word not for !" },
     { "another language's increment", build "local n = 1\nn += 1", "r.lua:3: syntax error near '+'; Lua has no +=: a = a + 1" },
     { "a new global", build "tp = 2", "r.lua:2: assignment to global 'tp': use 'local'" },
     { "an overwritten global", build "grid = nil", "r.lua:2: assignment to global 'grid': use 'local'" },

@@ -69,6 +69,14 @@ end
 M.version = read "src/moongrid.h":match '#define MGRID_VERSION +"([%d.]+)"'
 M.interface = M.version:match "^%d+%.%d+"
 
+-- What a command line writes to a terminal, as lines; a line that is begun anew is one more. The exit code.
+function M.on_terminal(columns, line, rows)
+  local out, _, code = M.run(("script -qec 'stty cols %d rows %d; %s' /dev/null"):format(columns, rows or 0, line))
+  local lines = {}
+  for text in out:gsub("\r\n", "\n"):gsub("\r", "\n"):gmatch "[^\n]+" do lines[#lines + 1] = text end
+  return lines, code
+end
+
 -- The backends with a library, in the order of their rows; makers: those that make communicators, carried: those that
 -- stand on a carrier.
 M.backends, M.makers, M.carried = {}, {}, {}

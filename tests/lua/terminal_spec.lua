@@ -3,15 +3,7 @@
 -- The command on a terminal of some size, which `script` plays: texts and pictures fit it. The manual pages.
 
 local support = dofile "tests/lua/support.lua"
-local run = support.run
-
--- What a command line writes to a terminal, as lines; a line that is begun anew is one more. The exit code.
-local function on_terminal(columns, line, rows)
-  local out, _, code = run(("script -qec 'stty cols %d rows %d; %s' /dev/null"):format(columns, rows or 0, line))
-  local lines = {}
-  for text in out:gsub("\r\n", "\n"):gsub("\r", "\n"):gmatch "[^\n]+" do lines[#lines + 1] = text end
-  return lines, code
-end
+local run, on_terminal = support.run, support.on_terminal
 
 local function words_of(text)
   local words = {}
