@@ -107,8 +107,8 @@ MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, voi
 ** messages call it (NULL: "plan"). The plan is the caller's, as one of mgrid_plan_new, and has the digest of the one that
 ** was saved, or it is refused, MGRID_BAD_VALUE or what the families refuse, with the line, "saved.txt:4: ...", or field,
 ** "saved.json: rules[3]: ...", and what was expected there. So the text may come from anybody; reading takes a budget of
-** work, beyond which it is MGRID_LIMIT. What no digest has is lost: a recipe's policies, and the recipe's name in text. O(bytes
-** + families^2 x modes). Local. */
+** work, beyond which it is MGRID_LIMIT. What no digest has is lost: a recipe's policies, and the recipe's name in text. Text
+** has no digest itself: without its last lines it is another plan. O(bytes + families^2 x modes). Local. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
 
 /* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator

@@ -337,12 +337,13 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
 mgrid_status cli_needs(const cli *c, int64_t world) {
   if (!c->recipe)
     return cli_usage(c, "%s needs a recipe: a file, or one that 'moongrid recipes' lists", c->command->name);
-  const char *parameter = "";
+  const char *hint = "", *json = strrchr(c->recipe, '.');
   for (size_t i = 0; i < c->nargs; i++)
-    if (strncmp(c->args[i], "world=", 6) == 0) parameter = "; world=N would be a parameter of the recipe";
-  return world || cli_is_saved(c)
-             ? MGRID_OK
-             : cli_usage(c, "%s needs --world N, the number of ranks%s", c->command->name, parameter);
+    if (strncmp(c->args[i], "world=", 6) == 0) hint = "; world=N would be a parameter of the recipe";
+  if (world || cli_is_saved(c)) return MGRID_OK;
+  if (json && strcmp(json, ".json") == 0)
+    return cli_usage(c, "%s needs --world N, the number of ranks: %s is not a saved plan", c->command->name, c->recipe);
+  return cli_usage(c, "%s needs --world N, the number of ranks%s", c->command->name, hint);
 }
 
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
