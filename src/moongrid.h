@@ -84,6 +84,10 @@
 **   group                 questions from any thread while its state is there
 **   error                 belongs to the caller; use one in each thread
 **
+** TIMEOUTS
+**   A field `timeout` is seconds of the clock, also parts of one. 0: the default, which the field names; INFINITY of
+**   math.h: no limit. Below 0, or no number: MGRID_OUT_OF_RANGE. What a recipe may spend (mgrid_limits) is a budget, not a timeout.
+**
 ** LIMITS. What goes beyond is refused, and a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1
 **   dims of a grid; modes of a family; tensor's axes   64; 30; 8

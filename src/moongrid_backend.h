@@ -31,11 +31,13 @@ typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */
 } mgrid_on_deadline;
 
-/* How a backend reaches the other ranks: of mgrid_backend_open, and of mgrid_mpi_backend in moongrid_mpi.h. Equal on
-** all ranks. */
+enum { MGRID_TIMEOUT = 120 }; /* seconds: the default of a call over all ranks, and of a creation */
+
+/* What a backend over MPI asks of it: of mgrid_mpi_backend in moongrid_mpi.h, and of mgrid_backend_open. Equal on all
+** ranks. */
 typedef struct mgrid_mpi_options {
   size_t            size;      /* sizeof(mgrid_mpi_options) */
-  double            timeout;   /* seconds that a call over all ranks may take, not above 0: 120 */
+  double            timeout;   /* that a call over all ranks may take; 0: MGRID_TIMEOUT */
   mgrid_threads     threads;   /* MPI is asked for that level where it is initialized here; less is MGRID_UNSUPPORTED */
   bool              duplicate; /* of mgrid_mpi_backend. false: the communicator is ours, without a duplicate, until the
                               backend ends; the host makes no call on it, and it outlives the backend. Attributes
@@ -44,18 +46,26 @@ typedef struct mgrid_mpi_options {
   int64_t communicators; /* of the backend on a rank, at most: more is MGRID_LIMIT on all ranks before the first is
                               made, also where only some ranks would have more. 0: 65,000 in Open MPI, 1,900 in MPICH */
 } mgrid_mpi_options;
-enum { MGRID_MPI_TIMEOUT = 120 };
 #define MGRID_MPI_OPTIONS_INIT \
-  { sizeof(mgrid_mpi_options), MGRID_MPI_TIMEOUT, MGRID_THREADS_ANY, true, MGRID_DEADLINE_ERROR, 0 }
+  { sizeof(mgrid_mpi_options), 0, MGRID_THREADS_ANY, true, MGRID_DEADLINE_ERROR, 0 }
+
+/* How a backend is opened by its name. Equal on all ranks. */
+typedef struct mgrid_backend_options {
+  size_t                   size;    /* sizeof(mgrid_backend_options) */
+  double                   timeout; /* that a call over all ranks may take; 0: MGRID_TIMEOUT */
+  const mgrid_mpi_options *mpi; /* of MPI, also under another backend; its timeout, where it is not 0, goes before the
+                                       one above. NULL: the defaults */
+} mgrid_backend_options;
+#define MGRID_BACKEND_OPTIONS_INIT \
+  { sizeof(mgrid_backend_options), 0, NULL }
 
 /* Open a backend by name: "mpi", "pmix", "nccl", "rccl", or "auto", which is nccl, else rccl, over mpi if every rank can
 ** open it, else mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
 ** it) and uses a duplicate of MPI_COMM_WORLD. "pmix" loads libmoongrid_pmix and asks the launcher (mpirun, prterun, srun
 ** --mpi=pmix) by PMIx alone, without MPI: a carrier, as of mgrid_carrier_backend. A library that the program was
-** linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. options may be NULL; they are those of mpi,
-** over which nccl stands, and pmix heeds `timeout`. Collective.
+** linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. options may be NULL. Collective.
 ** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
-MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_mpi_options *options, mgrid_error *err);
+MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options, mgrid_error *err);
 
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
@@ -66,7 +76,7 @@ typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
   int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
   bool       share_gpu;    /* let several ranks use one GPU: for tests; slow, and only between those that do */
-  double     timeout;      /* seconds that a creation, or a call over all ranks, may take; not above 0: 120 */
+  double     timeout;      /* that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
   int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
   void      *parent;       /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
                         communicators are split from it (ncclCommSplit; with its splitShare they share
@@ -81,9 +91,9 @@ typedef struct mgrid_nccl_options {
                            calls may return ncclInProgress, and a creation that fails is cancelled, where one that
                            blocks leaves a thread in NCCL behind; a family may say otherwise */
 } mgrid_nccl_options;
-enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
+enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
-  { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
+  { sizeof(mgrid_nccl_options), -1, false, 0, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
 /* "nccl" or "rccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or
 ** with carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads our library of that
 ** name, NCCL and the CUDA runtime, or RCCL and HIP, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */

@@ -20,7 +20,7 @@ extern "C" {
 ** are values that one rank puts and another gets, calls over all ranks go along a tree of messages.
 **
 ** Every function is called in the thread of the call of moongrid that needs it, may block for `seconds` (0: look
-** once; a fraction counts), and returns MGRID_OK, MGRID_TIMED_OUT when they have passed, or another status if it
+** once; INFINITY: as long as it takes), and returns MGRID_OK, MGRID_TIMED_OUT when they have passed, or another status if it
 ** fails for good: then the call of moongrid fails as well, with what `reason` says. None may call moongrid. Values
 ** are small: 8 to some 100 bytes, 8 bytes per rank once where ranks are on several machines, and the texts of
 ** plans when ranks disagree. moongrid reads every message that it sends but after a failure. */
@@ -28,8 +28,8 @@ typedef struct mgrid_carrier {
   size_t  size; /* sizeof(mgrid_carrier) */
   void   *ud;   /* first argument of all functions */
   int64_t rank, world;
-  double  timeout; /* seconds that a call over all ranks may take, until a backend over this one says otherwise; not
-                      above 0: 120 */
+  double  timeout; /* that a call over all ranks may take, until a backend over this one says otherwise; 0:
+                      MGRID_TIMEOUT */
   bool    by_rank; /* of the store: only who knows the rank that put a key can get it, as in PMIx */
   /* Store a value. A key has letters, digits, '.' and '-', at most 127 characters, and begins with "moongrid.";
   ** where the host has several jobs in one store, it puts a name of the job before it. Put again, a key has the new
@@ -55,7 +55,7 @@ typedef struct mgrid_carrier {
   void (*close)(void *ud); /* the backend ends, and calls nothing more */
 } mgrid_carrier;
 #define MGRID_CARRIER_INIT \
-  { sizeof(mgrid_carrier), NULL, -1, 0, 120, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+  { sizeof(mgrid_carrier), NULL, -1, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 /* A backend over the host's carrier. By itself it makes no communicators: ranks agree on plans, and a state answers
 ** questions; a family with backend "mpi" is MGRID_REFUSED. mgrid_backend_over over it makes NCCL's. A call over all
 ** ranks fails when ranks have not come within the deadline, and names them; after that the backend is good for nothing.

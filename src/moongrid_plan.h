@@ -23,7 +23,7 @@ typedef struct mgrid_options {
   bool        first;         /* create before the families that do not say so */
   bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool        high_priority; /* stream priority of the NCCL backend */
-  double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
+  double      timeout;       /* that NCCL may take to create it, up to 1e9; 0: that of the backend */
   const char *backend;       /* "" for the state's own, else "mpi", "nccl" or "rccl", or "none": its groups only answer
                                 questions, no communicator is ever made for them or shared with them */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */

@@ -226,8 +226,8 @@ typedef struct mgrid_buffer { /* never changes */
 typedef struct mgrid_move_run_options {
   size_t  size;     /* sizeof(mgrid_move_run_options) */
   int64_t window;   /* bytes of memory for packing on a rank, at most; default 64 MiB. Equal on all ranks */
-  double  timeout;  /* seconds without any progress after which a rank gives up, and that a call over all ranks takes at
-                      most; 0: the timeout of the backend. Equal on all ranks */
+  double  timeout;  /* without any progress, after which a rank gives up, and of a call over all ranks; 0: that of the
+                      backend. Equal on all ranks */
   bool    messages; /* ranks of one host do not read each other's memory: all goes by messages. Equal on all ranks */
 } mgrid_move_run_options;
 #define MGRID_MOVE_RUN_OPTIONS_INIT \

@@ -317,7 +317,7 @@ void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err);
 typedef struct mgrid_backend_entry {
   int layout; /* MGRID_LAYOUT */
   /* With options that are whole. NULL: it needs a carrier. */
-  mgrid_backend *(*open)(const mgrid_mpi_options *options, mgrid_error *err);
+  mgrid_backend *(*open)(const mgrid_backend_options *options, mgrid_error *err);
   /* Over an open carrier, of which it becomes another owner. Collective. */
   mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, mgrid_error *err);
   mgrid_status (*probe)(char *buf, size_t len,
@@ -327,5 +327,13 @@ typedef struct mgrid_backend_entry {
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry
+
+/* Check a timeout of the host: MGRID_OUT_OF_RANGE where it is below 0, or no number. `what` says whose it is. */
+static inline mgrid_status mgrid_timeout_check(double timeout, const char *what, mgrid_error *err) {
+  return timeout >= 0 ? MGRID_OK
+                      : mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: a timeout is 0 (the default) seconds or more, not %g",
+                                   what, timeout);
+}
+static inline double mgrid_timeout_of(double timeout) { return timeout > 0 ? timeout : MGRID_TIMEOUT; }
 
 #endif

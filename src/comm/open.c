@@ -30,7 +30,8 @@ static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_erro
   return mgrid_library_entry(d->library, 0, d->entry, what, err);
 }
 
-static mgrid_backend *open_alone(const mgrid_descriptor *d, const mgrid_mpi_options *o, mgrid_error *err) {
+/* With options that are whole. */
+static mgrid_backend *open_alone(const mgrid_descriptor *d, const mgrid_backend_options *o, mgrid_error *err) {
   const mgrid_backend_entry *entry = entry_of(d, err);
   return entry ? entry->open(o, err) : NULL;
 }
@@ -48,10 +49,11 @@ static mgrid_backend *unknown(const char *name, const char *const names[], size_
 
 static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *d, const mgrid_nccl_options *options,
                                 mgrid_error *err) {
-  const mgrid_mpi_options usual = MGRID_MPI_OPTIONS_INIT;
-  mgrid_error             why = MGRID_ERROR_INIT;
-  mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_backend          *b = NULL;
+  const mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
+  const mgrid_backend_options usual = { sizeof usual, 0, &mpi };
+  mgrid_error                 why = MGRID_ERROR_INIT;
+  mgrid_nccl_options          o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_backend              *b = NULL;
   if (carrier && mgrid_layout_check(carrier->layout, "the carrier's library", err)) return NULL;
   carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(mgrid_backend_usual(), &usual, err);
   if (!carrier) return NULL;
@@ -60,8 +62,10 @@ static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_descriptor *
     mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, or on a carrier of the host, not on %s", d->name,
                mgrid_backend_list(text, MGRID_BACKENDS_CARRIERS), carrier->kind->name);
   } else {
-    const mgrid_backend_entry *entry =
-        mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(d, &why);
+    const mgrid_backend_entry *entry = mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why)
+                                               || mgrid_timeout_check(o.timeout, d->name, &why)
+                                           ? NULL
+                                           : entry_of(d, &why);
     mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* go on only if it opened on all ranks */
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
@@ -104,16 +108,23 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
   return mgrid_backend_ref(carrier);
 }
 
-mgrid_backend *mgrid_backend_open(const char *name, const mgrid_mpi_options *options, mgrid_error *err) {
-  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  const char       *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
+mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options, mgrid_error *err) {
+  mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
+  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_nccl_options    over = MGRID_NCCL_OPTIONS_INIT;
+  const char           *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
   if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
-  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", err)) return NULL;
+  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_backend_options", err)
+      || mgrid_struct_read(&mpi, sizeof mpi, o.mpi, "mgrid_mpi_options", err)
+      || mgrid_timeout_check(o.timeout, "the backend", err))
+    return NULL;
+  o.mpi = &mpi;
   const mgrid_descriptor *d = mgrid_backend_named(name);
   if (d && d->library && !d->carried) return open_alone(d, &o, err);
   if ((d && d->carried) || strcmp(name, known[0]) == 0) {
     mgrid_backend *carrier = open_alone(mgrid_backend_usual(), &o, err), *opened = NULL;
-    if (carrier) opened = d ? open_over(carrier, d, NULL, err) : mgrid_backend_best(carrier, NULL);
+    over.timeout = o.timeout;
+    if (carrier) opened = d ? open_over(carrier, d, &over, err) : mgrid_backend_best(carrier, &over);
     mgrid_backend_free(carrier); /* a backend over it holds its own reference */
     return opened;
   }

@@ -226,9 +226,9 @@ static mgrid_status run_on_ranks(options *side, const cli_addition *by, const mg
   const mgrid_descriptor *first = wanted && !wanted->carried ? wanted
                                   : c->carrier               ? mgrid_backend_named(c->carrier)
                                                              : mgrid_backend_usual();
-  mgrid_mpi_options       o = MGRID_MPI_OPTIONS_INIT;
-  if (c->timeout) o.timeout = (double)c->timeout;
-  o.on_deadline = MGRID_DEADLINE_ABORT;
+  mgrid_mpi_options       mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_backend_options   o = { sizeof o, c->timeout ? (double)c->timeout : MGRID_TIMEOUT, &mpi };
+  mpi.on_deadline = MGRID_DEADLINE_ABORT;
   cli_note_limits(&c->cli);
   cli_guard(&c->cli, "the start of the job");
   cli_guard_alarm(&c->cli, o.timeout, "the job has not started");

@@ -189,18 +189,18 @@ static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua
 /* moongrid.mpi([options]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD, or of the ranks that a launcher with PMIx
 ** started | nil, message, status. Collective. */
 static int open_alone(lua_State *L) {
-  mgrid_mpi_options o = opening(L, 1, row_of(L));
-  mgrid_backend   **box = new_job(L);
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_mpi_options     mpi = opening(L, 1, row_of(L));
+  mgrid_backend_options o = { sizeof o, mpi.timeout, &mpi };
+  mgrid_backend       **box = new_job(L);
+  mgrid_error           e = MGRID_ERROR_INIT;
   return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
 }
 
 /* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
 static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
-  const char       *carriers[MGRID_BACKENDS_MAX];
-  size_t            n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
-  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  o.timeout = timeout;
+  const char           *carriers[MGRID_BACKENDS_MAX];
+  size_t                n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
+  mgrid_backend_options o = { sizeof o, timeout, NULL };
   for (size_t i = 0; i < n; i++)
     if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
   mgrid_lua_unknown(L, "carrier", name, carriers, n);

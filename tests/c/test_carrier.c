@@ -563,7 +563,9 @@ static void test_refusals(void **state) {
   REFUSED(c.recv = hub_recv, MGRID_USAGE, "carrier: 'recv' is there without 'send'");
   REFUSED((c.put = NULL, c.get = NULL), MGRID_USAGE,
           "carrier: there is neither a store (put and get) nor messages (send and recv)");
-  REFUSED(c.timeout = (double)NAN, MGRID_USAGE, "carrier: the timeout is no number");
+  REFUSED(c.timeout = (double)NAN, MGRID_OUT_OF_RANGE,
+          "carrier: a timeout is 0 (the default) seconds or more, not nan");
+  REFUSED(c.timeout = -1, MGRID_OUT_OF_RANGE, "carrier: a timeout is 0 (the default) seconds or more, not -1");
   REFUSED((e.breaks = true), MGRID_BACKEND, "carrier: put failed: the hub is gone");
 }
 

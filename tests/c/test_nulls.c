@@ -42,7 +42,7 @@ typedef struct fixture {
   mgrid_hooks            hooks;
   mgrid_limits           limits;
   mgrid_nccl_options     nccl;
-  mgrid_mpi_options      mpi;
+  mgrid_backend_options  opened;
   mgrid_open_options     opening;
   mgrid_carrier          carrier; /* without functions: never opened */
   mgrid_error            failed;
@@ -140,7 +140,7 @@ static void open_fixture(fixture *f) {
   f->two[0] = 2, f->starts[0] = 0, f->starts[1] = 8;
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
   f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
-  f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  f->opened = (mgrid_backend_options)MGRID_BACKEND_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
   f->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;

@@ -75,8 +75,15 @@ static mgrid_status nccl_options(things *w, void *x) {
 }
 
 /* No backend has that name: the options are looked at before. */
-static mgrid_status mpi_options(things *w, void *x) {
+static mgrid_status backend_options(things *w, void *x) {
   assert_null(mgrid_backend_open("none of that name", x, &w->e));
+  if (w->e.status != MGRID_BAD_STRUCT) mgrid_error_clear(&w->e);
+  return w->e.status;
+}
+static mgrid_status mpi_options(things *w, void *x) {
+  mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
+  o.mpi = x;
+  assert_null(mgrid_backend_open("none of that name", &o, &w->e));
   if (w->e.status != MGRID_BAD_STRUCT) mgrid_error_clear(&w->e);
   return w->e.status;
 }
@@ -117,21 +124,22 @@ static mgrid_status reloaded(things *w, void *x) {
   return w->e.status;
 }
 
-static const mgrid_limits       a_limits = MGRID_LIMITS_INIT;
-static const mgrid_open_options an_opening = MGRID_OPEN_OPTIONS_INIT;
-static const mgrid_hooks        a_hooks = MGRID_HOOKS_INIT;
-static const mgrid_options      an_options = MGRID_OPTIONS_INIT;
-static const mgrid_nccl_options a_nccl = MGRID_NCCL_OPTIONS_INIT;
-static const mgrid_mpi_options  an_mpi = MGRID_MPI_OPTIONS_INIT;
-static const mgrid_plan_counts  a_counts = MGRID_PLAN_COUNTS_INIT;
-static const mgrid_change       a_change = MGRID_CHANGE_INIT;
-static const mgrid_gpu_memory   a_memory = MGRID_GPU_MEMORY_INIT;
-static const mgrid_site         a_site = MGRID_SITE_INIT;
-static const mgrid_resources    some_resources = MGRID_RESOURCES_INIT;
-static const mgrid_plan_checked a_checked = MGRID_PLAN_CHECKED_INIT;
-static const mgrid_machine      a_machine = MGRID_MACHINE_INIT;
-static const mgrid_segment      a_segment = MGRID_SEGMENT_INIT;
-static const mgrid_arg          an_arg = { sizeof an_arg, "tp", MGRID_IS_INTEGER, { .integer = 2 } };
+static const mgrid_limits          a_limits = MGRID_LIMITS_INIT;
+static const mgrid_open_options    an_opening = MGRID_OPEN_OPTIONS_INIT;
+static const mgrid_hooks           a_hooks = MGRID_HOOKS_INIT;
+static const mgrid_options         an_options = MGRID_OPTIONS_INIT;
+static const mgrid_nccl_options    a_nccl = MGRID_NCCL_OPTIONS_INIT;
+static const mgrid_mpi_options     an_mpi = MGRID_MPI_OPTIONS_INIT;
+static const mgrid_backend_options a_backend = MGRID_BACKEND_OPTIONS_INIT;
+static const mgrid_plan_counts     a_counts = MGRID_PLAN_COUNTS_INIT;
+static const mgrid_change          a_change = MGRID_CHANGE_INIT;
+static const mgrid_gpu_memory      a_memory = MGRID_GPU_MEMORY_INIT;
+static const mgrid_site            a_site = MGRID_SITE_INIT;
+static const mgrid_resources       some_resources = MGRID_RESOURCES_INIT;
+static const mgrid_plan_checked    a_checked = MGRID_PLAN_CHECKED_INIT;
+static const mgrid_machine         a_machine = MGRID_MACHINE_INIT;
+static const mgrid_segment         a_segment = MGRID_SEGMENT_INIT;
+static const mgrid_arg             an_arg = { sizeof an_arg, "tp", MGRID_IS_INTEGER, { .integer = 2 } };
 
 static const struct {
   const char *name;
@@ -160,6 +168,7 @@ static const struct {
   { "mgrid_arg", inner_argument, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_arg", parameter, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_nccl_options", nccl_options, &a_nccl, sizeof a_nccl, false, 0 },
+  { "mgrid_backend_options", backend_options, &a_backend, sizeof a_backend, false, 0 },
   { "mgrid_mpi_options", mpi_options, &an_mpi, sizeof an_mpi, false, 0 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };

@@ -33,6 +33,7 @@ typedef struct fuzz {
   mgrid_carrier          carrier;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
+  mgrid_backend_options  opened;
   mgrid_open_options     opening;
   size_t                 source; /* bytes of the last text of a recipe */
   mgrid_move_options     moves;
@@ -433,9 +434,11 @@ static const mgrid_nccl_options *draw_nccl(fuzz *z) {
   return &z->nccl;
 }
 
-static const mgrid_mpi_options *draw_mpi(fuzz *z) {
+static const mgrid_backend_options *draw_backend_options(fuzz *z) {
   z->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT;
-  return draw_bool(z) ? &z->mpi : NULL;
+  z->opened = (mgrid_backend_options)MGRID_BACKEND_OPTIONS_INIT;
+  z->opened.timeout = (double)draw_number(z), z->opened.mpi = draw_bool(z) ? &z->mpi : NULL;
+  return draw_bool(z) ? &z->opened : NULL;
 }
 
 /* Never MPI, which this process must not start; opened by a carrier that is none. */

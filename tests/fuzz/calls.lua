@@ -17,7 +17,7 @@ local inputs = {
   ["mgrid_options *"] = "draw_options(z)", ["mgrid_hooks *"] = "draw_hooks(z)", ["mgrid_limits *"] = "draw_limits(z)",
   ["mgrid_site *"] = "draw_site(z)", ["mgrid_error *"] = "draw_failed(z)", ["mgrid_carrier *"] = "draw_carrier(z)",
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
-  ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_mpi_options *"] = "draw_mpi(z)",
+  ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_backend_options *"] = "draw_backend_options(z)",
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",

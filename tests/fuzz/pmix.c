@@ -102,8 +102,8 @@ pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t n, const pmix_info
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
   in = (bytes){ data, data + size };
   nkept = 0;
   o.timeout = 0.01;

@@ -42,10 +42,11 @@ local opening_program = [[
 #include <moongrid_mpi.h>
 #include <stdio.h>
 int main(void) {
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  int               level = -1, rank = 0;
-  o.threads = MGRID_THREADS_SERIALIZED;
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
+  int                   level = -1, rank = 0;
+  mpi.threads = MGRID_THREADS_SERIALIZED, o.mpi = &mpi;
   mgrid_backend *b = mgrid_backend_open("mpi", &o, &e);
   if (b) MPI_Query_thread(&level), rank = (int)mgrid_backend_rank(b);
   if (rank == 0) printf("%s %d %s\n", b ? mgrid_backend_name(b) : "none", level >= MPI_THREAD_SERIALIZED, e.message);

@@ -9,6 +9,7 @@
 #include "moongrid_mpi.h"
 #include "tap.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -222,7 +223,14 @@ static void test_wrong_options(void) {
   o.threads = MGRID_THREADS_ANY, o.on_deadline = rank == 0 ? (mgrid_on_deadline)77 : MGRID_DEADLINE_ERROR;
   ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e))
        && strcmp(e.message, "rank 0: mpi: 77 is none of mgrid_on_deadline") == 0;
-  o.on_deadline = MGRID_DEADLINE_ERROR, o.communicators = rank == 0 ? -1 : 0;
+  o.on_deadline = MGRID_DEADLINE_ERROR, o.timeout = rank == 0 ? -1 : 0;
+  ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e))
+       && strcmp(e.message, "rank 0: mpi: a timeout is 0 (the default) seconds or more, not -1") == 0;
+  o.timeout = INFINITY; /* no limit */
+  mgrid_backend *patient = ok ? mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e)) : NULL;
+  ok = patient && cycle(patient, 1, "job", anew(&e));
+  mgrid_backend_free(patient);
+  o.timeout = 0, o.communicators = rank == 0 ? -1 : 0;
   ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e))
        && strcmp(e.message, "rank 0: mpi: communicators is -1, less than 0") == 0;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));

@@ -37,7 +37,7 @@ static void relay_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, 
 
 /* ------------------------------------------------------------------ a carrier */
 
-static double own_deadline(const mgrid_relay *m) { return m->host.timeout > 0 ? m->host.timeout : MGRID_NCCL_TIMEOUT; }
+static double own_deadline(const mgrid_relay *m) { return mgrid_timeout_of(m->host.timeout); }
 
 static void relay_deadline(mgrid_backend *b, double seconds) {
   mgrid_relay *m = (mgrid_relay *)b;
@@ -102,7 +102,7 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
                                         : "send");
   if (!c.put && !c.send)
     return mgrid_null(err, MGRID_USAGE, "carrier: there is neither a store (put and get) nor messages (send and recv)");
-  if (isnan(c.timeout)) return mgrid_null(err, MGRID_USAGE, "carrier: the timeout is no number");
+  if (mgrid_timeout_check(c.timeout, "carrier", err)) return NULL;
   mgrid_relay *m = calloc(1, sizeof *m);
   if (m) m->words = malloc(8 * (size_t)(c.world + 1) * sizeof *m->words);
   if (!m || !m->words) {

@@ -263,7 +263,7 @@ static const char *why_not(char buf[MGRID_ALLOWED]) {
   return "";
 }
 
-static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
+static mgrid_backend *pmix_open(const mgrid_backend_options *o, mgrid_error *err) {
   if (has_left())
     return mgrid_null(err, MGRID_USAGE,
                       "pmix: this process has left its job already, and cannot join it again; keep one backend open");
@@ -284,7 +284,7 @@ static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
   mgrid_carrier c = MGRID_CARRIER_INIT;
   c.ud = j;
   c.by_rank = true;
-  c.timeout = o->timeout > 0 ? o->timeout : MGRID_MPI_TIMEOUT;
+  c.timeout = o->timeout;
   c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason, c.close = pmix_close;
   mgrid_backend *b = NULL;
   if (learn_job(j, err) == MGRID_OK) {

@@ -66,6 +66,7 @@ static mgrid_status check_options(const mgrid_mpi_options *o, bool sessions, int
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads", (int)o->threads);
   if ((unsigned)o->on_deadline > MGRID_DEADLINE_ABORT)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of mgrid_on_deadline", (int)o->on_deadline);
+  if (mgrid_timeout_check(o->timeout, "mpi", err)) return MGRID_OUT_OF_RANGE;
   if (o->communicators < 0)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0", o->communicators);
   if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
@@ -274,7 +275,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
   *m = spare;
-  m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
+  m->usual = m->seconds = !made ? INFINITY : mgrid_timeout_of(o.timeout);
   m->main = !sessions && level < MPI_THREAD_SERIALIZED;
   m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
   m->most = o.communicators;
@@ -286,8 +287,9 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 }
 
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
-static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
-  int ready = 0, gone = 0, level;
+static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
+  const mgrid_mpi_options *o = options->mpi;
+  int                      ready = 0, gone = 0, level;
   if (mgrid_mpi_one_library(err)) return NULL;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
@@ -297,6 +299,7 @@ static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
     return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
   mgrid_mpi_options own = *o;
   own.duplicate = true;
+  if (own.timeout == 0) own.timeout = options->timeout;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &own, err);
   if (b)
     ((mpi_backend *)b)->finalize = !ready;

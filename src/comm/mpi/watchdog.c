@@ -150,12 +150,13 @@ static void say_stuck(const mpi_watch *w) {
   (void)written;
 }
 
-/* With the lock: sleep until then, 0: until somebody wakes the thread. */
+/* With the lock: sleep until then, 0 or without a limit: until somebody wakes the thread. */
 static void rest_until(mpi_watch *w, double until) {
-  struct timespec t = { .tv_sec = (time_t)until };
-  t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
+  const bool      ends = until > 0 && until < 1e15;
+  struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
+  t.tv_nsec = ends ? (long)((until - (double)t.tv_sec) * 1e9) : 0;
   w->wake = until;
-  if (until > 0)
+  if (ends)
     pthread_cond_timedwait(&w->woken, &w->lock, &t);
   else
     pthread_cond_wait(&w->woken, &w->lock);

@@ -163,7 +163,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   n->options = *options;
   if (n->options.ranks_per_id < 1) n->options.ranks_per_id = MGRID_NCCL_RANKS_PER_ID;
   n->base.whole = n->options.parent != NULL;
-  if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
+  n->options.timeout = mgrid_timeout_of(n->options.timeout);
   mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
     if (!s && !made) s = mgrid_oom(&why);
