@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** ask.c - what a state is asked under the names of a system: queries, functions of the recipe that answer, and
-** getters of groups.
+** ask.c - questions to a state under the names of a system: queries, which functions of the recipe answer, and getters
+** of groups.
 */
 #include "recipe/entry.h"
 #include "recipe/prelude.h"
@@ -80,7 +80,7 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   return status;
 }
 
-/* Arguments as JSON text; NULL: none. */
+/* Read arguments as JSON text; NULL: none. */
 static mgrid_status read_arguments(const char *name, const char *text, json_t **object, mgrid_error *err) {
   json_error_t why;
   *object = text ? mgrid_json_parse(text, strlen(text), 0, &why) : NULL;

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* While Lua moves its stack (since 5.4.5), frames hold offsets in it instead of pointers, and lua_getinfo would follow them.
-** The first word of a frame is where its function is. */
+/* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo would follow them.
+** The first word of a frame locates its function. */
 static bool is_moving(const lua_Debug *ar) {
   uintptr_t function;
   memcpy(&function, (const void *)ar->i_ci, sizeof function);
@@ -113,7 +113,8 @@ static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-/* What slices add to a class: the next after *s and `at`; NULL: no more. Both begin as the first slice and NULL. */
+/* Return the next entry that slices add to a class, after *s and `at`; NULL: no more. Start with the first slice and
+** NULL. */
 static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_lua_slice *const **s,
                                          const mgrid_lua_class *at) {
   for (; **s; at = NULL, ++*s)
@@ -122,7 +123,7 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_l
   return NULL;
 }
 
-/* A method, or with `fields` a field. */
+/* Find a method, or with `fields` a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
   const mgrid_lua_slice *const *s = mgrid_lua_slices;
   const luaL_Reg               *found = find(fields ? c->fields : c->methods, key);
@@ -311,7 +312,7 @@ static const char fill_key = 'f'; /* its address is the value of `fill` */
 void mgrid_lua_push_fill(lua_State *L) { lua_pushlightuserdata(L, (void *)&fill_key); }
 bool mgrid_lua_is_fill(lua_State *L, int i) { return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key; }
 
-/* A list of integers, or of sizes: a size is 1 or more, or fill. */
+/* Return a list of integers, or of sizes: a size is 1 or more, or fill. */
 static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = mgrid_lua_charge_list(L, i, 4);

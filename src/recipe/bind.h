@@ -2,9 +2,9 @@
 **
 ** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make them.
 **
-** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C object.
-** An error between two steps leaves a userdata that __gc can free. An error message begins with the
-** file and line of the innermost Lua function that is not moongrid's own.
+** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C object. An error
+** between two steps leaves a userdata that __gc can free. An error message starts with the file and line of the
+** innermost Lua function that is not moongrid's own.
 */
 #ifndef MGRID_BIND_H
 #define MGRID_BIND_H
@@ -16,12 +16,12 @@
 
 /* ------------------------------------------------------------------ errors */
 
-/* The innermost running Lua function of the user: its source and line. False: there is none among the last MGRID_FRAMES
-** calls, and our own Lua has fewer in a row; who looks further takes a time that grows with the square of the stack. Needs no
-** memory, so that the allocator may ask. */
+/* Find the innermost running Lua function of the user: its source and line. False: there is none among the last
+** MGRID_FRAMES calls. moongrid's own Lua has fewer in a row, and a longer search takes time that grows with the square
+** of the stack. Needs no memory, so the allocator may call it. */
 enum { MGRID_FRAMES = 100 };
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar);
-/* Push "file:line: " of it; "" if there is none. */
+/* Push "file:line: " of that function; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
 /* Raise at that position, for a host with MGRID_REFUSED, or with another status. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
@@ -35,40 +35,41 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 /* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* A function apart keeps its frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back:
-** a recipe can put such calls into each other. */
+/* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back: a
+** recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Raise that an object is no list, as for x[1], or no iterator, as for `for r in x`, and how to visit what it has. _message
-** is the handler of a call into a recipe: every error gets text and a place, and one of Lua's own a hint. hints.c */
+/* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say how to visit its
+** contents. _message is the handler of a call into a recipe: every error gets text and a position, and one of Lua's own
+** a hint. hints.c */
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
 int mgrid_lua_message(lua_State *L);
-/* What to write in place of a global that recipes do not have; NULL: nothing is known of the name. hints.c */
+/* Return what to write instead of a global that recipes do not have; NULL: nothing is known about the name. hints.c */
 const char *mgrid_lua_absent(const char *name);
 
 /* -------------------------------------------------- the budget of a recipe */
 
-/* For the budget of a runtime's Lua state: budget.c. _charge counts work done in C as so many instructions of Lua,
-** and raises when the budget is spent. _note records the status and text of an error that is about to be raised.
-** Neither does anything in a Lua state without a budget, such as a host's own. */
+/* For the budget of a runtime's Lua state: budget.c. _charge counts work done in C as that many instructions of Lua,
+** and raises when the budget is spent. _note records the status and text of an error that is about to be raised. Both
+** do nothing in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
-/* The same for each member of the list at i, of which there are so many; with holes it may seem to be of any length. */
+/* Charge `each` for every member of the list at i, and return its length; with holes it may seem to have any length. */
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
-/* The same for finding the nearest to a name among n. */
+/* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
-/* Tell the host's log what a recipe prints, after "file:line: ". Long texts and many lines are cut, which is said. */
+/* Send what a recipe prints to the host's log, after "file:line: ". Long texts and many lines are cut, with a note. */
 void mgrid_lua_say(lua_State *L, const char *text);
 
 /* ----------------------------------------------------------------- classes */
 
-/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list the names from
-** here, fields first. */
+/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list these names, fields
+** first. */
 typedef struct mgrid_lua_class {
   const char     *name;           /* of the metatable: "moongrid.Family" */
   const luaL_Reg *fields;         /* each a function (object) that pushes one value */
   const luaL_Reg *methods, *more; /* more: methods of another file */
-  const luaL_Reg *meta;           /* metamethods; __index answers fields and methods unless it is here */
+  const luaL_Reg *meta;           /* metamethods; __index gives fields and methods unless it is here */
 } mgrid_lua_class;
 
 void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must outlive L */
@@ -78,33 +79,34 @@ bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, con
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
 
-/* Push a userdata that owns an empty box of so many bytes, zeroed, and return the box. The caller stores a C object there;
-** __gc, or the end of the runtime, calls release. box.c */
+/* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
+** there; __gc, or the end of the runtime, calls release. box.c */
 typedef struct mgrid_lua_held mgrid_lua_held;
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box));
 void *mgrid_lua_in_box(void *userdata);                           /* its box; NULL once it is freed */
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
 int   mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
-/* The object in a box holds so many bytes; _reserve: n times `each` bytes are about to be needed. Both raise where a
-** recipe has not so much memory left, even after a collection of garbage. */
+/* Record that the object in a box holds that many bytes; _reserve: that n times `each` bytes are about to be needed.
+** Both raise if a recipe has not that much memory left, even after a garbage collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
 /* ------------------------------------------------------- walks through tables */
 
-/* All walks through tables whose order could be seen go by these. _keys: push a list of the keys of the table at i: numbers,
-** strings by bytes, false, true, the rest by what it is, and return how many. _step: push key and value of the k-th one in
-** such a list, from *k = 0 on; false at its end. _key_before: is the key at a before the one at b? walk.c */
+/* All walks through tables whose order could be seen use these. _keys: push a list of the keys of the table at i
+** (numbers, strings by bytes, false, true, the rest by type), and return their number. _step: push key and value of the
+** k-th key of such a list, from *k = 0 on; false at its end. _key_before: return whether the key at a is before the one
+** at b. walk.c */
 lua_Integer mgrid_lua_keys(lua_State *L, int i);
 bool        mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
 bool        mgrid_lua_key_before(lua_State *L, int a, int b);
-/* The same in any order: only where that cannot be seen, as where members are counted. Called as lua_next is. */
+/* The same in any order, called as lua_next. Only where the order cannot be seen, for example to count members. */
 int mgrid_lua_next(lua_State *L, int i);
-/* How long the list at i is; -1: it has other keys than 1 to n. The border that lua_rawlen finds in a table with gaps differs
-** between processes. */
+/* Return the length of the list at i; -1: it has other keys than 1 to n. lua_rawlen is not used, because the border
+** that it finds in a table with gaps differs between processes. */
 lua_Integer mgrid_lua_length(lua_State *L, int i);
-/* Push a list of n values; `push` pushes the one of i, from 0 on. */
+/* Push a list of n values; `push` pushes value i, from 0 on. */
 #define MGRID_LUA_LIST(L, n, push) \
   do { \
     lua_createtable(L, (int)(n), 0); \
@@ -122,30 +124,33 @@ void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_bef
 /* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer keys are
 ** allowed as well. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
-/* Raise unless the argument is a table; such_as is one that would do, "{ 2, 4 }". */
+/* Raise unless the argument is a table; such_as is an example of a valid one, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
-/* "a number", "nil": what the value is. */
+/* Return the kind of the value: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
-/* luaL_checkinteger and luaL_optinteger that take no text: "2" is no size, though Lua's own functions read it as one. */
+/* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own functions accept
+** it. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
-/* The number at i; "not a number" without a sign, which differs between processors. */
+/* Return the number at i; "not a number" without a sign, which differs between processors. */
 double mgrid_lua_number(lua_State *L, int i);
-/* A list of integers at i, of *n elements, for mgrid_release. Raises. */
+/* Return the list of *n integers at i, for mgrid_release. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
-/* Replace the text at i, lists of ranks below `world` as Python prints them, by a table. Raises. pasted.c */
+/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table. Raises. pasted.c */
 void mgrid_lua_pasted(lua_State *L, int i, int64_t world);
 void mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
 bool mgrid_lua_is_fill(lua_State *L, int i);
-/* Is there no zero byte in the text at i, which would end it in C? */
+/* Return whether the text at i has no zero byte, which would end it in C. */
 bool mgrid_lua_is_whole(lua_State *L, int i);
-/* The text at i, where it is replaced if it has one: by what is no name of anything, and shows it. */
+/* Return the text at i. If it has a zero byte, replace it with a text that shows the byte and is not the name of
+** anything. */
 const char *mgrid_lua_name(lua_State *L, int i);
-/* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
+/* Return the option `wrap` at i: "wrap", true and { wrap = true } are true; nil, false or nothing are false. Raises for
+** others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
-/* Push and free a text; raises when it failed. */
+/* Push and free a text; raise if it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 
 /* ------------------------------------------------- the classes of moongrid */
@@ -162,23 +167,24 @@ void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 #define MGRID_LUA_JOB      "moongrid.Job"
 #define MGRID_LUA_RECIPE   "moongrid.Recipe"
 
-/* The ranks that a grid may lie on: a window, or ranks in another order. */
+/* The ranks that a grid may lie over: a window, or ranks in another order. */
 typedef struct mgrid_lua_world {
   mgrid_window  window; /* from the lowest rank to the highest */
   mgrid_family *order;  /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
 } mgrid_lua_world;
 
-/* A family and the options it will have in a topology. Its user value is the Grid that it was made of, if it was of
-** one: the grid of family:where. */
+/* A family and the options it will have in a topology. Its user value is the Grid that it was made from, if any: the
+** grid of family:where. */
 typedef struct mgrid_lua_family {
   mgrid_family *f;
   mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
-/* Push an empty userdata, and return the place of its C object. */
+/* Push an empty userdata, and return where its C object is stored. */
 mgrid_lua_world *mgrid_lua_new_world(lua_State *L);
 mgrid_grid     **mgrid_lua_new_grid(lua_State *L);
-/* With the options of `like`; NULL: none. _derive: of the groups of the Family at 1, so that it is of the same grid. */
+/* _new_family: with the options of `like`; NULL: none. _derive: for groups of the Family at 1, so that it has the same
+** grid. */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
@@ -196,26 +202,26 @@ mgrid_backend    *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is c
 
 /* ------------------------------------------------ grids, families, options */
 
-/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`. Return how many, and push the
-** names, which live as long as they are on the stack. grid.c has what is of grids. */
+/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`. Return their number.
+** The names live as long as they are on the stack. grid.c has the functions for grids. */
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
-/* Coordinates by name at i; `absent` for a dim that is not named. Raises. */
+/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
-/* Of a grid or family that was made in this box, or not: raise the error, or count its memory; returns 1. */
+/* Finish making a grid or family in this box: raise the error, or count its memory; return 1. */
 int mgrid_lua_made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e);
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
-/* Explicit lists cost memory and time per rank: charge the recipe's budget for those of the chosen dims, of the groups.
-** _charge_family: for a walk through what a family is made of; nothing for a rule of modes. family.c */
+/* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of the chosen dims, or of
+** the groups. _charge_family: charge for a walk through the parts of a family; nothing for a rule of modes. family.c */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
-/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, where a list is an address otherwise; recipes
+/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an address; recipes
 ** print lists anyway. family.c */
 void mgrid_lua_printed_list(lua_State *L);
-/* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
+/* Read the options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
-/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those that the family
-** has. A value may be text as on a command line. Raises. options.c */
+/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those of the family. A value
+** may be text as on a command line. Raises. options.c */
 int mgrid_lua_choose(lua_State *L);
 
 /* pick.c: family:pick, family:map */
@@ -233,25 +239,26 @@ void mgrid_lua_weigh_topology(lua_State *L, int i);
 int mgrid_lua_concurrent(lua_State *L);
 int mgrid_lua_concurrent_at(lua_State *L);
 
-/* Which lines of a recipe families come from. From _begin on, each new family has its line kept, and the family that it
-** was made of (_add, the family on the top). _push: name -> list of "source:line", the first one first. source_lines.c */
+/* Records which lines of a recipe families come from. After _begin, each new family keeps its line and the family that
+** it was made from (_add, for the family on the top). _push: push name -> list of "source:line", the first one first.
+** source_lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
 void mgrid_lua_trail_add(lua_State *L);
 void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* ---------------------------------------------------- states, groups, jobs */
 
-/* Make a dry state of the plan and rank in the State on the top, which is empty; collected as garbage. *err: it failed. */
+/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected. *err: it failed. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err);
-/* Free an owned one; its groups raise from now on. */
+/* Free an owned state; its groups raise from now on. */
 void mgrid_lua_close_state(lua_State *L, int i);
-/* The State at 1, where it is not a query or policy that asks: those cannot communicate. */
+/* Return the State at 1. Raise if it is that of a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
 int                mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
-/* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a
-** query runs on one rank alone and a collective would hang, and for one that has no backend. */
+/* Return the group at i, to communicate over. Raise for a group of the State of a query or policy, because a query runs
+** on only one rank and a collective would hang, and for a group without a backend. */
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);

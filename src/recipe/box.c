@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** box.c - C objects that userdata own. They lie outside of the Lua heap, and those of a runtime in a list of its
-** budget: at the deepest level of calls Lua skips finalizers, and what these leave is released with the runtime. What
-** an object holds counts as memory of the recipe.
+** box.c - C objects that userdata own. They are outside of the Lua heap; those of a runtime are in a list of its
+** budget. At the deepest level of calls Lua skips finalizers; objects that these leave are released with the runtime.
+** The contents of an object count as memory of the recipe.
 */
 #include "recipe/budget.h"
 
@@ -12,7 +12,7 @@ struct mgrid_lua_held {
   mgrid_lua_held *prev, *next;
   mgrid_budget   *budget; /* NULL: of a host's Lua state */
   void (*release)(void *box);
-  size_t bytes; /* that count, with this */
+  size_t bytes; /* that count, including this header */
 };
 
 static void           *box_of(mgrid_lua_held *h) { return h + 1; }
@@ -39,7 +39,8 @@ void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class
   mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
-  /* Some more, so that objects that are garbage go here: where Lua itself runs out, it collects without finalizers. */
+  /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it collects without
+  ** finalizers. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
@@ -67,7 +68,7 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
-/* With the debug library programs can call it, too, with any value. */
+/* With the debug library, programs can call this, too, with any value. */
 int mgrid_lua_free_box(lua_State *L) {
   bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
               && lua_tocfunction(L, -1) == mgrid_lua_free_box;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** budget.c - enforces the limits of memory, instructions and time, and words their errors.
+** budget.c - enforce the limits of memory, instructions and time, and word their errors.
 */
 #include "recipe/budget.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A look at the clock after STEP instructions, and after fewer where these take long: a text or a table of LARGE bytes
-** may cost one instruction a walk through it. */
+/* Check the clock after STEP instructions, and after fewer if these take long: on a text or a table of LARGE bytes one
+** instruction may walk through all of it. */
 enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
 /* ------------------------------------------------------------------- memory */
@@ -24,7 +24,7 @@ static void look_after(mgrid_budget *b, int step) {
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
-/* A block of more than SMALL bytes: is it to be had? A text has a limit; the work to make it counts. */
+/* Return whether a block of more than SMALL bytes is available. A text has a limit; the work to make it counts. */
 static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
   b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
   if (text) b->count += nsize / 16;
@@ -34,15 +34,15 @@ static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* Memory is refused. Keep the place where the recipe is: Lua unwinds its stack before anybody can ask. Inside of the
-** allocator only what needs no memory may be called. */
+/* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can ask. Inside the
+** allocator only functions that need no memory may be called. */
 static void keep_place(mgrid_budget *b) {
   lua_Debug ar;
-  if (!b->L || b->no_memory) return; /* not before there is a Lua state; the first place that ran out is the one */
+  if (!b->L || b->no_memory) return; /* there must be a Lua state; keep the first position that ran out */
   if (mgrid_lua_caller(b->L, &ar)) snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
-/* All blocks but the usual ones; apart, so that these do not pay for it. */
+/* Allocate all blocks but the usual ones; separate, so that these do not pay for it. */
 __attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
   bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
   bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
@@ -117,7 +117,8 @@ mgrid_budget *mgrid_budget_of(lua_State *L) {
   return lua_getallocf(L, &b) == mgrid_budget_alloc ? b : NULL;
 }
 
-/* Has this thread worked for longer than it may? The kernel is asked only where so much time has passed at all. */
+/* Return whether this thread has worked longer than allowed. The kernel is asked only if that much time has passed at
+** all. */
 static bool is_slow(mgrid_budget *b, double now) {
   if (b->processor < 0) b->processor = mgrid_processor_now();
   b->looked = now;
@@ -144,7 +145,7 @@ bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
   return false;
 }
 
-/* Raise the verdict; the first time with the place, which all later errors have too. */
+/* Raise the verdict; the first time with the position, which all later errors then have, too. */
 static void raise_verdict(lua_State *L, mgrid_budget *b) {
   if (!b->placed && !b->no_memory) {
     char text[sizeof b->verdict];
@@ -157,7 +158,7 @@ static void raise_verdict(lua_State *L, mgrid_budget *b) {
   lua_error(L);
 }
 
-/* Look more often where the instructions since the last look took long, less often where they were quick. */
+/* Check more often if the instructions since the last check took long, less often if they were quick. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   mgrid_budget *b = mgrid_budget_of(L);
   double        before = b->looked;
@@ -202,7 +203,7 @@ void mgrid_lua_say(lua_State *L, const char *text) {
   if (mgrid_budget_place(L, lua_tostring(L, -1), path, &line)) snprintf(where, sizeof where, "%s:%d: ", path, line);
   lua_pop(L, 1);
   int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
-  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not within a character */
+  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not inside a character */
   if (b->said++ == LINES)
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
   else
@@ -218,7 +219,7 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   b->text = XXH3_64bits(text, b->length);
 }
 
-/* The noted status, if this is the noted message: a recipe may have caught that error and raised another. Kinds
+/* Return the noted status if this is the noted message: a recipe may have caught that error and raised another. Kinds
 ** that only hosts cause (MGRID_USAGE) become MGRID_REFUSED, because here the recipe made the call. */
 static mgrid_status noted(const mgrid_budget *b, const char *message, size_t length) {
   int  kind = b->status / 100;
@@ -226,8 +227,8 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
   return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
 }
 
-/* Garbage of many calls goes between two of them, while there is room: a call that meets the limit would have it
-** collected without finalizers, and so keep what waits for these. */
+/* Collect the garbage of many calls between two of them, while there is room. A call that meets the limit would collect
+** it without finalizers, and so keep the objects that wait for these. */
 static void tidy(lua_State *L, mgrid_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
@@ -266,7 +267,7 @@ static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
-/* Does the message on the top end so? A place may precede it. */
+/* Return whether the message on the top ends with this text. A position may precede it. */
 static bool ends(lua_State *L, const char *text) {
   size_t      len, n = strlen(text);
   const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;

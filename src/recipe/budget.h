@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of its Lua state's
-** allocator. Instructions are counted the same on every rank, but for the last look at the count; the
-** clock may stop one rank alone. A pcall in the recipe does not help: once a budget is spent, every
-** further instruction raises again. One count of memory has the Lua heap and what the userdata hold (box.c).
+** allocator. Instructions are counted identically on every rank, except for the last check of the count; the clock may
+** stop only one rank. A pcall in the recipe does not help: once a budget is spent, every further instruction raises
+** again. The count of memory includes the Lua heap and the contents of userdata (box.c).
 */
 #ifndef MGRID_BUDGET_H
 #define MGRID_BUDGET_H
@@ -15,21 +15,21 @@ typedef struct mgrid_budget {
   mgrid_hooks     hooks;
   lua_State      *L;             /* whose heap it is */
   mgrid_lua_held *held;          /* the C objects of its userdata, a list (box.c) */
-  size_t          used;          /* bytes of the Lua heap and of these */
+  size_t          used;          /* bytes of the Lua heap and of these objects */
   size_t          settled;       /* the same after the last collection between two calls */
   uint64_t        count;         /* instructions of this call */
-  int             step;          /* after so many instructions the next look at the clock */
-  bool            large;         /* a large block was asked for, so one instruction may take long */
+  int             step;          /* instructions until the next check of the clock */
+  bool            large;         /* a large block was requested, so one instruction may take long */
   bool            long_text;     /* a text was refused for its length */
-  double          seconds;       /* of processor time that this call may take, */
-  double          spent;         /* of which so many went before it began */
-  double          began, looked; /* mgrid_now() when this call began, and at the last look */
-  double          processor;     /* mgrid_processor_now() at the first look; below 0: there was none yet */
+  double          seconds;       /* processor time that this call may take, */
+  double          spent;         /* of which this much was spent before it started */
+  double          began, looked; /* mgrid_now() at the start of this call, and at the last check */
+  double          processor;     /* mgrid_processor_now() at the first check; below 0: there was none yet */
   int             said;          /* lines that the recipe printed in this call */
   bool            over;          /* spent: every further instruction raises `verdict` */
-  bool            placed;        /* the verdict has the place where the recipe was */
-  bool            no_memory;     /* there was none in this call, even after a collection: */
-  bool            starved;       /* not for the limit, but because the process or the host's allocator has no more */
+  bool            placed;        /* the verdict has the position of the recipe */
+  bool            no_memory;     /* memory ran out in this call, even after a collection: */
+  bool            starved;       /* not at the limit, but because the process or the host's allocator has no more */
   char            place[80];     /* "file:line: " of the recipe when memory was refused; "": none of it ran */
   size_t          refused;       /* bytes of the last block refused; Lua collects garbage and asks again */
   mgrid_status    status;        /* of the error that C raised last (mgrid_lua_note) */
@@ -39,48 +39,54 @@ typedef struct mgrid_budget {
 } mgrid_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Start counting for one protected call, which may take so many seconds, less those spent; stop when it has returned. */
+/* Start counting for one protected call, which may take that many seconds, less those spent; stop when it has
+** returned. */
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent);
 void mgrid_budget_stop(mgrid_budget *b);
-/* After it has stopped: go on with the same call, for its result, with the time that it has left. _after: the error where
-** the budget was spent then. */
+/* After a stop, continue with the same call, for its result, in its remaining time. _after: return the error if the
+** budget was spent in that part. */
 void         mgrid_budget_resume(mgrid_budget *b);
 mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err);
-/* Spend so much work, without raising; false: the budget is spent. */
+/* Spend that much work, without raising; false: the budget is spent. */
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work);
-/* It pays for work in C; in a host's Lua state that is free. */
+/* Return a payer for work in C; in a host's Lua state work is free. */
 mgrid_payer mgrid_budget_payer(lua_State *L);
-/* Spend what little the payer owes, and raise where the budget is spent. */
+/* Spend what the payer still owes, and raise if the budget is spent. */
 void mgrid_lua_settle(lua_State *L, const mgrid_payer *payer);
-/* The budget of a Lua state; NULL in one of a host. */
+/* Return the budget of a Lua state; NULL: it is a host's. */
 mgrid_budget *mgrid_budget_of(lua_State *L);
-/* Are there so many bytes more? No: garbage was collected, and did not help; mgrid_budget_refuse raises. */
+/* Return whether that many more bytes are available. False: garbage was collected, without effect; mgrid_budget_refuse
+** raises. */
 bool mgrid_budget_has(mgrid_budget *b, size_t bytes);
 int  mgrid_budget_refuse(lua_State *L, mgrid_budget *b);
 void mgrid_budget_lack(mgrid_budget *b); /* the same, but raises nothing */
-/* Release the C objects that finalizers have left, after lua_close. */
+/* Release the C objects that finalizers left, after lua_close. */
 void mgrid_budget_release(mgrid_budget *b);
-/* Where the host's file lies, which Lua knows by a name without its folder: what the host calls it, and its folder with the
-** slash; _no_home: nowhere. What is kept is back later, for which no memory is needed. place.c */
+/* Record where the host's file lies, which Lua knows by a name without its folder: the host's name for it, and its
+** folder with the slash; _no_home: nowhere. A home that was kept can be restored later, which needs no memory.
+** place.c */
 void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder);
 void mgrid_budget_no_home(lua_State *L);
 void mgrid_budget_keep_home(lua_State *L);
 void mgrid_budget_back_home(lua_State *L);
-/* The path by which the host knows a file, whose name for Lua has len bytes; of a long one the end. Needs no memory. */
+/* Write the path by which the host knows a file, whose name in Lua has len bytes; of a long path the end. Needs no
+** memory. */
 void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, size_t room);
-/* Of a text "file:line: ...", as Lua has it: the bytes of "file", and the path by which the host knows it; 0: it begins
-** otherwise. _position: fill err->file and err->line from the message, which gets that path. Both need no memory. */
+/* For a text "file:line: ..." from Lua: return the bytes of "file", and write the path by which the host knows it; 0:
+** the text starts otherwise. _position: fill err->file and err->line from the message, and put that path into it. Both
+** need no memory. */
 enum { MGRID_PLACE_MAX = 200 };
 size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_MAX], int *line);
 void   mgrid_budget_position(lua_State *L, mgrid_error *err);
-/* How deep brackets and blocks of a recipe, and calls between C and Lua, go into each other (runtime.c). _message is the
-** handler of a call, which words the error and tells its place; _no_level: is that the error on the top, in any words? */
+/* How deeply brackets and blocks of a recipe, and calls between C and Lua, may nest (runtime.c). _message is the
+** handler of a call, which words the error and adds its position. _no_level: return whether the error on the top is
+** that one, in any wording. */
 enum { MGRID_LEVELS = 44 };
 #define MGRID_NO_LEVEL \
   "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels"
 int  mgrid_budget_message(lua_State *L);
 bool mgrid_budget_no_level(lua_State *L);
-/* The status and the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */
+/* Return the status and fill the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err);
 
 #endif

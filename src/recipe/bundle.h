@@ -3,9 +3,8 @@
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
 **
 ** Each chunk is embedded twice: as text, and compiled when the library was built. The compiled form
-** loads ten times faster, but is safe only for the release of Lua that made it; for another release
-** mgrid_bundle_load takes the text. Only this code is loaded in compiled form: recipes of users are
-** always text.
+** loads ten times faster, but is safe only for the release of Lua that made it; with another release
+** mgrid_bundle_load uses the text. Only this code is loaded in compiled form: recipes of users are always text.
 */
 #ifndef MGRID_BUNDLE_H
 #define MGRID_BUNDLE_H

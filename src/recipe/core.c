@@ -39,8 +39,8 @@ static int core_where(lua_State *L) {
 
 enum { NAMES_MAX = 128 };
 
-/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack; returns how many. Keys
-** of other types are left out. */
+/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack, and return their
+** number. Keys of other types are left out. */
 static size_t push_names(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, NAMES_MAX + 4);
@@ -99,7 +99,7 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, usual, unread): a parameter; is it at its default, and did build not read it? */
+/* note(topology, name, text, usual, unread): a parameter; usual: it has its default; unread: build did not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error     e = MGRID_ERROR_INIT;
@@ -131,7 +131,7 @@ static int core_note_policies(lua_State *L) {
   return 0;
 }
 
-/* params(state) -> { name = text }: what the state's plan was evaluated with */
+/* params(state) -> { name = text }: the parameters that the state's plan was evaluated with */
 static int core_params(lua_State *L) {
   const mgrid_content *c = &mgrid_lua_check_state(L, 1)->plan->content;
   lua_createtable(L, 0, (int)c->nparams);
@@ -142,7 +142,7 @@ static int core_params(lua_State *L) {
   return 1;
 }
 
-/* settings(state) -> { name = value }: those that a host has set; a table of the caller's own */
+/* settings(state) -> { name = value }: those that a host has set; a new table */
 static int core_settings(lua_State *L) {
   const json_t *settings = mgrid_lua_check_state(L, 1)->settings;
   if (settings)
@@ -157,7 +157,7 @@ static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
     char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
-    mgrid_lua_charge(L, 0); /* raises where that is why */
+    mgrid_lua_charge(L, 0); /* raises if that is the reason */
     if (!mgrid_value_fits(L, 1)) snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");
     lua_getfield(L, 2, "name");
@@ -171,7 +171,7 @@ static int core_encode(lua_State *L) {
   return 1;
 }
 
-/* decode(JSON text) -> value | nil where it is none | nil, why it cannot be here */
+/* decode(JSON text) -> value | nil if it is not JSON | nil, why the value is not allowed */
 static int core_decode(lua_State *L) {
   json_error_t why;
   size_t       len;
@@ -187,7 +187,7 @@ static int core_decode(lua_State *L) {
   return 2;
 }
 
-/* nearest(name, names) -> the one of them that may be meant | nil */
+/* nearest(name, names) -> the one that may be meant | nil */
 static int core_nearest(lua_State *L) {
   const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
   lua_settop(L, 2);

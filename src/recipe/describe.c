@@ -37,7 +37,7 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   return s;
 }
 
-/* A line for each parameter or setting. */
+/* Append a line for each parameter or setting. */
 static void describe_declared(const json_t *list, mgrid_text *t) {
   size_t        i;
   const json_t *p;
@@ -55,7 +55,7 @@ static void describe_declared(const json_t *list, mgrid_text *t) {
   }
 }
 
-/* A line for each family that a getter gives, with the arguments that ask for it. */
+/* Append a line for each family that a getter gives, with the arguments that select it. */
 static void describe_getters(const json_t *list, mgrid_text *t) {
   size_t        i, k;
   const json_t *getter, *one;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** entry.h - what libmoongrid calls here: comm/recipe.h explains, moongrid_recipe.h has the manual.
+** entry.h - the entry points that libmoongrid calls: comm/recipe.h explains them, moongrid_recipe.h is the manual.
 */
 #ifndef MGRID_SCRIPT_ENTRY_H
 #define MGRID_SCRIPT_ENTRY_H
 
 #include "comm/recipe.h"
 
-/* The one thing that the library exports for it, found by this name. */
+/* The only symbol that the library exports for libmoongrid, found by this name. */
 extern MGRID_API const mgrid_recipe_entry mgrid_lua_entry;
 
 #define X(name, type) type mgrid_script_##name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** folder.c - which files a recipe may name: those at or below the folder of the recipe that the host has loaded. Whether
-** there is anything outside of it, no answer tells: links are followed here, one by one, and a way that leaves the folder
-** is refused before the system is asked where it leads.
+** folder.c - which files a recipe may name: those at or below the folder of the recipe that the host has loaded. No
+** answer reveals whether anything exists outside of it: links are followed here, one by one, and a path that leaves the
+** folder is refused before the system is asked where it leads.
 */
 #include "recipe/prelude.h"
 
@@ -10,25 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A way is shorter than what the system takes, so that the length of the folder's own path cannot be seen. */
+/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be detected. */
 enum { LONGEST = 1024 };
 
 typedef struct walk {
   const char *root;
   bool        inside;        /* so far */
-  char        way[LONGEST];  /* from the root, without links and dots */
-  char        rest[LONGEST]; /* to go from there */
+  char        way[LONGEST];  /* the path from the root, without links and dots */
+  char        rest[LONGEST]; /* the rest of the path */
   char        path[PATH_MAX], link[PATH_MAX], step[LONGEST];
 } walk;
 
-/* One step up; the root has none. */
+/* Go one step up; the root has none. */
 static void leave(walk *w) {
   char *last = strrchr(w->way, '/');
   w->inside = w->inside && *w->way;
   *(last ? last : w->way) = '\0';
 }
 
-/* Append to one of the texts; too long a path leads nowhere. */
+/* Append to one of the texts; a path that is too long leads nowhere. */
 static void append(walk *w, char *text, size_t room, const char *more) {
   size_t n = strlen(text), len = strlen(more);
   if (n + len >= room)
@@ -37,7 +37,7 @@ static void append(walk *w, char *text, size_t room, const char *more) {
     memcpy(text + n, more, len + 1);
 }
 
-/* If the way ends at a link, go where that leads. */
+/* If the path ends at a link, follow it. */
 static bool follow(walk *w) {
   size_t len = strlen(w->root);
   *w->path = '\0';

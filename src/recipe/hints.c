@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** hints.c - what is meant where Lua itself says what is wrong: errors that are no text, loops without pairs, calls
-** that lack a comma, arithmetic on objects.
+** hints.c - hints for errors of Lua itself: errors that are not text, loops without pairs, calls that lack a comma,
+** arithmetic on objects.
 */
 #include "recipe/bind.h"
 #include "recipe/budget.h"
 
 #include <string.h>
 
-/* How to visit what a value has, by its type or class. */
+/* Return how to visit the contents of a value, by its type or class. */
 static const char *walk_of(const char *type) {
   static const struct {
     const char *type, *how;
@@ -144,7 +144,7 @@ const char *mgrid_lua_absent(const char *name) {
 
 #define SIZES "; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family"
 
-/* What Lua says of an operation on a value, and what is meant most often. */
+/* Lua's message about an operation on a value, and what is usually meant. */
 static const char *hint_for(const char *message) {
   static const struct {
     const char *said, *hint;
@@ -183,8 +183,8 @@ static const char *hint_for(const char *message) {
   return NULL;
 }
 
-/* "bad argument #1 to 'pick' (moongrid.Family expected, got number)" of a method that was called with a dot: does the call
-** that is running say so? */
+/* Return whether the running call reports "bad argument #1 to 'pick' (moongrid.Family expected, got number)" for a
+** method that was called with a dot. */
 static bool lacks_colon(lua_State *L, const char *message, char *name, size_t size) {
   static const char said[] = "bad argument #1 to '";
   const char       *at = strstr(message, said), *end = at ? strstr(at, "' (moongrid.") : NULL;
@@ -195,7 +195,8 @@ static bool lacks_colon(lua_State *L, const char *message, char *name, size_t si
   return true;
 }
 
-/* "FILE:LINE: attempt to call a TYPE value (for iterator 'for iterator')" -> which type, where in the message. */
+/* Find the type in "FILE:LINE: attempt to call a TYPE value (for iterator 'for iterator')". Return its position in the
+** message. */
 static const char *iterator_type(const char *message, char *type, size_t size) {
   static const char said[] = "attempt to call a ", end[] = " value (for iterator 'for iterator')";
   const char       *at = strstr(message, said), *tail = at ? strstr(at, end) : NULL;
@@ -206,8 +207,8 @@ static const char *iterator_type(const char *message, char *type, size_t size) {
   return at;
 }
 
-/* Of "... a nil value (field 'batch')": the name in a table of the running function that is nearest to the one it read, as
-** of an argument that the caller wrote otherwise; *local is that table's. */
+/* For "... a nil value (field 'batch')": return the name in a table of the running function that is nearest to the one
+** it read, for example of an argument that the caller spelled differently; *local is the name of that table. */
 static const char *near_field(lua_State *L, const char *message, const char **local) {
   enum { MOST = 32, LOCALS = 4 }; /* few: a recipe may cause many errors */
   static const char said[] = "a nil value (field '";
@@ -223,7 +224,7 @@ static const char *near_field(lua_State *L, const char *message, const char **lo
     bool        table = lua_istable(L, -1) && **local != '(';
     for (lua_pushnil(L); table && n < MOST && mgrid_lua_next(L, -2); lua_pop(L, 1))
       if (lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
-    if (n == MOST) n = 0; /* which ones these are differs between processes */
+    if (n == MOST) n = 0; /* which ones were seen differs between processes */
     mgrid_sort_names(names, n);
     near = mgrid_nearest(field, names, n);
     if (near && strcmp(near, field) == 0) near = NULL; /* it holds something else in it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** load.c - turns Lua text into functions: files of recipes, and the Lua embedded in the library.
+** load.c - turn Lua text into functions: files of recipes, and the Lua embedded in the library.
 */
 #include "recipe/bundle.h"
 #include "recipe/prelude.h"
@@ -27,8 +27,8 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
-/* The text of a chunk in small pieces, lines at most: between them the parser, some of whose work grows with the square of
-** the text, comes under the budget, and its line is known. */
+/* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
+** pieces it comes under the budget, and its line is known. */
 typedef struct reader {
   const char *at, *end;
   int         line; /* of the last piece */
@@ -49,8 +49,8 @@ static const char *next_piece(lua_State *L, void *ud, size_t *size) {
   return *size ? piece : NULL;
 }
 
-/* What is wrong with a text that does not name itself Lua is told without a word of it: it may be no recipe but a
-** file that nobody meant to show. */
+/* Report what is wrong with a text whose name does not say that it is Lua without quoting it: it may not be a recipe
+** but a private file. */
 static void tell_the_line_alone(lua_State *L, const char *path) {
   size_t      len = strlen(path);
   const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
@@ -60,7 +60,7 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
-/* Lua says what it expected; add what is meant most often. */
+/* Lua says what it expected; add a hint about what is usually meant. */
 static void add_hint(lua_State *L, const char *text, size_t len) {
   char        hint[160];
   const char *message = lua_tostring(L, -1);
@@ -70,7 +70,7 @@ static void add_hint(lua_State *L, const char *text, size_t len) {
   lua_remove(L, -2);
 }
 
-/* Load the text of a recipe, or of what it imports; *hash is its hash, which ranks compare. */
+/* Load the text of a recipe, or of a file that it imports; *hash is its hash, which ranks compare. */
 static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
   const char *text = mgrid_text_chars(t);
   size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
@@ -87,9 +87,8 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   return rc;
 }
 
-/* Push a file as a function, as luaL_loadfilex does; `name` is what messages call it, `told` where it
-** cannot be read. The file is read once, so that
-** function and hash are of the same text even if somebody edits it meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does. `name` is its name in messages, `told` the name if it cannot be
+** read. The file is read once, so function and hash are of the same text even if somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, const char *told, const char *name, uint64_t *hash) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -108,16 +107,16 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
   return rc;
 }
 
-static const char root_key = 'r';  /* its address: the folder that recipes may name files of; nil: of none */
-static const char given_key = 'g'; /* its address: the mgrid_text that the next recipe by the host is in */
+static const char root_key = 'r';  /* its address: the folder of files that recipes may name; nil: none */
+static const char given_key = 'g'; /* its address: the mgrid_text of the next recipe that the host loads */
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
   lua_pushlightuserdata(L, (void *)(uintptr_t)text);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
 }
 
-/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there is one. Such a
-** recipe lies in no folder. */
+/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there is one. Such a recipe
+** is in no folder. */
 static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
   const mgrid_text *text = lua_touserdata(L, -1);
@@ -145,8 +144,9 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe that another recipe names, relative to the folder of that other one, whose path is one from the
-** folder of all: the file that is being run (`from`), or, inside a build, the file of the running function. */
+/* Push the path of a recipe that another recipe names, relative to the folder of that other recipe. The path of that
+** one starts at the common folder; it is the file that is running (`from`), or, inside a build, the file of the running
+** function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
@@ -164,8 +164,8 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* The host names a file: its folder is the one that recipes may name others of. One that lies nowhere, such as a pipe or
-** a file that was removed, has none. Pushes the name of the file in its folder. */
+/* Record that the host names a file: recipes may name others in its folder. A file that is nowhere, such as a pipe or a
+** removed file, has none. Push the name of the file in its folder. */
 static void set_home(lua_State *L, const char *path, bool of_recipes) {
   char        real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
   const char *base = strrchr(path, '/');
@@ -175,7 +175,7 @@ static void set_home(lua_State *L, const char *path, bool of_recipes) {
     lua_pushstring(L, real);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
   }
-  /* what lies beside it, the host would name likewise, unless its path was a link */
+  /* the host would name files beside it likewise, unless its path was a link */
   if (slash && strcmp(lua_tostring(L, -1), base ? base + 1 : path) != 0)
     lua_pushfstring(L, "%s/", real);
   else
@@ -190,8 +190,8 @@ static void forget_home(lua_State *L) {
   mgrid_budget_no_home(L);
 }
 
-/* A recipe may name other recipes of its own folder: push the path from there, and of the whole system. All else is
-** refused without a look at what there is, so that no answer tells it. */
+/* A recipe may name other recipes in its folder: push the path from there, and the absolute path. All else is refused
+** without checking what exists, so that no answer reveals it. */
 static void check_path(lua_State *L, const char *name, const char *path) {
   size_t len = strlen(name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
@@ -241,7 +241,7 @@ static int load_home(lua_State *L, const char *path, uint64_t *hash) {
   return load_file(L, path, path, lua_tostring(L, -1), hash);
 }
 
-/* The same for one that a recipe names, `from` another. */
+/* The same for a file that a recipe names; `from` is the recipe. */
 static int load_beside(lua_State *L, const char *name, const char *from, uint64_t *hash) {
   int rc = LUA_ERRFILE;
   push_path(L, name, from);
@@ -250,7 +250,7 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
   check_path(L, name, lua_tostring(L, -1));
   const char *way = lua_tostring(L, -2);
   rc = load_file(L, lua_tostring(L, -1), way, way, hash);
-  lua_remove(L, -2); /* the path of the whole system */
+  lua_remove(L, -2); /* the absolute path */
   return rc;
 }
 
@@ -260,7 +260,7 @@ int mgrid_core_load(lua_State *L) {
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
   uint64_t           hash = 0;
   int                rc;
-  lua_settop(L, 3); /* an argument that is left out is not what is pushed next */
+  lua_settop(L, 3); /* a missing argument must not be what is pushed next */
   bool by_host = lua_toboolean(L, 3);
   if (by_host) forget_home(L);
   const char *path = name;

@@ -13,7 +13,8 @@
 
 MGRID_API int luaopen_moongrid(lua_State *L);
 
-/* The version that the interpreter gives itself, "Lua 5.1". What is called here is in every Lua since 5.1. */
+/* Return the version that the interpreter reports, "Lua 5.1". The functions called here exist in every Lua since
+** 5.1. */
 static const char *version(lua_State *L) {
   enum { GLOBALS_OF_5_1 = -10002 };
   if (lua_getglobal)

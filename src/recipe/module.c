@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in a runtime of its
-** own), and communicators for scripts under mpirun.
+** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in its own runtime), and
+** communicators for scripts under mpirun.
 */
 #include "moongrid_lua.h"
 
@@ -147,7 +147,7 @@ static int recipe_tostring(lua_State *L) {
 
 /* --------------------------------------------------------------------- Job */
 
-/* A Job, or nil, message, status where opened is NULL. */
+/* Return a Job, or nil, message, status if opened is NULL. */
 static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
   *box = opened;
   return opened ? 1 : mgrid_lua_failure(L, e);
@@ -160,8 +160,8 @@ static mgrid_backend **new_job(lua_State *L) {
   return box;
 }
 
-/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; all but the first are of a backend
-** that makes communicators. */
+/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; all but the first are for
+** backends that make communicators. */
 static mgrid_mpi_options opening(lua_State *L, int at, const mgrid_descriptor *d) {
   static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators" };
   static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
@@ -183,7 +183,7 @@ static mgrid_mpi_options opening(lua_State *L, int at, const mgrid_descriptor *d
   return o;
 }
 
-/* The row of the backend that the function is for: each row with a library has a function of its name. */
+/* Return the row of the backend that the function is for: each row with a library has a function of its name. */
 static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua_tointeger(L, lua_upvalueindex(1))]; }
 
 /* moongrid.mpi([options]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD, or of the ranks that a launcher with PMIx
@@ -196,7 +196,7 @@ static int open_alone(lua_State *L) {
   return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
 }
 
-/* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
+/* Open the backend that the option `carrier` names; NULL without one, after an error in *e. */
 static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
   const char           *carriers[MGRID_BACKENDS_MAX];
   size_t                n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** params.c - evaluates a recipe to a plan. Parameters come as "name=value" strings (the tail of an argv) on
-** top of a file, or as C values.
+** params.c - evaluate a recipe to a plan. Parameters are "name=value" strings (the end of an argv) on top of a file, or
+** C values.
 */
 #include "recipe/runtime.h"
 
@@ -19,7 +19,7 @@ typedef struct evaluation {
   const mgrid_given *params;
   json_t            *file; /* values of a file of parameters; NULL: none */
   mgrid_plan        *plan;
-  json_t           **trail; /* NULL: nobody asks */
+  json_t           **trail; /* NULL: not requested */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -122,20 +122,20 @@ typedef struct table_file {
   json_t     *values;
 } table_file;
 
-/* return { tp = 2 }: Lua as a recipe sees it. */
+/* Run a file "return { tp = 2 }" as Lua in a recipe's sandbox. */
 static int run_file(lua_State *L) {
   table_file *f = lua_touserdata(L, 1);
   mgrid_prelude_load(L, f->path);
   lua_call(L, 0, 1);
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
-  if (!f->values) mgrid_lua_charge(L, 0); /* raises where that is why */
+  if (!f->values) mgrid_lua_charge(L, 0); /* raises if that is the reason */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
     return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name", f->path);
   return 0;
 }
 
-/* Is a text Lua, and no JSON or YAML? It begins with a comment, or with a word that a table of values cannot have as
-** its first name. */
+/* Return whether a text is Lua, not JSON or YAML. It starts with a comment, or with a word that cannot be the first
+** name of a table of values. */
 static bool is_lua(const char *text) {
   text += strspn(text, " \t\r\n");
   if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* where a document of YAML begins */
@@ -145,7 +145,7 @@ static bool is_lua(const char *text) {
          && text[word + strspn(text + word, " ")] != ':';
 }
 
-/* By its name, or, where that says nothing, by its text. */
+/* Decide by the name, or, if that says nothing, by the text. */
 static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
   if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) return true;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
 **
-** place.c - the line of a recipe that is at fault, "file:line: ". What a recipe can see of a file is its name from the
-** recipe's own folder, wherever that lies and however the host has named it; the host is told a path of its own.
+** place.c - the line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from the recipe's
+** own folder, wherever that is and however the host named it; the host gets a path of its own.
 */
 #include "recipe/budget.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Their addresses are registry keys, the latter of what was kept: { name of the host's file, the path by which the host named it, the folder of that path
-** with its slash }; false where the recipe is
-** bundled or a text. */
+/* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the host's file, the path by
+** which the host named it, the folder of that path with its slash }; false: the recipe is bundled or a text. */
 static const char home_key = 'h', kept_key = 'k';
 enum { NAME = 1, PATH, FOLDER };
 
 void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder) {
-  const char *const of[] = { name, path, folder };
+  const char *const parts[] = { name, path, folder };
   lua_createtable(L, FOLDER, 0);
   for (int i = NAME; i <= FOLDER; i++) {
-    lua_pushstring(L, of[i - NAME]);
+    lua_pushstring(L, parts[i - NAME]);
     lua_rawseti(L, -2, i);
   }
   lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);

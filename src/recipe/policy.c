@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up once:
-** its function, State and parameters are kept in the registry of the runtime, so that a call is a table of
-** arguments and a lua_pcall. If an agreed policy fails or returns something else on one rank, every rank gets
-** an error, so that ranks cannot go on with different decisions.
+** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up once: its function,
+** State and parameters are kept in the registry of the runtime, so a call is a table of arguments and a lua_pcall. If
+** an agreed policy fails or returns another result on one rank, every rank gets an error, so ranks cannot continue with
+** different decisions.
 */
 #include "recipe/policy.h"
 
@@ -16,7 +16,7 @@
 
 /* ----------------------------------------------------------------------- look-up */
 
-/* The peers that compare results of the policy; none if this rank is in no group of the family. */
+/* Find the peers that compare results of the policy; none if this rank is in no group of the family. */
 static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
     return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
@@ -99,7 +99,7 @@ static int call_body(lua_State *L) {
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
     return luaL_error(L, "%spolicy '%s' returned %s; plain values alone leave it", c->p->where, c->p->name,
                       mgrid_lua_kind(L, -1));
-  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only read-only views of ours have one */
+  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only moongrid's read-only views have one */
     return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
                       c->p->where, c->p->name);
   if (c->p->result == LUA_NOREF)
@@ -109,8 +109,8 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-/* Give an error without a line of the recipe, such as a limit hit in a function of ours, the line of the
-** policy. */
+/* Add the line of the policy to an error without a line of the recipe, such as a limit hit in a function of
+** moongrid. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
@@ -119,7 +119,8 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* The result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another status is told. */
+/* Write the result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another
+** status is reported. */
 static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
@@ -135,8 +136,8 @@ static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_err
 
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
 
-/* Result of the call on this rank: a digest to compare, and a text for the other ranks. Without memory for these the
-** call has failed. */
+/* Return the result of the call on this rank: a digest to compare, and a text for the other ranks. Without memory for
+** these the call has failed. */
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
   mgrid_text   text = { 0 };
   uint64_t     digest = FAILED;
@@ -155,7 +156,7 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
   return digest;
 }
 
-/* The call ended with `status` and *err here. Compare status and result with the peers. Collective over them. */
+/* Compare status and result with the peers, after the call ended here with `status` and *err. Collective over them. */
 static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char          told[MGRID_TOLD], name[sizeof p->name + 16];
   mgrid_error   why = MGRID_ERROR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.h - what a policy is inside: policy.c finds and calls it, policy_result.c reads what it returned.
+** policy.h - the inside of a policy: policy.c finds and calls it, policy_result.c reads its result.
 */
 #ifndef MGRID_SCRIPT_POLICY_H
 #define MGRID_SCRIPT_POLICY_H

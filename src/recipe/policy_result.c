@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy_result.c - reads the result of a policy by path: "layers[0].first". Nothing here allocates or raises in
-** Lua: only raw accesses are used, and keys are compared with the path, not created.
+** policy_result.c - read the result of a policy by path: "layers[0].first". Nothing here allocates or raises in Lua:
+** only raw accesses are used, and keys are compared with the path, not created.
 */
 #include "recipe/policy.h"
 
@@ -23,11 +23,11 @@ typedef struct step {
   int64_t     index;
 } step;
 
-/* Read the first step of *path and move *path behind it; false if it is malformed. */
+/* Read the first step of *path and move *path after it; false if it is malformed. */
 static bool next_step(const char **path, bool first, step *out) {
   const char *at = *path;
   *out = (step){ NULL, 0, 0 };
-  if (*at == '[' && at[1] == '"') { /* ["a key that is no name"] */
+  if (*at == '[' && at[1] == '"') { /* ["a key that is not a name"] */
     const char *end = strstr(at + 2, "\"]");
     if (!end) return false;
     *out = (step){ at + 2, (size_t)(end - at - 2), 0 };
@@ -69,7 +69,7 @@ static void enter(lua_State *L, const step *s) {
   lua_settop(L, table);
 }
 
-/* Kind of the list on the top: integers, numbers, or anything. */
+/* Return the kind of the list on the top: integers, numbers, or any. */
 static mgrid_kind list_kind(lua_State *L) {
   bool whole = true;
   for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {

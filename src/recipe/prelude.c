@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** prelude.c - prepares a Lua state for recipes: Lua's libraries, the sandbox, the vocabulary of C and that of
-** the prelude.
+** prelude.c - prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the
+** prelude.
 */
 #include "recipe/prelude.h"
 

@@ -16,24 +16,24 @@ extern const char mgrid_env_key, mgrid_place_key;
 void mgrid_prelude_open(lua_State *L);
 /* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy", "info". */
 void mgrid_prelude_push(lua_State *L, const char *name);
-/* Push the chunk of a Lua file, with the environment of recipes. Raises. The file is then the home of positions. */
+/* Push the chunk of a Lua file, with the environment of recipes. Raises. The file is then the home for positions. */
 void mgrid_prelude_load(lua_State *L, const char *path);
 
-/* The next recipe that the host loads is this text, which lives until then; its name is one in messages. NULL: is a file
-** or bundled again. */
+/* The next recipe that the host loads is this text, which must live until then; its name is used in messages. NULL: it
+** is a file or bundled again. */
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
 
-/* Push the way from the folder `root` to the file that a recipe calls `path`, as seen from there, without links and dots;
-** nil, and NULL, where it leads out of the folder, about which the system was not asked. folder.c */
+/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root, without links and
+** dots. Push nil and return NULL if it leads out of the folder; the system is not asked about that. folder.c */
 const char *mgrid_folder_find(lua_State *L, const char *root, const char *path);
 
 /* Push the table `core`: all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);
 /* core.load(name [, path of the file that is being run [, named by the host]]) -> path, from the folder of the host's
 ** recipe; chunk with the environment of recipes; key, equal for all spellings of a path; hash of its text (0: bundled);
-** the path in messages, for the host as it has named it */
+** the path for messages, for the host as the host named it */
 int mgrid_core_load(lua_State *L);
-/* What is meant where the parser said `message` of a text: "; Lua writes elseif", or "". syntax.c */
+/* Write a hint for a parser's `message` about a text: "; Lua writes elseif", or "". syntax.c */
 void mgrid_syntax_hint(const char *message, const char *text, size_t len, char *hint, size_t room);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);

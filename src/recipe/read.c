@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - files that hold a table of plain values: JSON, or YAML (libyaml). A plain scalar of YAML is null, a
-** boolean, an integer or a number where it looks like one, as in YAML's core schema; a quoted one is text.
+** read.c - read files that hold a table of plain values: JSON, or YAML (libyaml). A plain scalar of YAML is null, a
+** boolean, an integer or a number if it looks like one, as in YAML's core schema; a quoted one is text.
 */
 #include "recipe/read.h"
 
@@ -16,7 +16,7 @@ typedef struct reading {
   const char    *path;
   yaml_parser_t *parser;
   json_t        *anchors;       /* the values that have names, for aliases */
-  int64_t        values, bytes; /* made so far; of texts: aliases could make a small file huge */
+  int64_t        values, bytes; /* made so far; bytes of texts. Aliases could make a small file huge */
   mgrid_error   *err;
 } reading;
 
@@ -36,7 +36,7 @@ static bool one_of(const char *text, const char *const *words) {
   return false;
 }
 
-/* A number that no double holds is infinite, of which JSON has no value: NULL. */
+/* Return the value of a plain scalar. A number too large for a double is infinite, which JSON cannot hold: NULL. */
 static json_t *plain_scalar(const char *text) {
   static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
   static const char *const trues[] = { "true", "True", "TRUE", NULL }, *const falses[] = { "false", "False", "FALSE",
@@ -63,7 +63,7 @@ static bool take(reading *r, size_t line, int depth, size_t bytes) {
   return false;
 }
 
-/* The same for all of a value, which an alias repeats. */
+/* The same for a whole value, which an alias repeats. */
 static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   size_t      i;
   const char *key;
@@ -77,7 +77,7 @@ static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   return true;
 }
 
-/* The next event, which the caller deletes in every case. */
+/* Read the next event, which the caller deletes in every case. */
 static bool next_event(const reading *r, yaml_event_t *e) {
   const yaml_parser_t *p = r->parser;
   if (yaml_parser_parse(r->parser, e)) return true;
@@ -143,7 +143,7 @@ static void add_item(reading *r, const yaml_event_t *e, json_t *array, int depth
   if (value && json_array_append_new(array, value) != 0) mgrid_oom(r->err);
 }
 
-/* The fields of a mapping, or the items of a sequence, up to the event that ends it. */
+/* Read the fields of a mapping, or the items of a sequence, up to the event that ends it. */
 static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth) {
   bool ended = false;
   if (!all) mgrid_oom(r->err);
@@ -157,7 +157,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
   return all;
 }
 
-/* The value that begins with an event: a new reference, or NULL after filling *r->err. */
+/* Return the value that starts with an event: a new reference, or NULL after filling *r->err. */
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   const yaml_char_t *anchor = NULL;
   json_t            *value = NULL;
@@ -185,7 +185,7 @@ static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   return NULL;
 }
 
-/* The first document of the stream; nothing: {}. */
+/* Return the first document of the stream; {} if there is none. */
 static json_t *document(reading *r) {
   json_t *value = NULL;
   bool    ended = false;
@@ -202,7 +202,8 @@ static json_t *document(reading *r) {
   return NULL;
 }
 
-/* Where libyaml keeps names of tags: its work grows with the square of their number, and a tag is as long as it says. */
+/* Find text for which libyaml keeps names of tags: its work grows with the square of their number, and a tag may be of
+** any length. */
 static const char *find_tag_names(const mgrid_text *t) {
   const char *text = mgrid_text_chars(t), *end = text + t->len, *found = text;
   while ((found = memmem(found, (size_t)(end - found), "%TAG", 4))) {
@@ -214,8 +215,8 @@ static const char *find_tag_names(const mgrid_text *t) {
   return NULL;
 }
 
-/* Value by value as the events come: libyaml's own document takes much memory, looks through all anchors at each, and has
-** no limits. */
+/* Read value by value as the events arrive: libyaml's own document takes much memory, searches all anchors for each,
+** and has no limits. */
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t parser;
   json_t       *value = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.h - tables by name in files, which hosts give as values of parameters.
+** read.h - files that hold a table by name, which hosts give as values of parameters.
 */
 #ifndef MGRID_READ_H
 #define MGRID_READ_H
@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-/* Read a file that holds one table by name: JSON if its path ends in .json, else YAML. A new reference, or NULL;
-** the message begins with file:line: where a line is wrong. */
+/* Read a file that holds one table by name: JSON if its path ends in .json, else YAML. Return a new reference, or NULL;
+** the message starts with file:line: where a line is wrong. */
 json_t *mgrid_read_table(const char *path, mgrid_error *err);
 
 #endif

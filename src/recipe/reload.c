@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
-** reload.c - loads a changed recipe while the trainer runs. It makes a new runtime and state and leaves the
-** old ones alone, so a failure on any rank changes nothing.
+** reload.c - load a changed recipe while the trainer runs. It makes a new runtime and state and leaves the old ones
+** alone, so a failure on any rank changes nothing.
 */
 #include "recipe/entry.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
 
-/* The recipe of that name; NULL: that of rt again, of which the host may have given the text. */
+/* Load the recipe of that name; NULL: that of rt again, whose text the host may have given. */
 static mgrid_status load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
   if (recipe) return mgrid_script_load(fresh, recipe, NULL, 0, err);
   return mgrid_script_load(fresh, rt->recipe, rt->text.data, rt->text.len, err);
 }
 
-/* All that is local: the recipe, its plan, and what that changes here. NULL after filling *err. */
+/* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL after filling *err. */
 static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
                             size_t n, const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
@@ -36,7 +36,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
-  /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
+  /* Collective from here on: a rank without a plan takes part, too, so that all ranks get its error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);
   if (!state) {

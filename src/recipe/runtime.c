@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under lua_pcall and
-** a budget. Other files use the recipe: params.c makes plans, ask.c answers queries, set.c
-** switches settings, policy.c calls policies, describe.c lists its contents, reload.c loads a changed one.
+** runtime.c - moongrid's own Lua state for one recipe. Everything that may raise runs under lua_pcall and a budget.
+** Other files use the recipe: params.c makes plans, ask.c answers queries, set.c switches settings, policy.c calls
+** policies, describe.c lists its contents, reload.c loads a changed one.
 */
 #include "recipe/runtime.h"
 
@@ -60,9 +60,9 @@ static int nothing(lua_State *L) {
   return 0;
 }
 
-/* Lua's parser and its calls of C functions share a count of levels on the stack of C, of which a recipe has fewer than
-** Lua would give: take the others. A call that is resumed from a Lua state begins one level above that state, and a state
-** that was resumed keeps its level. Unlike a look at the stack's address that is the same in every process. */
+/* Lua's parser and its calls of C functions share a count of levels on the C stack. A recipe has fewer of them than Lua
+** would give: use up the others. A call that is resumed from a Lua state starts one level above that state, and a state
+** that was resumed keeps its level. Unlike a check of the stack's address, this is the same in every process. */
 static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
   enum { LUA_LEVELS = 200 }; /* LUAI_MAXCCALLS */
   int rc = LUA_OK, results;
@@ -73,8 +73,8 @@ static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
   return mgrid_budget_verdict(rt->L, &rt->budget, rc, err);
 }
 
-/* Where libmoongrid_lua could not be bound to its own Lua first (comm/recipe.c), the functions that every Lua has may be
-** those of the host's, beside the ones that are new in 5.4. */
+/* Check that all functions are of one Lua. Where libmoongrid_lua could not be bound to its own Lua first
+** (comm/recipe.c), the functions that every Lua has may be the host's, beside those that are new in 5.4. */
 static mgrid_status check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_5_4 = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
@@ -101,7 +101,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->made_by.entry = &mgrid_lua_entry;
   rt->users = 1;
   rt->budget.limits = l, rt->budget.hooks = h;
-  if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* Lua asks for every block: no test for each */
+  if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* it is called for every block, without a test */
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = mgrid_runtime_state(&rt->budget);
   if (!rt->L) {
@@ -158,7 +158,7 @@ static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *t
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* A relative path says little in a job whose processes may have been started elsewhere. */
+/* Add the folder to the error: a relative path says little in a job whose processes may have been started elsewhere. */
 static void tell_folder(const char *recipe, mgrid_error *err) {
   char folder[300];
   if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0 && getcwd(folder, sizeof folder))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.h - what a runtime is inside, for the command, the Lua module and the files of script/.
+** runtime.h - the inside of a runtime, for the command, the Lua module and the files of src/recipe.
 */
 #ifndef MGRID_RUNTIME_H
 #define MGRID_RUNTIME_H
@@ -16,21 +16,21 @@ struct mgrid_runtime {
   mgrid_budget  budget;
   int           users;    /* owners: the caller, each _ref, each policy */
   char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_text    text;     /* of the recipe, where the host gave that; data NULL: it did not */
+  mgrid_text    text;     /* of the recipe, if the host gave text; else data is NULL */
   mgrid_error   unloaded; /* the error if loading failed */
   double        loading;  /* seconds of processor time that loading took: a plan has the rest */
-  json_t      **trail;    /* where the next plan puts which lines its families come from; NULL: nobody asks */
+  json_t      **trail;    /* where the next plan puts the lines that its families come from; NULL: not requested */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same; the one value that body returns is left on the top of rt->L for the caller, until the next call. */
+/* The same, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same for a question, a setting or a policy of a recipe that is planned, which may take less time. */
+/* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time limit. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
-/* _loaded fails unless a recipe is loaded; _state, unless the state's plan is of this recipe. */
+/* _loaded: fail unless a recipe is loaded; _state: fail unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
@@ -38,36 +38,38 @@ typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err);
-/* From the next plan on: name of a family -> list of "source:line" that it comes from, a new reference in *trail. */
+/* Make the next plans write into *trail: name of a family -> list of the "source:line" that it comes from, a new
+** reference. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err);
-/* Ask a query of the recipe over a state of this process; the answer is left on the top of rt->L. */
+/* Ask a query of the recipe over a state of this process; leave the answer on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
                                     mgrid_error *err);
-/* This rank's group that a getter gives, NULL where it is in none. */
+/* Find this rank's group that a getter gives, NULL if it is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
                                       const mgrid_group **group, mgrid_error *err);
 /* Ask a query in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
-/* mgrid_runtime_set with a value as JSON. */
+/* As mgrid_runtime_set, with a value as JSON. */
 mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
                                     mgrid_error *err);
-/* mgrid_runtime_set with one value; nil: the default again. */
+/* As mgrid_runtime_set, with one value; nil: back to the default. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
                                     mgrid_error *err);
 /* Look up a policy and call it once with arguments in JSON, an object; *result is a new reference. *err is fresh. */
 mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
                                     json_t **result, mgrid_error *err);
-/* For a host's Lua state: mgrid_policy_call with the table at `at` of `from` as arguments; push the result to `to`,
-** or raise there. */
+/* For a host's Lua state: as mgrid_policy_call, with the table at `at` of `from` as arguments; then push the result to
+** `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new reference. */
+/* Describe doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new
+** reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* A Lua state of the budget, whose hash tables do not differ between processes; NULL: no memory. seed.c */
+/* Make a Lua state of the budget, whose hash tables are the same in all processes; NULL: out of memory. seed.c */
 lua_State *mgrid_runtime_state(mgrid_budget *b);
-/* The Lua that the library was built with, "Lua 5.4.4". */
+/* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** sandbox.c - the allow list. Every rank evaluates the recipe, so it must mean the same in every
-** process: no clock, randomness, addresses or files; pairs goes in key order, sort is stable. And it
+** process: no clock, randomness, addresses or files; pairs follows key order, sort is stable. And it
 ** must end: no patterns (matching may take exponential time inside C, where no instruction is counted),
 ** no metatables (finalizers run uncounted), string.rep makes short strings only.
 */
@@ -27,7 +27,7 @@ static int next_pair(lua_State *L) {
 
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
-  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* a value of ours: recipes cannot set metatables */
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* a value of moongrid: recipes cannot set metatables */
     lua_pushvalue(L, 1);
     lua_call(L, 1, 3);
     return 3;
@@ -117,7 +117,7 @@ static int table_remove(lua_State *L) {
   return 1;
 }
 
-/* Call Lua's own function, the upvalue, which was paid for. */
+/* Call Lua's own function, the upvalue, after paying for it. */
 static int call_own(lua_State *L) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
@@ -143,7 +143,7 @@ static int compare_all(lua_State *L) {
   return call_own(L);
 }
 
-/* Replace a function in a library of the table on the top by one that calls it. */
+/* Replace a function in a library of the table on the top with one that pays and calls it. */
 static void pay_for(lua_State *L, const char *library, const char *name, lua_CFunction pays) {
   lua_getfield(L, -1, library);
   lua_getfield(L, -1, name);
@@ -162,7 +162,7 @@ static int checked_assert(lua_State *L) {
   return mgrid_lua_raise(L, "assertion failed");
 }
 
-/* The names of a table's fields, in the order of their bytes, so that every rank suggests the same. */
+/* List the names of a table's fields, sorted by bytes, so that every rank suggests the same. */
 static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
   size_t      n = 0;
   lua_Integer k = 0;
@@ -223,7 +223,7 @@ static int missing_field(lua_State *L) {
   return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", library, name);
 }
 
-/* Replace the library on the top by a read-only view of it. */
+/* Replace the library on the top with a read-only view of it. */
 static void freeze_library(lua_State *L, const char *name) {
   lua_createtable(L, 0, 1);
   lua_pushstring(L, name);
@@ -287,7 +287,7 @@ void mgrid_sandbox_push(lua_State *L) {
   mgrid_sandbox_add_text(L);
 }
 
-/* __index of numbers: g.tp is one, and seems to be a family. */
+/* __index of numbers: g.tp is a number and may be mistaken for a family. */
 static int index_number(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
   return mgrid_lua_raise(

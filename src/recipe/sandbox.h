@@ -16,9 +16,9 @@ void         mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
 void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
 
-/* Charge a recipe for a walk through text: about eight bytes are an instruction. */
+/* Charge a recipe for a walk through text: about eight bytes count as one instruction. */
 void mgrid_sandbox_charge_bytes(lua_State *L, size_t bytes);
-/* Add to the environment on the top, and to its `string`, the functions of texts that recipes have changed. */
+/* Add the text functions that recipes have in a changed form to the environment on the top, and to its `string`. */
 void mgrid_sandbox_add_text(lua_State *L);
 
 #endif

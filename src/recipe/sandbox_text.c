@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** sandbox_text.c - what recipes do with text: strings that stay short and are the same in every process, and what goes
-** to the host's log.
+** sandbox_text.c - text functions of recipes: strings stay short and are the same in every process; and output to the
+** host's log.
 */
 #include "recipe/sandbox.h"
 
@@ -13,7 +13,7 @@
 
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
-/* Short ones are not worth a look at the clock. */
+/* Short texts are not worth a check of the clock. */
 void mgrid_sandbox_charge_bytes(lua_State *L, size_t bytes) {
   if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
 }
@@ -76,7 +76,7 @@ static int plain_tostring(lua_State *L) {
   return 1;
 }
 
-/* Say the text at the top of the stack to the host's log, where a zero byte is said as \x00: it would end the text. */
+/* Send the text on the top of the stack to the host's log. A zero byte, which would end it, becomes \x00. */
 static int say(lua_State *L) {
   size_t      len;
   const char *text = lua_tolstring(L, -1, &len), *end = text + len;
@@ -95,10 +95,10 @@ static int say(lua_State *L) {
   return 0;
 }
 
-/* What is printed of a line; mgrid_lua_say shows less, so that it is seen that there was more. */
+/* Most bytes of a printed line; mgrid_lua_say shows fewer, so that the cut is visible. */
 enum { LINE = 1024 };
 
-/* Write no more of a value than the line takes. */
+/* Append a value, at most as much as fits in the line. */
 static int put_in_line(const char *text, size_t len, void *line) {
   mgrid_text  *t = line;
   const size_t left = t->len < LINE ? LINE - t->len : 0;
@@ -106,7 +106,7 @@ static int put_in_line(const char *text, size_t len, void *line) {
   return t->failed || len > left ? -1 : 0;
 }
 
-/* print(...): the values, with blanks between them, for the host's log. A table is said in JSON where that can be. */
+/* print(...): send the values, separated by blanks, to the host's log. A table is written as JSON if possible. */
 static int recipe_print(lua_State *L) {
   int        n = lua_gettop(L);
   mgrid_text t = { 0 };
@@ -131,7 +131,8 @@ static int recipe_print(lua_State *L) {
   return say(L);
 }
 
-/* The arguments through the real string.format, the upvalue, for `caller`. %p prints addresses, and %s those of tables. */
+/* Pass the arguments to the real string.format, the upvalue, for `caller`. %p prints addresses, and %s those of
+** tables. */
 static int format_for(lua_State *L, const char *caller) {
   size_t      len, bytes = 0;
   const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len; /* a zero byte does not end it */

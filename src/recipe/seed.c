@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** seed.c - a Lua state whose hash tables are the same in every process. Lua takes the seed of its hashes from addresses
-** and the time, and by that of a table with gaps and removed names the length #t differs, which a recipe sees. Lua has
-** no function to choose it, so it is set where Lua keeps it, between two allocations of lua_newstate: after it was
-** made, and before the first text is hashed. Where that place does not look as in Lua 5.4, the seed stays Lua's own.
+** seed.c - a Lua state whose hash tables are the same in every process. Lua derives the seed of its hashes from
+** addresses and the time. The length #t of a table with gaps or removed names depends on it, and a recipe can see that.
+** Lua has no function to choose the seed, so it is set where Lua keeps it, between two allocations of lua_newstate:
+** after it was made, and before the first text is hashed. If that memory does not look as in Lua 5.4, the seed stays
+** Lua's own.
 */
 #include "recipe/runtime.h"
 
@@ -35,7 +36,7 @@ typedef struct making {
 
 static void *alloc(void *ud, void *ptr, size_t osize, size_t nsize);
 
-/* What lua_newstate has written before it asks for its second block. */
+/* Return whether this memory is as lua_newstate leaves it before it asks for its second block. */
 static bool is_new(const lua_globals *g, const making *m) {
   enum { WHOLE_NUMBER = LUA_TNUMBER }; /* in the making, its nil is the number 0 */
   return g->alloc == alloc && g->ud == m && (size_t)g->bytes == m->size && g->debt == 0 && !g->texts.hash
@@ -45,11 +46,11 @@ static bool is_new(const lua_globals *g, const making *m) {
 
 static void set_seed(making *m) {
   lua_globals g;
-  for (size_t at = 0; at + sizeof g <= m->size; at += sizeof(void *)) {
-    memcpy(&g, m->state + at, sizeof g);
+  for (size_t offset = 0; offset + sizeof g <= m->size; offset += sizeof(void *)) {
+    memcpy(&g, m->state + offset, sizeof g);
     if (!is_new(&g, m)) continue;
     g.seed = 0x6d677264;
-    memcpy(m->state + at + offsetof(lua_globals, seed), &g.seed, sizeof g.seed);
+    memcpy(m->state + offset + offsetof(lua_globals, seed), &g.seed, sizeof g.seed);
     return;
   }
 }

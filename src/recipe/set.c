@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** set.c - settings: what a host switches while it runs, and the recipe's queries see. The recipe says which
-** there are and of what kind; the state keeps the values.
+** set.c - settings, which a host switches while it runs and the recipe's queries see. The recipe declares them and
+** their kinds; the state keeps the values.
 */
 #include "recipe/entry.h"
 #include "recipe/prelude.h"
@@ -14,7 +14,7 @@ typedef struct request {
   const mgrid_given *value;
 } request;
 
-/* Keep the value at i under this name, nil as none; false: no memory. */
+/* Keep the value at i under this name; nil removes it. False: out of memory. */
 static bool keep(lua_State *L, int i, mgrid_state *s, const char *name) {
   if (!s->settings && !(s->settings = json_object())) return false;
   if (!lua_isnil(L, i)) return json_object_set_new(s->settings, name, mgrid_json_of(L, i)) == 0;
@@ -30,7 +30,7 @@ static int set_body(lua_State *L) {
   mgrid_push_given(L, set->value);
   lua_call(L, 3, 2);
   if (keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
-  mgrid_lua_charge(L, 0); /* raises where that is why */
+  mgrid_lua_charge(L, 0); /* raises if that is the reason */
   return mgrid_lua_oom(L);
 }
 

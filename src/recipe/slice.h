@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.h - what a slice has for Lua: one row, in src/NAME/lua/slice.c. Recipes and the Lua module go through the rows, and
-** call nothing of a slice otherwise.
+** slice.h - the part of a slice for Lua: one row, in src/NAME/lua/slice.c. Recipes and the Lua module go through the
+** rows and call nothing else of a slice.
 */
 #ifndef MGRID_LUA_SLICE_H
 #define MGRID_LUA_SLICE_H
 
 #include "recipe/bind.h"
 
-/* Whatever a slice does not have is NULL. */
+/* A slice sets what it does not have to NULL. */
 typedef struct mgrid_lua_slice {
-  void (*open)(lua_State *L);      /* register its classes, put its words into the table on the top */
-  void (*open_host)(lua_State *L); /* put words there that are not for recipes */
-  const mgrid_lua_class *adds; /* to classes of the way, by their names: fields and methods; ends with a NULL name */
-  /* The kind of thing that a topology takes, t.x = value, and the class of such a value. _assign puts the value under its
-  ** name into the topology; it raises. */
+  void (*open)(lua_State *L);      /* register its classes, put its functions into the table on the top */
+  void (*open_host)(lua_State *L); /* put functions there that are not for recipes */
+  const mgrid_lua_class *adds; /* fields and methods for classes of the way, by their names; ends with a NULL name */
+  /* The kind of thing that a topology accepts, t.x = value, and the class of this value. _assign puts the value under
+  ** its name into the topology; it raises. */
   const mgrid_item_kind *kind;
   const char *class;
   void (*assign)(lua_State *L, int topology, const char *name, int value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** source_lines.c - the lines of a recipe that families come from, kept only while somebody asks (moongrid explain).
+** source_lines.c - the lines of a recipe that families come from, kept only on request (moongrid explain).
 */
 #include "recipe/budget.h"
 
@@ -13,7 +13,7 @@ static const char
 void mgrid_lua_trail_begin(lua_State *L) {
   lua_newtable(L);
   lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k"); /* of families that are gone nobody asks */
+  lua_pushliteral(L, "k"); /* families that are gone are not needed */
   lua_setfield(L, -2, "__mode");
   lua_setmetatable(L, -2);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &trail_key);
@@ -40,7 +40,7 @@ void mgrid_lua_trail_add(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* Append the places that the family on the top comes from to the list below it, the first one first. Pops it. */
+/* Append the lines that the family on the top comes from to the list below it, the first one first. Pop the family. */
 static void places(lua_State *L) {
   enum { DEEP = 64 };
   int list = lua_gettop(L) - 1, depth = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** syntax.c - what is meant where Lua's parser refuses a recipe: habits from Python and C, and the block that lacks its
-** `end`. The text is split into tokens anew, up to the one that the parser names.
+** syntax.c - hints for recipes that Lua's parser refuses: habits from Python and C, and the block that lacks its `end`.
+** The text is split into tokens again, up to the one that the parser names.
 */
 #include "recipe/prelude.h"
 
@@ -32,7 +32,7 @@ static void skip(scan *s, size_t n) {
     if (*s->at++ == '\n') s->line++, s->start = s->at, s->fresh = true;
 }
 
-/* The length of [[...]], [=[...]=] at the scan; 0: there is none. */
+/* Return the length of [[...]], [=[...]=] at the scan; 0: there is none. */
 static size_t long_bracket(const scan *s) {
   const char *p = s->at + 1;
   while (p < s->end && *p == '=') p++;
@@ -94,7 +94,7 @@ static bool next_token(scan *s, token *t) {
 
 enum { DEEPEST = 256 }; /* the parser's own limit is 200 */
 
-/* What stands before the token that the parser names. */
+/* The text before the token that the parser names. */
 typedef struct place {
   const char *at;            /* the token, in the text */
   token       before[4];     /* the tokens before it, the last one first */
@@ -134,7 +134,7 @@ static void keep_track(place *p, const token *t) {
   p->before[0] = *t;
 }
 
-/* Read up to the nth token `near` of the line. False, and read to the end of the line: there is none. */
+/* Read up to the nth token `near` of the line. False, after reading to the end of the line: there is none. */
 static bool find_place(place *p, const char *text, size_t len, int nth, const token *near) {
   scan  s = { text, text + len, text, 1, 0, true };
   token t;
@@ -149,8 +149,8 @@ static bool find_place(place *p, const char *text, size_t len, int nth, const to
   return false;
 }
 
-/* The first word of the line that ends with a colon before the place, or at it; an empty token: no line does. A name
-** that begins the next line seems to be a method, as in `else:` and t.a = ... */
+/* Return the first word of the line that ends with a colon before the place, or at it; an empty token: no line does. A
+** name that starts the next line looks like a method, as in `else:` and t.a = ... */
 static token before_colon(const place *p, const token *near) {
   const token none = { 0 }, *b = p->before;
   if (is(near, ":")) return p->first;
@@ -280,13 +280,13 @@ static const habit habits[] = {
 
 static bool agrees(const char *text, const token *t) { return !text || is(t, text); }
 
-/* The bracket that is open at the place; 0: none, or a block inside it is. */
+/* Return the bracket that is open at the place; 0: none, or a block inside it is open. */
 static char bracket(const place *p) {
   const token *top = p->nopen ? &p->open[p->nopen - 1] : NULL;
   return top && !opens_block(top) ? *top->at : '\0';
 }
 
-/* Does the line go on with " for ", as in [f(x) for x in list]? */
+/* Return whether the line continues with " for ", as in [f(x) for x in list]. */
 static bool comprehends(const char *at, const char *end) {
   while (end - at > 5 && *at != '\n' && strncmp(at, " for ", 5) != 0) at++;
   return end - at > 5 && *at == ' ';
@@ -294,7 +294,7 @@ static bool comprehends(const char *at, const char *end) {
 
 static bool quote(const token *t) { return t->len && strchr("\"'", *t->at); }
 
-/* A colon that is no method's. */
+/* Return a hint for a colon that is not a method's. */
 static const char *by_colon(const place *p, const token *near) {
   const token *b = p->before;
   if (!is(near, ":") && !is(&b[0], ":") && !is(&b[1], ":")) return NULL;
@@ -329,7 +329,7 @@ static const char *by_habit(const place *p, const char *said, const token *near,
   return quote(near) && quote(&p->before[0]) && strstr(said, "unexpected symbol") ? "texts join with .." : NULL;
 }
 
-/* Does the token begin or go on a statement or a value, where Lua expects the end of something? */
+/* Return whether the token starts or continues a statement or a value, where Lua expects the end of something. */
 static bool goes_on(const token *t, bool in_list) {
   static const char *const ends[] = { "end", "else", "elseif", "until" };
   static const char *const statements[] = { "return", "local", "if", "for", "while", "repeat", "do", "in", "then" };
@@ -339,7 +339,7 @@ static bool goes_on(const token *t, bool in_list) {
   return on || (in_list && (quote(t) || is(t, "{")));
 }
 
-/* The block that lacks its end: the one that the `end` of an outer block closed, else the innermost that is open. */
+/* Return the block that lacks its end: the one that the `end` of an outer block closed, else the innermost open one. */
 static const token *lacking(const place *p, const char *said, const token *near) {
   bool stops = near->len == 1 && strchr(")},", *near->at);
   if (!strstr(said, "'end' expected") && !(stops && strstr(said, "unexpected symbol"))) return NULL;
@@ -366,7 +366,7 @@ static void hint_of_block(const place *p, const char *said, const token *near, c
   }
 }
 
-/* "FILE:LINE: ... near 'TOKEN'": the line and the token. */
+/* Return the line in "FILE:LINE: ... near 'TOKEN'". */
 static int line_of(const char *message) {
   for (const char *at = message; (at = strchr(at, ':')); at++) {
     char *end;
@@ -388,7 +388,7 @@ void mgrid_syntax_hint(const char *message, const char *text, size_t len, char *
   place       p;
   const char *said;
   bool        more = true;
-  for (int nth = 0; more && nth < MOST && !*hint; nth++) { /* the parser does not say which of equal ones */
+  for (int nth = 0; more && nth < MOST && !*hint; nth++) { /* the parser does not say which of several equal tokens */
     more = find_place(&p, text, len, nth, &t);
     if ((more || nth == 0) && (said = by_habit(&p, message, &t, text + len))) snprintf(hint, room, "; %s", said);
   }

@@ -20,7 +20,7 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
   if (json_dump_callback(v, put_piece, t, flags | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0) t->failed = true;
 }
 
-/* What a value may have: a table that is in two others counts twice, as it is written. */
+/* What a value may still contain. A table that is in two others counts twice, because it is written twice. */
 typedef struct room {
   int64_t       values, bytes;
   mgrid_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
@@ -32,8 +32,8 @@ static room whole_room(mgrid_budget *b) {
   return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, b, 0 };
 }
 
-/* Take from the room what the value itself, without its members, needs. At each table there is a look at the clock: one
-** that was emptied takes long to walk through, and no instruction is counted. */
+/* Take what the value itself needs from the room, without its members. Each table checks the clock: one that was
+** emptied takes long to walk through, and no instruction is counted. */
 static bool fits(lua_State *L, int i, room *r) {
   enum { EACH = 8, SOME = 2048 };
   int     type = lua_type(L, i);
@@ -44,7 +44,7 @@ static bool fits(lua_State *L, int i, room *r) {
   return --r->values >= 0 && r->bytes >= 0 && (!pays || mgrid_budget_spend(r->budget, work));
 }
 
-/* The form that the table at i has in JSON; every key must fit it. */
+/* The form of a table in JSON; every key must fit it. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
 static shape shape_of(lua_State *L, int i) {
@@ -54,7 +54,7 @@ static shape shape_of(lua_State *L, int i) {
       if (lua_tointeger(L, -2) > most) most = lua_tointeger(L, -2);
       items++;
     } else if (lua_type(L, -2) != LUA_TSTRING
-               || !mgrid_lua_is_whole(L, -2)) /* names of C and of JSON would end there, and be one */
+               || !mgrid_lua_is_whole(L, -2)) /* names in C and in JSON would end there, and two could be equal */
       return lua_pop(L, 2), NEITHER;
     else
       names++;
@@ -64,19 +64,19 @@ static shape shape_of(lua_State *L, int i) {
 
 /* ---------------------------------------------------------------------- a walk */
 
-/* Which values a walk goes through, beside those of mgrid_plain: any at all, or as JSON but for the texts. */
+/* Which values a walk accepts, beside those of mgrid_plain: any; or as JSON except for texts. */
 enum { AS_IS = -1, SHAPED = MGRID_AS_JSON + 1 };
 
-/* A walk through a value of Lua and the members of its tables. Each is looked at; what `begin` and `member` make of it is
-** in `made`. Nothing here raises, if these do not. */
+/* A walk through a value of Lua and the members of its tables. Each is checked; `begin` and `member` build a result in
+** `made`. Nothing here raises unless these do. */
 typedef struct walk walk;
 struct walk {
   lua_State *L;
   int        plain; /* mgrid_plain, or one of the above */
   room       left;
-  /* A value, or a table that its members will follow; NULL: nothing is made. */
+  /* Receive a value, or a table whose members follow; NULL: nothing is made. */
   bool (*begin)(walk *w, int i, int depth, shape is);
-  /* The last value, deeper by one, is of the table at this depth. */
+  /* The last value, one level deeper, belongs to the table at this depth. */
   bool (*member)(walk *w, int key, int depth);
   void *made;
 };
@@ -85,7 +85,7 @@ static walk walk_of(lua_State *L, mgrid_budget *b, int plain) {
   return (walk){ .L = L, .plain = plain, .left = whole_room(b) };
 }
 
-/* May the value that is no table, or a key, be there? */
+/* Return whether a key, or a value that is not a table, is allowed. */
 static bool is_plain(const walk *w, int i) {
   size_t      len;
   const char *s;
@@ -109,7 +109,7 @@ static bool is_plain_table(const walk *w, int i, shape *is) {
 
 static bool visit(walk *w, int i, int depth);
 
-/* The value on the top with the key below it. */
+/* Visit the value on the top, with the key below it. */
 static bool visit_member(walk *w, int depth) {
   int  key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
   bool named = type == LUA_TSTRING && fits(w->L, key, &w->left) && is_plain(w, key);
@@ -150,7 +150,7 @@ bool mgrid_has_json(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------- JSON */
 
-/* Does the text nest lists and objects deeper than values may be? Jansson parses by recursion. */
+/* Return whether the text nests lists and objects deeper than values may be. Jansson parses by recursion. */
 static bool is_deep(const char *s, size_t len) {
   int depth = 0;
   for (size_t i = 0; i < len; i++) {
@@ -171,10 +171,10 @@ json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *
   return NULL;
 }
 
-/* The value that a walk makes: that at each depth, which belongs to the one above once it is in there. */
+/* The value that a walk makes: one at each depth, which the one above owns once it is inserted. */
 typedef struct json_made {
   json_t *at[DEPTH + 2];
-  bool    shown; /* what is not UTF-8 is written out */
+  bool    shown; /* write out bytes that are not UTF-8 */
 } json_made;
 
 static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
@@ -199,7 +199,7 @@ static bool json_begin(walk *w, int i, int depth, shape is) {
   return *v;
 }
 
-/* Both functions of jansson take the member also where they fail. */
+/* Both functions of Jansson take ownership of the member even if they fail. */
 static bool json_member(walk *w, int key, int depth) {
   json_made  *m = w->made;
   json_t     *in = m->at[depth], *member = m->at[depth + 1];
@@ -211,7 +211,7 @@ static bool json_member(walk *w, int key, int depth) {
   return json_object_set_new(in, name, member) == 0;
 }
 
-/* Is there memory for the value as JSON? A recipe's limit is on that, too. */
+/* Return whether there is memory for the value as JSON, which also counts against a recipe's limit. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
   mgrid_budget *b = mgrid_budget_of(L);
@@ -296,7 +296,7 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
 
-/* Take n values from the room, and the bytes of a text; a list that is not there has none. */
+/* Take n values and the bytes of a text from the room; a missing list has none. */
 static mgrid_status take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "the list of an argument", err)) return MGRID_USAGE;
   if (n > (size_t)left->values)
@@ -309,7 +309,7 @@ static mgrid_status take(size_t n, bool given, const char *text, room *left, mgr
   return MGRID_OK;
 }
 
-/* Is it what a plan or a state can keep: a name and a kind, UTF-8 text, finite numbers? */
+/* Return whether a plan or a state can keep it: it has a name and a kind, UTF-8 text, finite numbers. */
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
   if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind > MGRID_IS_TABLE) return false;
@@ -371,7 +371,7 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument '%s' has no kind (%d)", a->name, (int)a->kind);
 }
 
-/* A table by name. */
+/* Push a table by name. */
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
   lua_createtable(L, 0, (int)n);
   for (size_t i = 0; i < n; i++) {
@@ -384,7 +384,7 @@ static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
 
 /* ------------------------------------------------------------------- other Lua */
 
-/* Push what is no table as it is; for a table a new one. */
+/* Push a value that is not a table unchanged; for a table a new one. */
 static bool copy_begin(walk *w, int i, int depth, shape is) {
   lua_State *from = w->L, *to = w->made;
   (void)depth, (void)is;

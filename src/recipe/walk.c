@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
-** walk.c - the keys of a table in one order. lua_next has that of a hash table, which differs between processes by a
-** seed and by addresses, and no recipe may see it: not in a message, a first error, or what is made of the table.
+** walk.c - the keys of a table in one order. The order of lua_next is that of a hash table, which differs between
+** processes by a seed and by addresses. No recipe may see it: not in a message, a first error, or anything made from
+** the table.
 */
 #include "recipe/bind.h"
 
 #include <string.h>
 
-/* Numbers, strings, false, true, the rest by what it is: addresses are not compared. */
+/* Order: numbers, strings, false, true, the rest by type. Addresses are not compared. */
 enum { NUMBER, STRING, BOOLEAN, OTHER };
 
-enum { LONG = 1024 }; /* bytes of a string that is paid for */
+enum { LONG = 1024 }; /* bytes of a string from which on it is charged */
 
 static int class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
@@ -21,13 +22,13 @@ static int class_of(lua_State *L, int i) {
   }
 }
 
-/* By bytes; not by strcoll, which depends on the locale. */
+/* Compare by bytes; strcoll depends on the locale. */
 static bool string_before(lua_State *L, int a, int b) {
   size_t      la, lb;
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
   if (sa == sb) return false;
   size_t len = la < lb ? la : lb;
-  if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a look at the clock */
+  if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a check of the clock */
   int c = memcmp(sa, sb, len);
   return c ? c < 0 : la < lb;
 }
@@ -62,7 +63,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
   }
 }
 
-/* Bottom up, with one spare list; `work` is charged for each of the levels. */
+/* Merge sort bottom up, with one spare list; charge `work` for each level. */
 static void sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
@@ -88,7 +89,7 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   sort(L, list, n, 4 * n, before);
 }
 
-/* The usual table has some names: their pointers are sorted, and the list is written once. False: it is another. */
+/* Most tables have a few names: sort their pointers, and write the list once. False: it is another table. */
 static bool sort_names(lua_State *L, int list, lua_Integer n) {
   enum { FEW = 64 };
   struct {
@@ -130,12 +131,12 @@ static bool is_sorted(lua_State *L, int list, lua_Integer n) {
   return true;
 }
 
-enum { SOME = 256 }; /* fewer are free: messages sort the names that there are */
+enum { SOME = 256 }; /* fewer are free: messages sort their names */
 
 lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   lua_Integer n = 0;
   i = lua_absindex(L, i);
-  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
+  mgrid_lua_charge(L, 1); /* check the clock: a table that was emptied takes long, too */
   mgrid_lua_stack(L, 12);
   lua_newtable(L);
   int list = lua_gettop(L);

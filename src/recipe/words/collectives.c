@@ -78,7 +78,8 @@ static int buffer_set(lua_State *L) {
   size_t  n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
-  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* userdata: freed when a wrong value raises */
+  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1,
+                                 0); /* a userdata, so that it is freed if a wrong value raises */
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
     store(b, copy, i, L, list ? -1 : 2);
@@ -130,7 +131,7 @@ static int buffer_tostring(lua_State *L) {
 
 /* -------------------------------------------------------------------- collectives */
 
-/* A buffer that the group can use, of at least `least` elements and of the type of `like`. */
+/* Check a buffer that the group can use, of at least `least` elements and of the type of `like`. */
 static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least, const buffer *like) {
   buffer *b = check_buffer(L, i);
   if (b->kind->native != mgrid_group_kind(g)->native || b->backend != g->state->backend)
@@ -146,7 +147,7 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-/* { rank = r }: the member that is rank r of the world. */
+/* Return the position of { rank = r }: the member that is rank r of the world. */
 static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
   static const char *const known[] = { "rank" };
   mgrid_lua_check_keys(L, i, "word for a member", known, 1, false);
@@ -160,7 +161,7 @@ static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
   return position;
 }
 
-/* A member of the group: its position, or { rank = r }. */
+/* Return the position of a member of the group, given as a position or { rank = r }. */
 static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   if (lua_istable(L, i)) return position_of_rank(L, i, g);
   lua_Integer p = mgrid_lua_check_integer(L, i);
@@ -239,8 +240,8 @@ static int group_all_to_all(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:sendrecv(out, to, into, from): positions or { rank = r }; either pair may be nil, then it is a receive or a
-** send alone */
+/* group:sendrecv(out, to, into, from): positions or { rank = r }; either pair may be nil, for only a receive or only a
+** send */
 static int group_sendrecv(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_settop(L, 5);
@@ -286,7 +287,7 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { NULL, NULL } };
 
 /* ------------------------------------------------------------------ over the whole job
-** By the calls that the agreement of ranks uses: they need no state, and are for small things. */
+** These use the calls by which ranks agree: they need no state, and are for small data. */
 
 mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
   mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
@@ -304,7 +305,7 @@ static int job_barrier(lua_State *L) {
   return 1;
 }
 
-/* What the root sends first, so that every rank can say whether it fits before the rest is sent. */
+/* The first message of the root, so that every rank can say whether the data fits before it is sent. */
 typedef struct parcel {
   int64_t type;  /* of a buffer; VALUE: JSON */
   size_t  bytes; /* at most MOST */
@@ -312,7 +313,7 @@ typedef struct parcel {
 
 enum { VALUE = -1, MOST = 1 << 30 };
 
-/* The root's part: *data is for mgrid_release. */
+/* Pack the root's data: *data is for mgrid_release. */
 static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data, mgrid_error *err) {
   if (own) {
     *p = (parcel){ own->type, own->n * type_sizes[own->type] };
@@ -335,7 +336,7 @@ static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data
   return MGRID_OK;
 }
 
-/* What this rank has for the root's parcel: nothing for a value, else a buffer that is as large. */
+/* Check that this rank can receive the root's parcel: a value always, else it needs a buffer of equal size. */
 static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **data, mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
     return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts what is of no type, number %" PRId64, p->type);
@@ -379,7 +380,7 @@ static int job_broadcast(lua_State *L) {
   mgrid_status mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
   const parcel packed = p;
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
-  if (is_root) p = packed; /* its data are so many bytes, whatever came back */
+  if (is_root) p = packed; /* its own size, even if the broadcast returned another */
   if (!s) {
     if (!mine && (p.type != VALUE || p.bytes > 0)) mine = fits(own, &p, is_root, &data, &e); /* else the root failed */
     s = mgrid_verdict(b, mine, &e, &e);

@@ -4,7 +4,7 @@
 */
 #include "recipe/budget.h"
 
-/* Raise at the place that the third argument has, "file:line: ", if there is one; else where Lua is. */
+/* Raise at the position in the third argument, "file:line: ", if there is one; else at that of Lua. */
 static int fail(lua_State *L, mgrid_status status, const char *text) {
   if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);
   mgrid_lua_note(L, status, text);
@@ -20,7 +20,7 @@ static int no_list(lua_State *L, const char *what) {
   return fail(L, MGRID_BAD_VALUE, text);
 }
 
-/* The table at i has n values of one type at 1 to n, and nothing else. */
+/* Check that the table at i is a list of values of one type, and return its length. */
 static lua_Integer check_list(lua_State *L, int i, int type) {
   lua_Integer n = (lua_Integer)lua_rawlen(L, i);
   mgrid_lua_charge(L, n < INT64_MAX / 16 ? 16 * n : n);
@@ -59,7 +59,7 @@ int mgrid_lua_concurrent_at(lua_State *L) {
     put_list(L, 2, t);
     return 0;
   }
-  lua_Integer n = check_list(L, 2, LUA_TTABLE); /* of none: nothing is used at the same time */
+  lua_Integer n = check_list(L, 2, LUA_TTABLE); /* an empty list: nothing is used at the same time */
   for (lua_Integer k = 1; k <= n; k++) {
     lua_rawgeti(L, 2, k);
     put_list(L, lua_gettop(L), t);

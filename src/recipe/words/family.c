@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - Family for Lua: the algebra's operations as methods, options, listing. family_cut.c has those that cut groups,
-** pick.c those that call a function of the recipe.
+** family.c - Family for Lua: the operations of the algebra as methods, options, listing. family_cut.c has those that
+** cut groups, pick.c those that call a function of the recipe.
 */
 #include "recipe/budget.h"
 
@@ -77,7 +77,7 @@ static int family_twin(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* zip's last argument, "spread"; takes it off the stack. */
+/* Return whether zip's last argument is "spread", and remove it from the stack. */
 static bool take_spread(lua_State *L) {
   static const char *const known[] = { "spread" };
   if (lua_type(L, -1) != LUA_TSTRING) return false;
@@ -86,7 +86,7 @@ static bool take_spread(lua_State *L) {
   return true;
 }
 
-/* Lists of a zip whose families are spread over the largest number of groups: charge for their members. */
+/* Charge for the members of the lists of a zip whose families are spread over the largest number of groups. */
 static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   int64_t count = 0, total = 0;
   bool    even = true;
@@ -132,7 +132,7 @@ static int family_with(lua_State *L) {
   return 1;
 }
 
-/* The text of a list; of a long one the first elements and the last. */
+/* Push the text of a list; of a long one the first elements and the last. */
 static int list_tostring(lua_State *L) {
   enum { WHOLE = 64, FIRST = 32 };
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -264,10 +264,10 @@ static int family_tostring(lua_State *L) {
   return 1;
 }
 
-/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise where the law does not hold, with the first place */
+/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the first counterexample */
 static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
 
-/* A law that was looked at, and what of it is raised. */
+/* Finish a law that was checked: raise its error, if any. */
 static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
   mgrid_lua_settle(L, payer);
   if (!s) return 0;

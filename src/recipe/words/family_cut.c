@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The word at the top, for a message: never an address. */
+/* Return the word on the top, for a message: never an address. */
 static const char *by_row_word(lua_State *L) {
   return lua_isstring(L, -1) ? lua_tostring(L, -1) : luaL_typename(L, -1);
 }
@@ -76,7 +76,7 @@ static int family_segments(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Replace the function at 2 by the list of what it gives for each group. */
+/* Replace the function at 2 with the list of its results for each group. */
 static void list_order(lua_State *L, int64_t count) {
   mgrid_lua_charge(L, count);
   mgrid_lua_reserve(L, count, 16);
@@ -93,7 +93,7 @@ static void list_order(lua_State *L, int64_t count) {
   lua_replace(L, 2);
 }
 
-/* The groups of the Family at 1 in the order of the list at 2. */
+/* Push the groups of the Family at 1 in the order of the list at 2. */
 MGRID_APART static int renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_table(L, 2, "{ 1, 0 }");
@@ -138,7 +138,7 @@ static int family_where(lua_State *L) {
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   if ((box->f = mgrid_where_by_rule(f->f, g, coords, &e)) || e.status) return mgrid_lua_made_family(L, box, &e);
-  mgrid_lua_charge_lists(L, f->f); /* no rule tells them */
+  mgrid_lua_charge_lists(L, f->f); /* no rule selects them */
   mgrid_lua_charge(L, f->f->total > INT64_MAX / MGRID_DIMS_MAX ? INT64_MAX : f->f->total * (int64_t)g->n);
   box->f = mgrid_family_where(f->f, g, coords, &e);
   return mgrid_lua_made_family(L, box, &e);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid.c - Grid for Lua: making one, its families and coordinates. What makes other grids of it is reshape.c.
+** grid.c - Grid for Lua: make one, its families and coordinates. reshape.c makes other grids from it.
 */
 #include "recipe/bind.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}: push them and return how many. */
+/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. */
 static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 8);
@@ -129,7 +129,7 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
-/* The name of a dim at i, the `nth` of those that g(...) or g:along(...) gets. */
+/* Return the name of a dim at i, argument `nth` of g(...) or g:along(...). */
 static const char *dim_name(lua_State *L, int i, int nth) {
   if (lua_type(L, i) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth, mgrid_lua_kind(L, i));
@@ -140,7 +140,7 @@ static const char *dim_name(lua_State *L, int i, int nth) {
   return name;
 }
 
-/* A family of the Grid at 1. */
+/* Push an empty family of the Grid at 1. */
 static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   lua_pushvalue(L, 1);
@@ -185,8 +185,8 @@ static int grid_along(lua_State *L) {
 }
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
-/* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table at `periods` has
-** the periodic ones by name, or is nil. */
+/* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table at `periods` has the
+** periodic dims by name, or is nil. */
 static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
   luaL_Buffer text;
   bool        periodic[MGRID_DIMS_MAX] = { false };
@@ -254,11 +254,11 @@ static int grid_coord(lua_State *L) {
     for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
     return mgrid_lua_unknown(L, "dim", dim, known, g->n);
   }
-  int64_t at = mgrid_grid_coord(g, rank, (size_t)d);
-  if (at < 0)
+  int64_t coord = mgrid_grid_coord(g, rank, (size_t)d);
+  if (coord < 0)
     lua_pushnil(L);
   else
-    lua_pushinteger(L, at);
+    lua_pushinteger(L, coord);
   return 1;
 }
 
@@ -268,9 +268,9 @@ static int grid_coords(lua_State *L) {
   int64_t     rank = mgrid_lua_check_integer(L, 2);
   lua_newtable(L);
   for (size_t i = 0; i < g->n; i++) {
-    int64_t at = mgrid_grid_coord(g, rank, i);
-    if (at < 0) return 0;
-    lua_pushinteger(L, at);
+    int64_t coord = mgrid_grid_coord(g, rank, i);
+    if (coord < 0) return 0;
+    lua_pushinteger(L, coord);
     lua_setfield(L, -2, g->axis[i].name);
   }
   return 1;
@@ -349,7 +349,7 @@ static const luaL_Reg grid_meta[] = {
 };
 static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, mgrid_lua_grid_reshape, grid_meta };
 
-/* grid.tp is the size of dim tp; the methods come first */
+/* grid.tp is the size of dim tp; methods come first */
 static int grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_GRID);

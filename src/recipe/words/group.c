@@ -134,7 +134,7 @@ static int group_name(lua_State *L) {
   return 1;
 }
 
-static int group_ranks(lua_State *L) { /* a list of the caller's own each time */
+static int group_ranks(lua_State *L) { /* a new list each time */
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t            n = mgrid_group_size(g);
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
@@ -199,7 +199,7 @@ static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, grou
 static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  mgrid_lua_check_group(L, GROUP); /* raises if it is closed */
+  mgrid_lua_check_group(L, GROUP); /* raises if its state is closed */
   if (strcmp(key, "rank") == 0)
     return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
                               "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "

@@ -4,7 +4,7 @@
 */
 #include "recipe/bind.h"
 
-/* The modes {size, stride} in the field `name` of the table at 2; returns how many. */
+/* Read the modes {size, stride} in the field `name` of the table at 2; return their number. */
 static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, size_t most) {
   if (lua_getfield(L, 2, name) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -56,7 +56,8 @@ static int world_modes(lua_State *L) {
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
-  for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) { /* lists cost by rank: charge before making them */
+  for (int lists = 0; lists < 2 && !box->f && !e.status;
+       lists++) { /* lists cost memory for each rank: charge before making them */
     if (lists) mgrid_lua_charge(L, 16 * w.size);
     if (lists) mgrid_lua_reserve(L, w.size, 24);
     box->f = text ? mgrid_layout_parse(w, text, lists, &e)

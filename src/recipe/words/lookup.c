@@ -32,9 +32,9 @@ void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key, l
 
 void *mgrid_lua_test_own(lua_State *L, int i, const char *key) {
   if (lua_type(L, i) != LUA_TUSERDATA || !lua_getmetatable(L, i)) return NULL;
-  bool is = lua_rawgetp(L, -1, key) == LUA_TBOOLEAN;
+  bool own = lua_rawgetp(L, -1, key) == LUA_TBOOLEAN;
   lua_pop(L, 2);
-  return is ? lua_touserdata(L, i) : NULL;
+  return own ? lua_touserdata(L, i) : NULL;
 }
 
 void *mgrid_lua_check_own(lua_State *L, int i, const char *class, const char *key) {

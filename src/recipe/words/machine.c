@@ -10,7 +10,7 @@ static const char *const fields[] = { "name",  "machines",     "index",  "local_
                                       "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Called for a name without a value: an error, but for `gpu` where there is none. */
+/* Called for a name without a value: an error, except for `gpu` without a GPU. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   return strcmp(key, "gpu") == 0 ? 0 : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - for Lua: the windows and the device communicator of a group; GPU memory that a state holds, gives back and
-** takes again. Addresses are light userdata, which a program passes on to kernels.
+** memory.c - for Lua: the windows and the device communicator of a group; the GPU memory that a state holds, releases
+** and takes again. Addresses are light userdata, which a program passes on to kernels.
 */
 #include "recipe/bind.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** mesh.c - Mesh for Lua: a grid as one rank sees it. It is a table of the rank's coordinates by dim, so that
-** `pairs` and copies of it see these alone; its metatable has the grid and the rank, and answers the rest.
+** mesh.c - Mesh for Lua: a grid as one rank sees it. It is a table of the rank's coordinates by dim, so `pairs` and
+** copies of it see only these. Its metatable holds the grid and the rank, and answers the rest.
 */
 #include "recipe/bind.h"
 
@@ -46,7 +46,7 @@ static int mesh_shape(lua_State *L) {
   return 1;
 }
 
-static int mesh_ranks(lua_State *L) { /* a list of the caller's own each time */
+static int mesh_ranks(lua_State *L) { /* a new list each time */
   const mgrid_grid *g = check_mesh(L, 1).grid;
   lua_createtable(L, g->size < INT32_MAX ? (int)g->size : 0, 0);
   for (int64_t i = 0; i < g->size; i++) {
@@ -56,7 +56,7 @@ static int mesh_ranks(lua_State *L) { /* a list of the caller's own each time */
   return 1;
 }
 
-/* mesh:submesh(dim, ...): the slice along these dims that has the rank */
+/* mesh:submesh(dim, ...): the slice along these dims that contains the rank */
 static int mesh_submesh(lua_State *L) {
   mesh         m = check_mesh(L, 1);
   const char  *dims[MGRID_DIMS_MAX];
@@ -90,7 +90,7 @@ static const luaL_Reg mesh_fields[] = { { "position", mesh_position }, { "size",
 static const luaL_Reg mesh_methods[] = { { "submesh", mesh_submesh }, { NULL, NULL } };
 static const mgrid_lua_class mesh_class = { MGRID_LUA_MESH, mesh_fields, mesh_methods, NULL, NULL };
 
-/* For what is no coordinate. */
+/* Called for a name that is not a coordinate. */
 static int mesh_index(lua_State *L) {
   mesh        m = check_mesh(L, 1);
   const char *key = luaL_checkstring(L, 2), *known[MGRID_DIMS_MAX];

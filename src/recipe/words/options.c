@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** options.c - the options of a family for Lua: family:with reads them, a recipe's evaluation sets single ones,
-** moongrid.options() lists them. All go through the tables of plan/options.h and plan/nccl.h.
+** moongrid.options() lists them. All use the tables of plan/options.h and plan/nccl.h.
 */
 #include "recipe/bind.h"
 
@@ -46,7 +46,7 @@ static void read_name(lua_State *L, const char *name, const char **out) {
   *out = lua_tostring(L, -1); /* the record checks it */
 }
 
-/* A table { kv = 4194304 }, as the text "kv=4194304", which takes its place on the stack; or that text itself. The
+/* Read a table { kv = 4194304 } as the text "kv=4194304", which replaces it on the stack; or that text itself. The
 ** record parses and sorts it. */
 static void read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_istable(L, -1)) {
@@ -80,7 +80,7 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
   *out = lua_tostring(L, -1);
 }
 
-/* The value of a field of NCCL's at the top. */
+/* Read the value of an NCCL field on the top. */
 static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
@@ -145,7 +145,7 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 
 /* ------------------------------------------------- choose(topology, family, ...) */
 
-/* Make the text at i, of a command line, a value of the row's kind, where it is text for one. */
+/* Turn the text at i, from a command line, into a value of the row's kind if it is text for one. */
 static void parse_value(lua_State *L, int i, const mgrid_option *row) {
   static const char *const flags[] = { "false", "0", "true", "1" };
   if (lua_type(L, i) != LUA_TSTRING) return;
@@ -250,8 +250,8 @@ static void push_backend(lua_State *L, const mgrid_descriptor *d) {
   }
 }
 
-/* moongrid.options() -> what family:with takes, the fields of its `nccl`, the backends that are opened by name; a table for
-** each */
+/* moongrid.options() -> a table each for the options of family:with, the fields of its `nccl`, and the backends that
+** are opened by name */
 static int options(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** pasted.c - lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a table of Lua: who ports a system pastes
-** what its loops print. One list after the other, a line each, will do as well; so will tuples, range(0, 8, 2), the words
-** around an array or a tensor, and numpy's blanks instead of commas.
+** pasted.c - lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a Lua table: a user who ports a
+** system pastes what its loops print. Also accepted: lists in sequence, one a line; tuples; range(0, 8, 2); the words
+** around an array or a tensor; and numpy's blanks instead of commas.
 */
 #include "recipe/bind.h"
 
@@ -15,10 +15,10 @@ typedef struct reader {
   lua_State  *L;
   const char *text, *p;
   int64_t     world; /* ranks are below it */
-  int         words; /* list(tuple(... around what is read now */
+  int         words; /* open words such as list(tuple(... around the current value */
 } reader;
 
-/* Raise with the place in the text, which Python's reader would name as well: its line and what stands there. */
+/* Raise with the position in the text, as Python's parser would: its line and the text there. */
 static int stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
@@ -26,7 +26,7 @@ static int stuck(const reader *r, const char *expected) {
                          *r->p ? "at '" : "at the end", r->p, *r->p ? "'" : "");
 }
 
-/* What is between values. */
+/* Skip what separates values. */
 static void skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
 
 static bool word(reader *r, const char *name) {
@@ -47,7 +47,7 @@ static lua_Integer integer(reader *r) {
   return n;
 }
 
-/* The numbers of "(0, 8, 2)", behind the word range, to the end of the table on the top. */
+/* Append the numbers of "(0, 8, 2)", after the word range, to the table on the top. */
 static void range(reader *r) {
   lua_Integer n[3] = { 0, 0, 1 }, given = 0, at = (lua_Integer)lua_rawlen(r->L, -1);
   if (*r->p++ != '(') r->p--, stuck(r, "'(' of range");
@@ -67,7 +67,7 @@ static void range(reader *r) {
   skip(r);
 }
 
-/* Append what comes until `close` to the table on the top: numbers, and at the first level tables. */
+/* Append the values up to `close` to the table on the top: numbers, and at the first level tables. */
 static void items(reader *r, char close, int level) {
   for (skip(r); *r->p != close;) {
     bool wrapped = word(r, "list") || word(r, "tuple") || word(r, "array") || word(r, "tensor");

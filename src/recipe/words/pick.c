@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pick.c - family:pick and family:map, to which a function of the recipe may give positions or ranks.
+** pick.c - family:pick and family:map, for which a function of the recipe may return positions or ranks.
 */
 #include "recipe/bind.h"
 
@@ -16,9 +16,9 @@ typedef struct lua_call {
   int64_t   *ranks;
 } lua_call;
 
-/* What a callback gives is work and memory of the recipe, too. */
+/* Charge for the result of a callback, which is work and memory of the recipe. */
 static void count_made(lua_call *c, lua_State *L) {
-  if (c->n > c->cap) return; /* refused by who asked */
+  if (c->n > c->cap) return; /* the caller refuses it */
   c->made += c->n;
   mgrid_lua_charge(L, 8 * c->n + 8);
   mgrid_lua_reserve(L, c->made, 24);
@@ -95,14 +95,15 @@ static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, 
   return protected_call(c, call_map, err);
 }
 
-/* Push an error, to fill while a function of the recipe runs: on the stack of C recipes could put many into each other. */
+/* Push an error, to fill while a function of the recipe runs. On the C stack recipes could nest many of them. */
 static mgrid_error *push_error(lua_State *L) {
   mgrid_error *e = lua_newuserdatauv(L, sizeof *e, 0);
   *e = (mgrid_error)MGRID_ERROR_INIT;
   return e;
 }
 
-/* The family is on the stack at `at`, its error above. If the callback raised, its message is on the top: raise that one. */
+/* Finish a call: the family is on the stack at `at`, its error above. If the callback raised, its message is on the
+** top: raise that. */
 static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, at);
@@ -111,7 +112,7 @@ static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgri
   return lua_gettop(L) > at + 1 ? lua_error(L) : mgrid_lua_raise_error(L, e);
 }
 
-/* The positions in the list at 2. */
+/* Pick the positions in the list at 2. */
 MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;

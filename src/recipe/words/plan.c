@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - Plan for Lua: what it has, its texts, its checks.
+** plan.c - Plan for Lua: its contents, texts and checks.
 */
 #include "recipe/budget.h"
 #include "recipe/values.h"
@@ -38,11 +38,11 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
   if (t->long_text)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the text has more than %d bytes; a recipe's have no more",
                               MGRID_TEXT_MAX);
-  mgrid_lua_charge(L, 0); /* raises where that is why */
+  mgrid_lua_charge(L, 0); /* raises if that is the reason */
   return mgrid_lua_raise_error(L, e);
 }
 
-/* The rank at i; -1, which means all ranks, if there is none. */
+/* Return the rank at i; -1 for all ranks, if it is missing. */
 static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = mgrid_lua_check_integer(L, i);
@@ -52,7 +52,7 @@ static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   return rank;
 }
 
-/* Pay for what json and schedule ask about all groups. */
+/* Pay for the questions of json and schedule about all groups. */
 static void charge_groups(lua_State *L, const mgrid_plan *p) {
   mgrid_payer payer = mgrid_budget_payer(L);
   int64_t     led[MGRID_ROUNDS_MAX];
@@ -85,7 +85,7 @@ static int plan_schedule(lua_State *L) {
   return push_printed(L, mgrid_plan_print_schedule(p, rank, print_piece, &t, &e), &t, &e);
 }
 
-/* The index of the family named at i; raises with the nearest name. */
+/* Return the index of the family named at i; raise with the nearest name. */
 static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
   const char *name = luaL_checkstring(L, i), *known[256];
   int         at = (int)mgrid_content_find(&p->content, name);
@@ -154,7 +154,7 @@ static int plan_rehearse(lua_State *L) {
   return 2;
 }
 
-/* All families with all their parts, which a question about a rank goes through. */
+/* Count all families with all their parts, which a question about a rank goes through. */
 static int64_t nodes_of(const mgrid_plan *p) {
   int64_t n = 0;
   for (size_t i = 0; i < p->content.nentries; i++) n += p->content.entry[i].family->nodes;
@@ -177,7 +177,7 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
-/* The text of an answer of plan:why; upvalue: plan */
+/* Push the text of an answer of plan:why; upvalue: plan */
 static int why_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
   mgrid_text  t = { 0 };
@@ -192,7 +192,7 @@ static int why_tostring(lua_State *L) {
   return 1;
 }
 
-/* plan:why(a, b) -> what two ranks have to do with each other, as a table that tostring makes text of */
+/* plan:why(a, b) -> how two ranks are connected, as a table that tostring turns into text */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
@@ -281,7 +281,7 @@ static int plan_tostring(lua_State *L) {
 
 static const mgrid_lua_class plan_class;
 
-/* A family or grid of the plan is no field of it. */
+/* Refuse plan.tp: families and grids are not fields of a Plan. */
 static int plan_index(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char       *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;

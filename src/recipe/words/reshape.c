@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** reshape.c - grids out of a grid, for Lua: unflatten, flatten, rename, at.
+** reshape.c - grids made from a grid, for Lua: unflatten, flatten, rename, at.
 */
 #include "recipe/bind.h"
 
-/* The order of { NAME = size, NAME = fill } at i: what remains is the slower one. Pushes it as a list. Other
-** sizes need an order, and the message shows one. */
+/* Push the order of { NAME = size, NAME = fill } at i as a list: the filled dim is the slower one. Other sizes need an
+** order, and the message shows one. */
 static void push_default_order(lua_State *L, int i) {
   const char *names[MGRID_DIMS_MAX];
   size_t      n = 0, fills = 0, slower = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - State for Lua: what a trainer asks.
+** state.c - State for Lua: the questions of a trainer.
 */
 #include "recipe/words/lookup.h"
 
@@ -17,8 +17,8 @@ mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
 
 static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
 
-/* Freeing a dry state asks no other rank, so its garbage can be collected; another userdata does that, in whose box it
-** is found again if Lua skips the finalizer. */
+/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata does that; its box still
+** holds the state if Lua skips the finalizer. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
   mgrid_state_box *box = (mgrid_state_box *)state;
   mgrid_state    **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
@@ -54,7 +54,7 @@ static void forget(lua_State *L, int answers) {
     lua_pop(L, 1);
     lua_pushvalue(L, -1);
     lua_pushnil(L);
-    lua_rawset(L, answers); /* the walk allows to clear the key that it gave */
+    lua_rawset(L, answers); /* the walk allows clearing the key that it returned */
   }
 }
 
@@ -63,7 +63,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   lua_getiuservalue(L, i, MGRID_ANSWERS);
   forget(L, -1);
   lua_pop(L, 1);
-  /* Without s its finalizer was called by hand, and the keeper frees the state. */
+  /* Without s, its finalizer was called by hand, and the keeper frees the state. */
   if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
     *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
     lua_pop(L, 1);
@@ -89,7 +89,7 @@ static int state_groups(lua_State *L) {
   }
 }
 
-/* state:has(family) -> boolean: is there a family of that name? This rank need not be in it. */
+/* state:has(family) -> boolean: whether there is a family of that name; this rank need not be in it */
 static int state_has(lua_State *L) {
   lua_pushboolean(L, mgrid_content_find(&mgrid_lua_check_state(L, 1)->plan->content, luaL_checkstring(L, 2)) >= 0);
   return 1;
@@ -99,12 +99,12 @@ static int state_has(lua_State *L) {
 static int state_coord(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
   mgrid_error  e = MGRID_ERROR_INIT;
-  int64_t      at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  int64_t      coord = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
-  if (at < 0)
+  if (coord < 0)
     lua_pushnil(L);
   else
-    lua_pushinteger(L, at);
+    lua_pushinteger(L, coord);
   return 1;
 }
 
@@ -136,7 +136,8 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments: only disown it here. */
+/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments, so only disown it
+** here. */
 static int state_gc(lua_State *L) {
   mgrid_state_box *box = check_state_box(L, 1);
   if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
@@ -175,8 +176,7 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-/* Push the Mesh of a named grid, fresh each time: its table is the caller's to change. Its metatable is kept among
-** the answers. */
+/* Push a new Mesh of a named grid: its table is the caller's to change. Its metatable is kept among the answers. */
 static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
   if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
     lua_pop(L, 1);

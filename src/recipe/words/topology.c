@@ -42,7 +42,7 @@ static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
   return true;
 }
 
-/* Does the topology have f itself under this name? */
+/* Return whether the topology holds f itself under this name. */
 static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
   lua_getiuservalue(L, 1, 1);
   lua_getfield(L, -1, name);
@@ -59,7 +59,8 @@ void mgrid_lua_weigh_topology(lua_State *L, int i) {
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
-/* Put the Family f, or the grid g, under that name; `again`: f is there, and has other options (t.x = t.x:with { ... }). */
+/* Put the Family f, or the grid g, under that name; `again`: f is already there and gets other options (t.x = t.x:with
+** { ... }). */
 MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, const mgrid_lua_family *f, bool again,
                             mgrid_grid *g) {
   mgrid_error  e = MGRID_ERROR_INIT;
@@ -69,14 +70,14 @@ MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, c
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* The slice that has values of this class for a topology; NULL: none. */
+/* Return the slice that has values of this class for a topology; NULL: none. */
 static const mgrid_lua_slice *slice_of(lua_State *L, int value) {
   const mgrid_lua_slice *const *s = mgrid_lua_slices;
   while (*s && !((*s)->class && luaL_testudata(L, value, (*s)->class))) s++;
   return *s;
 }
 
-/* "families, grids and tensors" */
+/* Push "families, grids and tensors". */
 static const char *push_all_kinds(lua_State *L) {
   int left = 0;
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) left += (*s)->kind != NULL;
@@ -128,7 +129,8 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
-/* t:has "x": is there a family, grid or other thing x? No family can be called "has", for a State answers that, too. */
+/* t:has "x": whether there is a family, grid or other thing x. No family can be called "has", because a State answers
+** that, too. */
 static int topology_has(lua_State *L) {
   mgrid_lua_check_topology(L, 1);
   luaL_checkstring(L, 2);
@@ -157,8 +159,8 @@ static int topology_index(lua_State *L) {
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
-/* Upvalues: the families' names when the loop began, and how many of them were visited. The loop's body may
-** take families out. */
+/* Upvalues: the families' names when the loop started, and how many of them were visited. The loop's body may remove
+** families. */
 static int topology_next(lua_State *L) { /* topology -> name, Family */
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_Integer     i = lua_tointeger(L, lua_upvalueindex(2));

@@ -24,7 +24,7 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, co
 
 /* ------------------------------------------------------------------- parts */
 
-/* world:window(offset [, size]): ranks that follow each other, or in another order positions that do, O(size) */
+/* world:window(offset [, size]): consecutive ranks, or in another order consecutive positions, O(size) */
 static int world_window(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   int64_t                all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
@@ -72,7 +72,7 @@ static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua
   }
 }
 
-/* Put the list of fn(position, size) for every position where the function is. */
+/* Replace the function with the list of fn(position, size) for every position. */
 static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_createtable(L, 0, 0);
   for (int64_t i = 0; i < size; i++) {
@@ -88,7 +88,7 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_replace(L, fn);
 }
 
-/* The World at 1 in the order of the list of n ranks, or of the family, at 2. */
+/* Push the World at 1 in the order of the list of n ranks, or of the family, at 2. */
 MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   mgrid_lua_world       *box = mgrid_lua_new_world(L);
@@ -257,7 +257,7 @@ static int new_world(lua_State *L) {
   return 1;
 }
 
-/* Arithmetic and comparison with a world, whose size is meant. */
+/* Refuse arithmetic and comparison with a world; usually its size is meant. */
 static int no_number(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is no number; world.size is that of its ranks");
 }
