@@ -177,7 +177,7 @@ MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 ** whether all of them can use ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which
 ** stays with a communicator); if not, or if it fails, they abort the old communicator and make a new one from a
 ** fresh id. The host's log says which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN
-** "...: made anew of 3 ranks, from a fresh id, since ..." with the reason of this rank. The lost are never
+** "...: created again with 3 ranks, from a fresh id, because ..." with the reason of this rank. The lost are never
 ** contacted, what runs on the old communicator ends, and groups without lost ranks keep theirs. What hangs on
 ** other communicators ends by mgrid_state_revoke, called before.
 ** Collective over the remaining ranks of each group that lost some, with the same n ranks on all; not

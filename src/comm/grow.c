@@ -111,7 +111,7 @@ mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growin
 }
 
 void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
-  static const char *const how[] = { "made anew", "grown by ncclCommGrow", "kept" };
+  static const char *const how[] = { "created again", "grown by ncclCommGrow", "kept" };
   mgrid_backend           *b = s->backend;
   for (size_t i = 0; i < s->batch.n; i++) {
     mgrid_shared *c = s->batch.entry[i];
@@ -122,7 +122,7 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
       b->ops->adopt(b, g->from->backend, c->native);
     }
     mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, %s%s%s", c->name, c->size, how[g->origin[i].agreed],
-              *g->origin[i].why ? ", since " : "", g->origin[i].why);
+              *g->origin[i].why ? ", because " : "", g->origin[i].why);
   }
 }
 

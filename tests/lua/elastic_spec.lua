@@ -112,9 +112,9 @@ describe("on the stand-in", function()
     ["an NCCL without that says so"] = { "old", 3, "STANDIN_STRICT=1" },
     ["a state grows"] = { "grow", 10, grown },
     ["before NCCL 2.29 it is made anew, and that is told"] = { "grow", 10,
-      "STANDIN_STRICT=1 GROWN_SAYS='made anew, since it needs ncclCommGrow, which came with NCCL 2.29.2; this is NCCL 2.28.9'" },
-    ["with NCCL_COMM_ID, too"] = { "grow", 10, grown .. " NCCL_COMM_ID=localhost:1 GROWN_SAYS='made anew, since NCCL_COMM_ID is set'" },
-    ["a group whose old members come in another order is made anew"] = { "reordered", 10, grown .. " GROWN_SAYS='made anew, since '" },
+      "STANDIN_STRICT=1 GROWN_SAYS='created again, because it needs ncclCommGrow, which came with NCCL 2.29.2; this is NCCL 2.28.9'" },
+    ["with NCCL_COMM_ID, too"] = { "grow", 10, grown .. " NCCL_COMM_ID=localhost:1 GROWN_SAYS='created again, because NCCL_COMM_ID is set'" },
+    ["a group whose old members come in another order is made anew"] = { "reordered", 10, grown .. " GROWN_SAYS='created again, because '" },
     ["a growth that fails is undone"] = { "failing", 4, "STANDIN_NCCL_VERSION=22907 NCCL_COMM_BLOCKING=0 STANDIN_FAIL_INIT=6:2" },
     ["but not what blocks inside of NCCL"] = { "failing", 4, "STANDIN_NCCL_VERSION=22907 STANDIN_FAIL_INIT=6:2" },
   } do

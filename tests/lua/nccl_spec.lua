@@ -44,11 +44,11 @@ describe("without a GPU", function()
   it("a libnccl.so.2 that is none is told as the loader tells it", function()
     support.run "mkdir -p build/none && : > build/none/libnccl.so.2"
     local out = support.run "LD_LIBRARY_PATH=build/none build/moongrid doctor"
-    assert.truthy(out:find("nccl       no   nccl: libnccl.so.2 is not here (is its folder in LD_LIBRARY_PATH?): "
+    assert.truthy(out:find("nccl       no   nccl: libnccl.so.2 was not found (is its folder in LD_LIBRARY_PATH?): "
       .. "build/none/libnccl.so.2: file too short", 1, true), out)
     local _, err, code = support.run "LD_LIBRARY_PATH=build/none scripts/launch 4 build/moongrid run examples/moe.lua --backend nccl"
     assert.equal(4, code)
-    assert.truthy(messages(err):find("^rank 0: nccl: libnccl.so.2 is not here"), err)
+    assert.truthy(messages(err):find("^rank 0: nccl: libnccl.so.2 was not found"), err)
   end)
 
   it("the real NCCL without a driver is told so, before any call of NCCL that needs one", function()
@@ -329,7 +329,7 @@ describe("on the stand-in", function()
       t.all = mg.grid(mg.world(4), "a", { a = 4 }) "a"
       local state = assert(job:materialize(mg.plan(t)))
       local buffer = state.all:buffer(1)
-      local lost = "nccl: all[0] is of no use after a failure"
+      local lost = "nccl: all[0] cannot be used after a failure"
       assert(not state.all:allreduce(buffer))
       local done, why = state.all:allreduce(buffer)
       assert(not done and why == lost, why)

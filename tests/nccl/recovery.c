@@ -80,8 +80,8 @@ static void latched_on(mgrid_backend *mpi, bool blocking) {
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", NULL) : NULL;
   test(rank == 2 || !hit || (now && sum_of(now, rank) == want_of(now)), left ? "dp is made anew" : e.message);
-  bool told =
-      strstr(said, "shrunk/dp[0]: made anew of 3 ranks, from a fresh id, since the old communicator has an error: ");
+  bool told = strstr(
+      said, "shrunk/dp[0]: created again with 3 ranks, from a fresh id, because the old communicator has an error: ");
   test(rank == 2 || !hit || told, told ? "and the log says so" : said);
   begun = MPI_Wtime();
   mgrid_state_free(left);
@@ -109,7 +109,7 @@ static void mixed(mgrid_backend *mpi) {
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", NULL) : NULL;
   test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left || rank == 2 ? "the others go on" : e.message);
-  bool anew_ = strstr(said, "made anew of 3 ranks") != NULL;
+  bool anew_ = strstr(said, "created again with 3 ranks") != NULL;
   test(rank == 2 || anew_ == (rank % 2 == 0), "the group of the error is made anew on all its ranks");
   mgrid_state_free(left);
   if (rank != 2) mgrid_state_free(s);
@@ -137,7 +137,7 @@ static void worse(mgrid_backend *mpi) {
   if (error)
     test(!hit || (!left && strstr(e.message, rank == 4 ? "creation for shrunk/dp[0]" : "gave up")), e.message);
   else
-    test(!hit || (left && right(left, "dp") && strstr(said, "made anew of 3 ranks")), e.message);
+    test(!hit || (left && right(left, "dp") && strstr(said, "created again with 3 ranks")), e.message);
   test(MPI_Wtime() - begun < 10, "in time");
   mgrid_state_free(left);
   if (rank != 2) mgrid_state_free(s);
@@ -198,7 +198,7 @@ static void busy(mgrid_backend *mpi) {
   second = mgrid_materialize(p, b, "second", anew(&e));
   bool told = strstr(e.message,
                      "rank 1: nccl: GPU 1 was not idle within 1.5 seconds, before second/tp[0]: communicators are "
-                     "not made beside running kernels");
+                     "not created beside running kernels");
   test(!second && told, told ? "a creation beside a running kernel is refused" : e.message);
   if (rank == 0) begin_sum(mgrid_nccl_comm(tp), mgrid_nccl_stream(tp), buffer);
   p_StreamSynchronize(mgrid_nccl_stream(tp));
@@ -283,7 +283,7 @@ static void retries(mgrid_backend *mpi) {
   int            tries = 0;
   bool           told = false;
   while (!told && tries++ < 100 && !mgrid_materialize(p, b, "train", anew(&e)))
-    told = strstr(e.message, "nccl: failed creations have left ") && strstr(e.message, "start the process anew");
+    told = strstr(e.message, "nccl: failed creations have left ") && strstr(e.message, "restart the process");
   test(told && tries > 5 && tries < 40, told ? "the tries of a creation that fails are counted" : e.message);
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);

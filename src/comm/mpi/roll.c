@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** roll.c - who has come to a call, and who has not. When a call takes long every rank in it reports to the first of
-** those who take part, again and again. The first answers each report and, at its deadline, tells the others of whom it
-** has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out first;
-** and if the first does not answer, it is the missing one.
+** roll.c - which ranks have arrived at a call, and which have not. When a call takes long, every rank in it reports to
+** the first of its ranks, repeatedly. The first answers each report and, at its deadline, tells the others which ranks
+** it has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out
+** first. If the first does not answer, it is the missing one.
 **
-** In a move ranks report from its beginning, whether they still move or wait for the others. So the first knows at any time
-** who is silent, and names that rank when it has been for a deadline, whoever waits for whom. Reports count what has moved:
-** where nothing does for a deadline, and no rank is silent, the first tells that too (a list of none).
+** In a move ranks report from its start, whether they still move data or wait for the others. So the first knows at
+** any time which ranks are silent, and names a rank that was silent for a deadline, no matter who waits for whom.
+** Reports count what has moved: if nothing moves for a deadline though no rank is silent, the first reports that too
+** (an empty list).
 */
 #include "comm/mpi/mpi.h"
 
@@ -39,7 +40,7 @@ typedef struct list {   /* from the first */
   mgrid_missing missing;
 } list;
 
-/* Take the reports that have arrived, of whatever call, and answer each. */
+/* Receive the reports that have arrived, of any call, and answer each. */
 static void answer(mpi_backend *m) {
   for (int there = 1; there;) {
     MPI_Status from;
@@ -56,7 +57,7 @@ static void answer(mpi_backend *m) {
   }
 }
 
-/* Answers and the list, from the first, or from rank 0. */
+/* Receive answers and the list, from the first, or from rank 0. */
 static void listen(mpi_roll *r, int64_t from, double now) {
   MPI_Comm comm = r->m->comm;
   int      source = (int)from;
@@ -74,19 +75,19 @@ static void listen(mpi_roll *r, int64_t from, double now) {
   }
 }
 
-/* Is the report of this call, or of another of the same ranks? A call may end on some while others wait in it for the one
-** that is missing. */
+/* Return whether the report is of this call, or of another call of the same ranks. A call may end on some ranks while
+** others wait in it for the missing one. */
 static bool is_alike(const mpi_roll *r, const mpi_report *last) {
   return (last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
 
-/* What a rank has reported; what it said of another call before this one began says nothing. NULL: there is none. */
+/* Return a rank's last report, unless it is of another call and older than this one. NULL: there is none. */
 static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* Who is silent; with `alike` also who waits in another call. */
+/* List the silent ranks; with `alike` also those that wait in another call. */
 static void find_missing(mpi_roll *r, double now, double silent, bool alike) {
   for (int64_t i = 1; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
@@ -94,8 +95,9 @@ static void find_missing(mpi_roll *r, double now, double silent, bool alike) {
   }
 }
 
-/* The first: of whom has it heard nothing for so long? All others are told. A rank that waits in a call over a group for a
-** silent one is not missing; where none is silent, it is. Over all ranks it is told, too: nobody can go on. */
+/* On the first rank: list the ranks silent for that long, and tell all others. A rank that waits in another call over a
+** group is missing only if no rank is silent. In a call over all ranks such a rank gets the list, too: no rank can
+** continue. */
 static void call_roll(mpi_roll *r, double now, double silent) {
   find_missing(r, now, silent, false);
   if (r->missing.n == 0 && !r->moves) find_missing(r, now, silent, true);
@@ -108,7 +110,7 @@ static void call_roll(mpi_roll *r, double now, double silent) {
   r->told = true;
 }
 
-/* The first, in a move: is any rank silent, or does nothing move? */
+/* On the first rank, in a move: call the roll if a rank is silent, or nothing moves. */
 static void watch_over(mpi_roll *r, double now) {
   bool silent = false;
   if (now < r->next) return;
@@ -121,13 +123,13 @@ static void watch_over(mpi_roll *r, double now) {
   if (silent || now - last > r->seconds) call_roll(r, now, r->seconds);
 }
 
-/* The first says nothing any more; or it is this rank that did not listen. */
+/* The first does not answer any more; or this rank itself was away. */
 static void give_up(mpi_roll *r) {
   r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : first_of(r) } };
   r->told = true;
 }
 
-/* To the first; and to rank 0, which may wait in a call over all ranks. */
+/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. */
 static void report_now(mpi_roll *r, double now) {
   report mine = { r->number, r->m->moving.count };
   r->next = now + r->seconds / 8;
@@ -140,7 +142,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   double       now = mgrid_now();
   bool         first = first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* it is this rank that was not there */
+  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* this rank was away */
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
   r->missing.lost = false;
@@ -159,7 +161,7 @@ typedef struct ending {
   double    until; /* at least */
 } ending;
 
-/* mgrid_look: the list of who is missing, from the first, as long as that answers. */
+/* mgrid_look: wait for the list of missing ranks from the first, as long as that answers. */
 static mgrid_outcome has_list(void *ud) {
   ending   *e = ud;
   mpi_roll *r = e->roll;
@@ -169,14 +171,14 @@ static mgrid_outcome has_list(void *ud) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  const double moment = 0.25; /* for an answer that is on its way */
+  const double moment = 0.25; /* for an answer in transit */
   double       now = mgrid_now();
   ending       e = { r, now + moment };
   r->look = 0;
   if (mgrid_roll_look(r)) return r->missing;
   if (first_of(r) == r->m->base.rank)
     call_roll(r, now, r->m->seconds / 2);
-  else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) /* it may have begun later */
+  else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) /* it may have started later */
     give_up(r);
   return r->missing;
 }

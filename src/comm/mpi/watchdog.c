@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - looks at the clock while MPI creates communicators. MPI has no creation that does not block, and gives no
-** way back from one: where a rank dies or stops between two creations, its peers wait inside MPI for ever. So a thread of
-** each rank finds out at the deadline who is missing, and says it for those that cannot.
+** watchdog.c - a thread that watches the clock while MPI creates communicators. MPI has no creation that does not
+** block, and a blocked one cannot be cancelled: if a rank dies or stops between two creations, its peers wait inside
+** MPI forever. So a thread of each rank finds out at the deadline which ranks are missing, and reports it for ranks
+** that cannot.
 **
-** The thread calls nothing of MPI, as it must not where MPI is initialized below MPI_THREAD_MULTIPLE. Ranks of one machine
-** see each other by sockets without a file, which end with their process: before the deadline each rank that is inside a
-** creation, or through with all, opens one whose name all ranks know. Who has none at the deadline is missing. Ranks of
-** other machines cannot be seen, and whoever waits for a rank may wait through others, so all that cannot be seen are listed.
+** The thread calls nothing of MPI, which would be wrong below MPI_THREAD_MULTIPLE. Ranks of one machine see each other
+** by abstract sockets, which end with their process: before the deadline each rank that is inside a creation, or has
+** finished all, opens one whose name all ranks know. A rank without one at the deadline is missing. Ranks of other
+** machines cannot be seen, and a rank may wait for another through others, so all ranks that cannot be seen are
+** listed.
 **
-** It begins with the first creation of a backend and sleeps until the backend ends: to start and join a thread for each
-** call took as long as two creations of 8 ranks.
+** The thread starts with the first creation of a backend and sleeps until the backend ends: starting and joining a
+** thread for each call took as long as two creations of 8 ranks.
 */
 #include "comm/mpi/mpi.h"
 
@@ -24,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIST = 640, LINE = 1024 }; /* characters of ranks that cannot be seen; of what is said */
+enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of the line printed */
 
 typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
 
@@ -33,18 +35,18 @@ struct mpi_watch {
   pthread_t              thread;
   pthread_mutex_t        lock; /* of what follows */
   pthread_cond_t         woken;
-  bool                   on, ends;             /* creations, or the verdict on them, go on; the thread is to end */
-  double                 begun, seconds, wake; /* of the creations; their deadline; until when the thread sleeps */
+  bool                   on, ends; /* creations, or the verdict on them, are running; the thread is to end */
+  double                 begun, seconds, wake; /* start of the creations; their deadline; when the thread wakes up */
   uint64_t               call;                 /* number of the verdict on them */
   place                  at;                   /* where the main thread is */
-  const mgrid_comm_spec *spec;                 /* INSIDE: of which creation */
-  int                    sign;                 /* the socket; -1: not there */
+  const mgrid_comm_spec *spec;                 /* INSIDE: the creation */
+  int                    sign;                 /* the socket; -1: none */
   bool                   looked;               /* the deadline has passed, and then: */
-  uint8_t               *seen;                 /* [world] who shows a sign; NULL: no sign can be seen */
+  uint8_t               *seen;                 /* [world] whether a rank shows a sign; NULL: no sign can be seen */
   mgrid_missing          missing;              /* ranks of this machine that show none */
 };
 
-/* Name of the socket by which a rank is seen: of the job, of these creations, of the rank. */
+/* Set the name of the socket by which a rank is seen: from the job, these creations, and the rank. */
 static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX }; /* a first byte of zero: no file */
   int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid/%016" PRIx64 "/%" PRIu64 "/%" PRId64,
@@ -59,15 +61,15 @@ static void show_sign(mpi_watch *w) {
   if (w->sign >= 0 && bind(w->sign, (struct sockaddr *)&name, len)) close(w->sign), w->sign = -1;
 }
 
-/* Ranks that are known to be on this machine: [*from, *to). None where nobody knows it, as in the first creation of a job
-** on several machines. */
+/* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as in the first
+** creation of a job on several machines. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   const int64_t block = b->place.machines == 1 ? b->world : b->place.block;
   *from = block ? b->rank - b->rank % block : 0;
   *to = !block ? 0 : *from + block < b->world ? *from + block : b->world;
 }
 
-/* Who shows a sign? This rank cannot know it if its own is not there. O(world), once, at a deadline. */
+/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), once, at a deadline. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
   int                  from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -87,11 +89,11 @@ static void look_around(mpi_watch *w) {
 
 static bool is_unseen(const mpi_watch *w, int64_t r) { return r != w->m->base.rank && !(w->seen && w->seen[r]); }
 
-/* The ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines are few words. Returns how many
-** there are. */
+/* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take few words. Return
+** how many there are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
   const int64_t world = w->m->base.world;
-  const size_t  tail = 32; /* of the last words */
+  const size_t  tail = 32; /* for the last words */
   size_t        len = 0;
   int64_t       n = 0, shown = 0;
   for (int64_t r = 0, end; r < world; r = end) {
@@ -108,7 +110,7 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
   return n;
 }
 
-/* Who it is, or one of whom; false: all can be seen. */
+/* Name the missing rank, or the ranks of which one is missing. False: all can be seen. */
 static bool name_unseen(const mpi_watch *w, char to[LIST]) {
   char    ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks);
@@ -119,7 +121,7 @@ static bool name_unseen(const mpi_watch *w, char to[LIST]) {
   return n > 0;
 }
 
-/* One line to stderr, in one write: the log of the host is not for other threads. */
+/* Print one line on stderr, in one write: other threads may not use the host's log. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend     *m = w->m;
   const mgrid_comm_spec *s = w->spec;
@@ -145,12 +147,12 @@ static void say_stuck(const mpi_watch *w) {
     len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
   if (len > room) len = room;
   len += (size_t)snprintf(line + len, sizeof line - len, "%s\n",
-                          m->dies ? "; this process ends" : "; MPI gives no way back from there, it waits on");
+                          m->dies ? "; this process ends" : "; MPI cannot cancel that, it keeps waiting");
   ssize_t written = write(STDERR_FILENO, line, len);
   (void)written;
 }
 
-/* With the lock: sleep until then, 0 or without a limit: until somebody wakes the thread. */
+/* Sleep until that time; 0 or no limit: until the thread is woken. The caller holds the lock. */
 static void rest_until(mpi_watch *w, double until) {
   const bool      ends = until > 0 && until < 1e15;
   struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
@@ -206,7 +208,7 @@ static mpi_watch *start(const mpi_backend *m) {
 }
 
 void mgrid_watch_begin(mpi_backend *m) {
-  if (!m->watch) m->watch = start(m); /* where no thread can be had nobody watches */
+  if (!m->watch) m->watch = start(m); /* without a thread nothing is watched */
   mpi_watch *w = m->watch;
   if (!w) return;
   mgrid_watch_end(m);
@@ -244,8 +246,8 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   return missing->n > 0;
 }
 
-/* Of those that rank 0 has not heard, the ones that this rank does not see; all of them, where rank 0 itself is silent, which
-** may wait in MPI as well. */
+/* Of the ranks that rank 0 did not hear, name those that this rank does not see. If rank 0 itself is silent, which may
+** wait in MPI as well, name all unseen ranks. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST]) {
   char    ranks[LIST - 64] = "";
   size_t  len = 0;

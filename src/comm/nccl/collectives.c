@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Each
-** call is waited for with a deadline: the first use of a communicator connects its ranks, and NCCL waits
-** for ever for a rank that does not come.
+** collectives.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Every call has a
+** deadline: the first use of a communicator connects its ranks, and NCCL waits forever for a rank that does not
+** arrive.
 */
 #include "comm/nccl/nccl.h"
 
@@ -26,7 +26,7 @@ void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size
   return NULL;
 }
 
-/* After a failure it stays: to free is to wait for kernels, and some may hang. */
+/* After a failure the memory is kept: cudaFree waits for kernels, and some may hang. */
 void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind))
@@ -47,7 +47,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* ------------------------------------------------------------------------- calls */
 
-/* Send and receive in one NCCL group, since two ranks that both send first would wait for each other. */
+/* Send and receive in one NCCL group, because two ranks that both send first would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
@@ -57,7 +57,8 @@ static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-/* NCCL has an all-to-all only since 2.28: one message to each member and from each, in one NCCL group. */
+/* NCCL has an all-to-all only since 2.28. So send one message to each member and receive one from each, in one NCCL
+** group. */
 static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   size_t       bytes = w->count * sizes[w->type];
   int          members = 0;
@@ -137,7 +138,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("MemcpyAsync"), "a group of one rank");
 }
 
-/* A call on a blocking communicator: the first use blocks the thread until all ranks have come. */
+/* A call on a blocking communicator: its first use blocks the thread until all ranks have arrived. */
 typedef struct issue_job {
   nccl_comm  comm;
   mgrid_work work;
@@ -157,7 +158,7 @@ mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t 
     return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
   }
   mgrid_outcome s = mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
-  if (!*stuck) free(job); /* else the thread still uses it, and the communicator */
+  if (!*stuck) free(job); /* otherwise the thread still uses it, and the communicator */
   return s;
 }
 
@@ -174,13 +175,14 @@ static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
   return mgrid_fail(err, MGRID_NOT_NOW, "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
 }
 
-/* The call on a stream. After a failure the communicator waits for its abort, which comes with that of all others. */
+/* Make the call on a stream. After a failure the communicator is aborted later, together with all others. */
 static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, cudaStream_t stream,
                              const mgrid_work *w, mgrid_error *err) {
   nccl_comm on = *c;
   bool      stuck = false;
   on.stream = stream;
-  if (!c->comm || c->lost) return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s is of no use after a failure", spec->name);
+  if (!c->comm || c->lost)
+    return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", spec->name);
   if (c->suspended) return suspended(spec, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), spec->name);
@@ -205,13 +207,14 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
 
 /* ------------------------------------------------------------------------- proof */
 
+/* What a proof of one communicator needs. */
 typedef struct proof {
   nccl_backend          *n;
   const mgrid_comm_spec *spec;
   nccl_comm             *comm;
 } proof;
 
-/* One call with a number in and a number out. */
+/* Make one call with a number as input and a number as output. */
 static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
   int64_t    size = p->spec->size, at = p->spec->position;
@@ -252,7 +255,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
     mgrid_fail(err, MGRID_UNPROVED, MAKER ": %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
-  if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* as all of its members see */
+  if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* all of its members find the same */
   proof         p = { n, spec, native };
   mgrid_outcome s = prove(&p, err);
   n->used = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** comm.c - one communicator: how long its creation may take, whether it is still in progress, whether
-** it is what was planned, and the list of all that the backend has.
+** comm.c - one communicator: the deadline of its creation, whether anything is in progress on it, whether it is as
+** planned. And the list of all communicators of the backend.
 */
 #include "comm/nccl/nccl.h"
 

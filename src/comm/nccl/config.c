@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** config.c - the NCCL options of a family as an ncclConfig_t for the library that runs.
+** config.c - the NCCL options of a family as an ncclConfig_t for the NCCL that runs.
 */
 #include "comm/nccl/nccl.h"
 
@@ -66,7 +66,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
   return MGRID_OK;
 }
 
-/* Set both bounds of the CTAs or none, because NCCL refuses the lower one alone. */
+/* Set both bounds of the CTAs or neither, because NCCL refuses a lower bound without an upper one. */
 static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
@@ -99,11 +99,11 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   if (m->leaks >= NCCL_LEAKS_MAX)
     return mgrid_fail(err, MGRID_LIMIT,
                       MAKER ": failed creations have left %d threads and sockets of NCCL in this process, which it "
-                            "never ends; start the process anew",
+                            "never ends; restart the process",
                       m->leaks);
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;
-    if (spec[i].size == 0) continue; /* this rank is no member */
+    if (spec[i].size == 0) continue; /* this rank is not a member */
     if (!mgrid_nccl_makes(spec[i].backend)) {
       s = m->carrier->ops->check(m->carrier, 1, &spec[i], err);
       continue;
@@ -116,7 +116,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
                      "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
                      "budget is %.0f MiB; %s",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
-                     spec[i].ranks == m->move.ranks /* which no recipe has */
+                     spec[i].ranks == m->move.ranks /* no recipe has a family of these ranks */
                          ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
                          : "fewer channels (nccl = { max_ctas = ... }) take less");
   }

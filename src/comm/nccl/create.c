@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank at once. First wait until the GPU is idle and send the ids,
-** in schedule order; then, when all ranks have done so, begin every creation and poll until all are done,
-** one has failed, or a deadline has passed. One that blocks is made in a thread of its own. A rank that
-** gives up tells the other members of its unfinished communicators, so that they give up at once.
+** create.c - create all NCCL communicators of a rank at once. First wait until the GPU is idle and send the ids, in
+** schedule order. When all ranks have done so, start every creation, and poll until all are complete, one has failed,
+** or a deadline has passed. A creation that blocks runs in its own thread. A rank that gives up notifies the other
+** members of its incomplete communicators, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A creation that blocks: the thread that is in NCCL, and all that it uses. Never freed if it does not end. */
+/* A creation that blocks: the thread that is in NCCL, and everything that it uses. Never freed if it does not end. */
 typedef struct maker {
   nccl_library  lib; /* the backend may end before the thread */
   int           device, size, position, nids;
@@ -34,10 +34,10 @@ typedef struct flight {
   int                    nids;
   ncclConfig_t           config;
   bool                   begun, done;
-  bool                   bare; /* made, but not furnished: its members wait for this rank */
+  bool                   bare; /* made, but not furnished yet: its members wait for this rank */
 } flight;
 
-/* "4 ranks: 0 2 4 6", "1024 ranks: 0 1 2 3 4 5 6 ... 1023" */
+/* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
 static void members_text(const mgrid_comm_spec *spec, char *text, size_t size) {
   enum { SHOWN = 8 };
   size_t len = (size_t)snprintf(text, size, "%" PRId64 " ranks:", spec->size);
@@ -101,7 +101,7 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* The thread has ended, or is left behind. */
+/* Take the result of a thread that has ended, or leave the thread behind. */
 static void end_maker(nccl_backend *n, flight *f) {
   maker *m = f->maker;
   f->maker = NULL;
@@ -136,7 +136,7 @@ typedef struct flights {
   mgrid_error  *err;
 } flights;
 
-/* ncclInProgress: not yet. */
+/* Return the state of a creation; ncclInProgress: not complete yet. */
 static ncclResult_t state_of(nccl_backend *n, flight *f) {
   ncclResult_t state = ncclSuccess, r;
   if (!f->maker) {
@@ -167,7 +167,7 @@ static mgrid_outcome in_flight(void *ud) {
   return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* Wait for all creations that have begun. */
+/* Wait for all creations that were started. */
 static mgrid_outcome wait_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   int64_t       who;
   flights       all = { n, count, f, err };
@@ -177,13 +177,14 @@ static mgrid_outcome wait_all(nccl_backend *n, size_t count, flight *f, mgrid_er
 
 /* ---------------------------------------------------------------------- create */
 
-/* Tell the members of all unfinished creations, also of those not begun here, because they may wait there. */
+/* Notify the members of all incomplete creations, also of those not started here, because they may wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].bare)) mgrid_nccl_tell(n, &spec[i]);
 }
 
-/* Does this rank serve the sockets of the creation? Its thread for that ends only when all members have come. */
+/* Return whether this rank serves the sockets of the creation. The thread for that ends only when all members have
+** arrived. */
 static bool serves(const nccl_backend *n, const flight *f) {
   return f->nids > 0 && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
@@ -212,10 +213,10 @@ static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
   free(made);
 }
 
-/* By NCCL, and not split out of another. */
+/* Return whether NCCL makes it from an id, not by splitting another. */
 static bool by_id(const mgrid_comm_spec *spec) { return mgrid_nccl_makes(spec->backend) && !spec->parent; }
 
-/* Wait until the GPU is idle, as long as the most patient creation. */
+/* Wait until the GPU is idle, up to the longest deadline of the creations. */
 static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec, mgrid_error *err) {
   const char *first = NULL;
   double      longest = 0;
@@ -229,7 +230,7 @@ static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_s
 
 static bool furnished(const mgrid_comm_spec *spec) { return spec->options->windows || spec->options->device; }
 
-/* Begin all that is prepared, and wait until it is made; then furnish it, in schedule order. */
+/* Start everything prepared, wait until it is made, then furnish it, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < count && !s; i++)
@@ -245,18 +246,19 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
   return s;
 }
 
-/* Have all ranks an idle GPU and their ids? Only then NCCL is called, in which a creation that blocks could not be cancelled. */
+/* Agree that all ranks have an idle GPU and their ids. Only then call NCCL, where a creation that blocks cannot be
+** cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
-  n->used = true, n->after = false; /* others may be late by a deadline, and the phase does not end yet */
+  n->used = true, n->after = false; /* other ranks may be late by a deadline, and the phase does not end yet */
   mgrid_status s = mgrid_verdict(&n->base, mine, NULL, &told);
   n->after = true;
-  mgrid_error_clear(&told); /* the verdict after the creation tells it */
+  mgrid_error_clear(&told); /* the verdict after the creation reports it */
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* The groups whose families ask for the carrier, in schedule order. Create them even after a failure: MPI has
-** no deadline, and other members would wait for ever. */
+/* Create the groups whose families ask for the carrier, in schedule order. Create them even after a failure: MPI has no
+** deadline, and other members would wait forever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                     mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -297,7 +299,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (!s) s = make_all(n, nspecs, f, &why);
   if (s && !here && !elsewhere) {
     s = mgrid_nccl_whose(n, s);
-    tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice sooner than a notice */
+    tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice before the notice */
   }
   if (s && f) give_up(n, nspecs, f);
   for (size_t i = 0; f && i < nspecs; i++) {

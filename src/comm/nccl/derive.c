@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** derive.c - make communicators out of others: split one that the host handed over, and shrink one that
-** lost ranks (recover.c says when). Both calls block if the older communicator is blocking, so they run in a thread (watch.c).
+** derive.c - make communicators from others: split one that the host passed in, and shrink one that lost ranks
+** (recover.c decides when). Both calls block if the older communicator is blocking, so they run in a thread (watch.c).
 ** Memory that NCCL may still write to is never freed.
 */
 #include "comm/nccl/nccl.h"
@@ -13,7 +13,7 @@ typedef struct derive_job { /* one call; leaked if it does not end, because its 
   ncclComm_t   from;
   int          color, key;   /* split */
   int          nlost, *lost; /* shrink: NCCL sorts the list in place */
-  nccl_comm   *made;         /* NULL: this rank is in no group of this split */
+  nccl_comm   *made;         /* NULL: this rank is not in any group of this split */
   ncclComm_t   nobody;
   ncclConfig_t config;
 } derive_job;
@@ -29,8 +29,8 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
   return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
 }
 
-/* Make the call and wait three times: for the call; for the older communicator, because the child exists when
-** nothing is in progress on that; for the child. */
+/* Make the call, and wait three times: for the call; for the older communicator, because the new one exists only when
+** nothing is in progress on the older; for the new one. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
                             bool *keep, mgrid_error *err) {
@@ -48,7 +48,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a job: the new communicator is handed out, or aborted. */
+/* End a job: hand the new communicator out, or abort it. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
   if (!s && j->made) {
@@ -84,7 +84,7 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   return s;
 }
 
-/* One after the other: NCCL fails with several splits of one parent in progress. */
+/* In sequence: NCCL fails if several splits of one parent are in progress. */
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -107,10 +107,10 @@ mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgr
     if (parent && parent->comm)
       s = split_one(n, &spec[i], parent->comm, &native[i], err);
     else
-      s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent is of no use", spec[i].name);
+      s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent cannot be used", spec[i].name);
     if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
     if (s) s = mgrid_nccl_whose(n, s);
-    if (s && s != MGRID_GAVE_UP) /* whoever takes part in this split, or one that follows */
+    if (s && s != MGRID_GAVE_UP) /* other members may wait in this split, or in one after it */
       for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
   }
   return s;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** end.c - destroy communicators. Destroying a communicator that was used is a call over its members,
-** so two of them destroyed in opposite order on two ranks wait for each other for ever. Therefore all
-** of a state are ended together: wait for the streams, finalize every one, then destroy all in two NCCL
-** groups, the non-blocking ones and the blocking ones. What failed is aborted, all in one group: an abort waits
-** for the proxy thread, which lives while ranks of this machine are connected, and for the kernels of the
-** communicators beside it, which end when their aborts have begun. Each of these calls has a deadline.
+** end.c - destroy communicators. Destroying a communicator that was used is a call over its members, so two ranks that
+** destroy two of them in opposite order wait for each other forever. Therefore all communicators of a state are ended
+** together: wait for the streams, finalize each of them, then destroy all in two NCCL groups, one of non-blocking ones
+** and one of blocking ones. Failed communicators are aborted, all in one group: an abort waits for the proxy thread,
+** which lives while ranks of this machine are connected, and for the kernels of other communicators, which end when
+** their aborts have started. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
@@ -37,7 +37,8 @@ static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
   ncclResult_t first = lib->GroupStart(), r;
   for (size_t i = 0; i < b->n; i++) {
     r = lib->CommRevoke(b->comm[i], NCCL_REVOKE_DEFAULT);
-    if (r == ncclInvalidArgument && first == ncclSuccess) first = r; /* any other is an error that it had before */
+    if (r == ncclInvalidArgument && first == ncclSuccess)
+      first = r; /* any other result is an error that the communicator had before */
   }
   lib->GroupEnd();
   return first;
@@ -56,7 +57,8 @@ static void *abort_one(void *ud) {
   return NULL;
 }
 
-/* Before NCCL 2.22 a group cannot hold aborts, so each has a thread: the first may wait for what the last ends. */
+/* Before NCCL 2.22 a group cannot contain aborts, so each abort has a thread: the first may wait for what the last one
+** ends. */
 static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) {
   one_abort *all = calloc(b->n + 1, sizeof *all);
   for (size_t i = 0; i < b->n && all; i++) {
@@ -75,7 +77,7 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
   return lib->version < NCCL_GROUPS_ABORTS ? run_aborts_beside(lib, ud) : in_group(lib, ud, lib->CommAbort);
 }
 
-/* Make the call with those of `comm` that have `chosen` set. left: it did not end, so they are stuck. */
+/* Make the call for those of `comm` that have `chosen` set. If it does not end they are stuck. */
 static mgrid_outcome together(nccl_backend *n, size_t count, nccl_comm **comm, const bool *chosen, double seconds,
                               ncclResult_t (*run)(const nccl_library *, void *), const char *what, mgrid_error *err) {
   bundle     *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
@@ -128,13 +130,13 @@ static mgrid_outcome is_dry(void *ud) {
   return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
 }
 
-/* Wait until all calls in the stream have ended; false: they failed, or not by the time `until`. */
+/* Wait until all calls in the stream have ended. False: they failed, or did not end before `until`. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   stream_look l = { n, c };
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
 }
 
-/* Destroy those that the carrier made, and leave those of NCCL in the list. */
+/* Destroy those that the carrier made; leave those of NCCL in the list. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
@@ -143,8 +145,8 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* Finalize all that are `clean`; those that fail are clean no more. Non-blocking ones only begin, and are waited
-** for; for the others the call waits. */
+/* Finalize all that are `clean`; clear that for those that fail. For non-blocking ones the call returns at once, and
+** this function waits for them afterwards; for blocking ones the call waits. */
 static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean, bool *blocking, double until) {
   for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
   if (together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize", NULL))
@@ -154,7 +156,7 @@ static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clea
     ncclResult_t r = n->lib.CommFinalize(comm[i]->comm);
     clean[i] = r == ncclSuccess || r == ncclInProgress;
   }
-  for (size_t i = 0; i < count; i++) { /* finalize has begun for all: they may end in any order */
+  for (size_t i = 0; i < count; i++) { /* finalize has started for all: they may end in any order */
     double left = until - mgrid_now();
     if (clean[i] && !blocking[i])
       clean[i] = mgrid_nccl_wait(n, comm[i], left > 0.1 ? left : 0.1, false, "ncclCommFinalize", comm[i]->name, NULL)
@@ -165,7 +167,7 @@ static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clea
 static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
   for (size_t i = 0; i < count; i++) {
     if (!comm[i]) continue;
-    if (n->broken) comm[i]->nwindows = 0; /* kernels may hang that use it: it stays */
+    if (n->broken) comm[i]->nwindows = 0; /* kernels that use it may hang: it is kept */
     if (comm[i]->stream) n->lib.cudaStreamDestroy(comm[i]->stream);
     mgrid_nccl_forget(n, comm[i]);
   }
@@ -211,7 +213,7 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
 
 /* ----------------------------------------------------------------------------- revoke */
 
-/* Some are of the other kind, or not to be revoked: choose those of one kind, and mark them. */
+/* Choose the communicators of one kind, blocking or not, that are to be revoked, and mark them. */
 static void choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
     chosen[i] = comm[i] && comm[i]->comm && !comm[i]->revoked && comm[i]->blocking == blocking;
@@ -219,15 +221,15 @@ static void choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) 
   }
 }
 
-/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps it, and is made anew
-** by shrink. */
+/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps it, and shrink makes
+** a new one. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm   **comm = malloc((count + 1) * sizeof *comm);
   bool         *chosen = calloc(count + 1, sizeof *chosen);
   mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
   double        until = mgrid_now() + n->options.timeout;
-  for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]); /* not those of the carrier */
+  for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]); /* except those of the carrier */
   if (!s && !n->lib.CommRevoke) {
     mgrid_nccl_abort_all(n, count, comm);
   } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** environ.c - what NCCL will read from the environment. Its variables override ncclConfig_t, and they also come from
-** files, which NCCL reads when it makes its first unique id or communicator: too late for us to ask it.
+** environ.c - what NCCL will read from the environment. Its variables override ncclConfig_t. They also come from
+** files, which NCCL reads when it makes its first unique id or communicator, too late to ask NCCL.
 */
 #include "comm/nccl/nccl.h"
 
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Those that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and the identity of the host. */
+/* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and the identity of the
+** host. */
 static const char *const overriding[] = {
   "NCCL_COMM_BLOCKING",
   "NCCL_MAX_CTAS",
@@ -27,7 +28,7 @@ static const char *const overriding[] = {
   "NCCL_HOSTID",
 };
 
-/* The first line NAME=VALUE of a file. */
+/* Find the first line NAME=VALUE of a file. */
 static bool in_file(const char *path, const char *name, char value[NCCL_SETTING]) {
   FILE  *file = fopen(path, "re");
   char   line[1024];
@@ -71,7 +72,7 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v) {
   if (mgrid_nccl_setting("NCCL_COMM_BLOCKING", value) && *value) {
     char *end;
     long  number = strtol(value, &end, 0);
-    if (number == 0 || number == 1) return number == 1; /* NCCL takes no other */
+    if (number == 0 || number == 1) return number == 1; /* NCCL accepts no other values */
   }
   return v->given[MGRID_NCCL_BLOCKING] ? v->number[MGRID_NCCL_BLOCKING] != 0 : n->options.blocking;
 }

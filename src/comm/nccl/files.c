@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** files.c - file descriptors for NCCL: raise the soft limit of this process to the hard one where communicators may
-** need more than it allows, and say so. NCCL itself raises it only in a process that serves a unique id.
+** files.c - file descriptors for NCCL: raise the soft limit of this process to the hard limit if communicators may
+** need more, and log it. NCCL raises it only in a process that serves a unique id.
 */
 #include "comm/nccl/nccl.h"
 
@@ -9,17 +9,17 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
-/* Descriptors that are open now; 0 where /proc is not here. */
+/* Return the number of open descriptors; 0 without /proc. */
 static int64_t open_now(void) {
   DIR    *list = opendir("/proc/self/fd");
   int64_t n = 0;
   while (list && readdir(list)) n++;
   if (list) closedir(list);
-  return n > 3 ? n - 3 : 0; /* but ".", ".." and the list */
+  return n > 3 ? n - 3 : 0; /* without ".", ".." and the list */
 }
 
-/* What these communicators may open. Ranks that share a GPU are on machines of their own for NCCL, and where there
-** are several machines a group may be spread over them. */
+/* Return how many files these communicators may open. Ranks that share a GPU are on different hosts for NCCL, and with
+** several machines a group may be spread over them. */
 static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   bool    spread = m->options.share_gpu || m->local_size < m->base.world;
   int64_t files = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** gpu.c - the GPU of this rank, whether it has it to itself, and waiting until it is idle.
+** gpu.c - the GPU of this rank, whether other ranks use it, and waiting until it is idle.
 */
 #include "comm/nccl/nccl.h"
 
@@ -22,7 +22,8 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
                       n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e == cudaSuccess) e = n->lib.cudaFree(NULL); /* makes the context, which cudaSetDevice does only since CUDA 12 */
+  if (e == cudaSuccess)
+    e = n->lib.cudaFree(NULL); /* creates the context, which cudaSetDevice does only since CUDA 12 */
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
 }
 
@@ -31,7 +32,8 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
 typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
   uint64_t machine;
   char     bus[32];
-  uint8_t  share, chosen; /* no bool, whose bytes from others may be no bool. chosen: by its index on the machine */
+  uint8_t  share,
+      chosen; /* not bool, because received bytes may be no valid bool. chosen: by its index on the machine */
 } gpu_use;
 
 static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
@@ -60,8 +62,8 @@ static mgrid_status refuse(const nccl_backend *n, const gpu_use *mine, int64_t o
                     low, high, mine->bus, n->lib.machine);
 }
 
-/* NCCL refuses two ranks of one host on one GPU. The first rank on a GPU stays on its host; the second ranks of all
-** GPUs of a machine become another host, and so on: NVLink works between the ranks of each. */
+/* NCCL refuses two ranks of one host on one GPU. So the second ranks on all GPUs of a machine become another host, and
+** so on; the first ones keep their host. NVLink works among the ranks of each. */
 static void set_host_id(uint64_t machine, int64_t nth) {
   char host_id[64];
   if (nth == 0) return;
@@ -74,7 +76,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
   mgrid_error  own = MGRID_ERROR_INIT;
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
-  int64_t      nth = 0; /* of the ranks on this GPU */
+  int64_t      nth = 0; /* index among the ranks on this GPU */
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
     gpu_use *other = &all[r];
@@ -108,8 +110,8 @@ mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name,
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
                        MAKER
-                       ": GPU %d was not idle within %.3g seconds, before %s: communicators are not made beside "
-                       "running kernels, since NCCL may wait for these (mgrid_state_revoke ends those that wait for "
+                       ": GPU %d was not idle within %.3g seconds, before %s: communicators are not created beside "
+                       "running kernels, because NCCL may wait for these (mgrid_state_revoke ends those that wait for "
                        "lost ranks)",
                        n->device, seconds, name);
   if (s) mgrid_error_pass(err, &why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - communicators in a larger world. The members of each group vote what becomes of it: kept, grown by
-** ncclCommGrow, or made anew. ncclCommGrow leaves the old ranks their positions and puts new ones behind: the first
+** grow.c - communicators in a larger world. The members of each group vote whether its communicator is kept, grown by
+** ncclCommGrow, or created again. ncclCommGrow leaves the old ranks their positions and appends new ones. The first
 ** member gets an id from the old communicator and sends it to the new members; the old ones learn it inside NCCL.
 */
 #include "comm/nccl/nccl.h"
@@ -13,7 +13,7 @@ enum { ROUND_VOTE = 5, ROUND_ID };
 
 /* ------------------------------------------------------------------------ the vote */
 
-/* Why this rank can only make it anew; "": it can do better. */
+/* Write why this rank can only create it again; "": it can do better. */
 static void hindrance(nccl_backend *n, const mgrid_comm_spec *spec, const mgrid_origin *o, char why[96]) {
   const nccl_comm *old = o->native;
   ncclResult_t     state = ncclSuccess, r = ncclSuccess;
@@ -28,11 +28,11 @@ static void hindrance(nccl_backend *n, const mgrid_comm_spec *spec, const mgrid_
   } else if (r != ncclSuccess) {
     snprintf(why, 96, "the old communicator has an error: %.60s", n->lib.GetErrorString(r));
   } else if (device != n->device) {
-    snprintf(why, 96, "it was on GPU %d, which is not that of this rank now", device);
+    snprintf(why, 96, "it was on GPU %d, which this rank does not use now", device);
   } else if (!old && spec->position == 0) {
     snprintf(why, 96, "its first members had no communicator in their order");
   } else if (o->can == MGRID_KEPT && old && old->blocking != mgrid_nccl_blocks(n, &spec->options->nccl)) {
-    snprintf(why, 96, "the old communicator blocks, or not, otherwise than the backend says");
+    snprintf(why, 96, "the old communicator and the backend differ in whether they block");
   } else if (o->can != MGRID_KEPT || !old) {
     if (MGRID_NCCL_HAS(&n->lib, CommGrow, "it", &e)) snprintf(why, 96, "%.95s", e.message);
     if (mgrid_nccl_setting("NCCL_COMM_ID", value)) snprintf(why, 96, "NCCL_COMM_ID is set");
@@ -45,7 +45,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
   mgrid_outcome s = MGRID_OK;
   uint64_t      least;
   n->carry->phase(n->carrier, 2 * b->epoch);
-  n->used = true; /* others may be late by a deadline */
+  n->used = true; /* other ranks may be late by a deadline */
   n->lib.cudaSetDevice(n->device);
   for (size_t i = 0; i < nspecs && !s; i++) {
     mgrid_origin *o = &origin[i];
@@ -56,7 +56,8 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
     if (!s && least > mine)
       s = mgrid_cannot_be(err, "%" PRIu64 " is the least of votes of which one is %d", least, (int)mine);
     o->agreed = s ? MGRID_ANEW : (mgrid_growth)least;
-    if (!s && o->agreed == MGRID_ANEW && !*o->why) snprintf(o->why, sizeof o->why, "another rank of it cannot grow it");
+    if (!s && o->agreed == MGRID_ANEW && !*o->why)
+      snprintf(o->why, sizeof o->why, "another of its ranks cannot grow it");
   }
   if (s && s != MGRID_GAVE_UP)
     for (size_t i = 0; i < nspecs; i++)
@@ -90,7 +91,7 @@ typedef struct parcel {
   ncclUniqueId id;
 } parcel;
 
-/* The id goes from the first member to those that are new, which are as many as came. */
+/* Send the id from the first member to the new members. */
 static mgrid_outcome pass_id(nccl_backend *n, const mgrid_comm_spec *spec, grow_job *j, bool *keep, mgrid_error *err) {
   parcel        p = { mgrid_nccl_header(n, ROUND_ID), j->id }, *got;
   double        seconds = mgrid_nccl_patience(n, spec);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** ids.c - send a unique id from the first member of a group to all, along a binomial tree of
-** messages; only members take part. Above ranks_per_id members there are several ids, each made by
-** another member, because the maker of an id serves the sockets of all ranks that use it.
+** ids.c - send a unique id from the first member of a group to all, along a binomial tree of messages; only members
+** take part. Above ranks_per_id members there are several ids, each made by another member, because the maker of an id
+** serves the sockets of all ranks that use it.
 **
-** A rank goes through its groups in schedule order, so no rank waits for ever: the proof in
-** plan/plan.h holds for any call over members.
+** A rank handles its groups in schedule order, so no rank waits forever: the proof in plan/plan.h holds for any call
+** over members.
 */
 #include "comm/nccl/nccl.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The message: a digest of members and options as the sender has them, the ids. */
+/* The message: a digest of members and options as the sender knows them, then the ids. */
 typedef struct parcel {
   nccl_header  header;
   uint64_t     digest;
@@ -34,8 +34,7 @@ mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_he
     s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     if (!s && memcmp(data, &expected, sizeof expected) == 0) break;
     if (!s && mgrid_now() >= until)
-      s = mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " sent other messages alone for %.3g seconds", from,
-                     seconds);
+      s = mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " sent only other messages for %.3g seconds", from, seconds);
   }
   return s;
 }
@@ -60,7 +59,7 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
-/* The first member collects the ids that others made. */
+/* Collect, in the first member, the ids that others made. */
 static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
                             mgrid_error *err) {
   struct {
@@ -79,8 +78,7 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
   return s;
 }
 
-/* Position p receives from position p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ... below
-** that bit. */
+/* Position p receives from p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ... below that bit. */
 static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
                             mgrid_error *err) {
   int64_t       at = spec->position, low = at & -at;

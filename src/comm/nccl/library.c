@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - open the libraries and probe the machine. Without a driver no communicator may be
-** created: ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
+** library.c - open the libraries and probe the machine. Without a driver no communicator may be created:
+** ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
 */
 #include "comm/nccl/library.h"
 
@@ -13,7 +13,7 @@
 enum { OLDEST = 21900 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
-  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the form was 2804 */
+  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the format was 2804 */
   int rest = version >= 10000 ? version % 10000 : version % 1000;
   snprintf(text, 24, "%d.%d.%d", major, rest / 100, rest % 100);
   return text;
@@ -23,14 +23,14 @@ mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *fun
                             mgrid_error *err) {
   char text[24], first[24];
   if (found) return MGRID_OK;
-  if (lib->version >= since) /* it says that it follows a newer NCCL than it does */
+  if (lib->version >= since) /* it claims to follow a newer NCCL than it does */
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which this " MAKER_TITLE " %s does not have", what,
                       function, mgrid_nccl_library_text(lib->version, text));
   return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which came with NCCL %s; this is " MAKER_TITLE " %s", what,
                     function, mgrid_nccl_library_text(since, first), mgrid_nccl_library_text(lib->version, text));
 }
 
-/* A function of a library, whatever its type: all function pointers are alike here. */
+/* Find a function of a library, of any type: all function pointers are alike here. */
 static bool symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
@@ -39,13 +39,13 @@ static bool symbol(void *lib, const char *name, void *function) {
 
 static void *open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (lib) return lib; /* stays loaded: its threads may still run */
+  if (lib) return lib; /* it stays loaded: its threads may still run */
   const char *why = dlerror();
-  return mgrid_null(err, MGRID_MISSING, MAKER ": %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
+  return mgrid_null(err, MGRID_MISSING, MAKER ": %s was not found (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
 }
 
-/* Is the driver new enough for this runtime? Within one major version each works with each. */
+/* Return whether the driver is new enough for this runtime. Within one major version all are compatible. */
 static bool fits(void *runtime, int major) {
   int driver = 0;
   cudaError_t (*get)(int *) = NULL;
@@ -53,7 +53,8 @@ static bool fits(void *runtime, int major) {
          && GPU_MAJOR(driver) >= major;
 }
 
-/* All of them have the functions that we call. If none fits, the probe tells what is wrong with the newest. */
+/* Open a runtime that fits; all of them have the functions needed. If none fits, the probe reports what is wrong with
+** the newest. */
 static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
   int         found = 0;
@@ -64,7 +65,7 @@ static void *open_runtime(char file[32], mgrid_error *err) {
       if (lib && fits(lib, major)) return lib;
       if (lib && major > found) found = major;
     }
-  if (found == 0) { /* the first error stays: the newest is the one to install */
+  if (found == 0) { /* the first error stays: it is that of the newest, which is to be installed */
     mgrid_error_pass(err, &newest);
     return NULL;
   }

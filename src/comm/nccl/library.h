@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** library.h - NCCL and the CUDA runtime, or RCCL and HIP (maker.h), opened at run time: a table of their functions.
-** Types come from the headers, so the compiler sees every call as it would a linked one.
+** The types come from the headers, so the compiler checks every call as if it were linked.
 */
 #ifndef MGRID_NCCL_LIBRARY_H
 #define MGRID_NCCL_LIBRARY_H
@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "comm/nccl/maker.h"
 
-/* All are needed but NCCL_OPTIONAL_FUNCTIONS, which are NULL if the library has them not. */
+/* All are needed except NCCL_OPTIONAL_FUNCTIONS, which are NULL if the library does not have them. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
@@ -67,16 +67,17 @@ enum {
 #undef X
 };
 
-/* Open both libraries, the CUDA runtime that the process has already or the newest for which the driver is new
-** enough, and check their versions, the driver (which may be a stub) and the GPUs, without a call
-** of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
+/* Open both libraries: NCCL, and the CUDA runtime that the process has loaded or the newest that the driver supports.
+** Check their versions, the driver (which may be a stub) and the GPUs, without a call of NCCL that needs a GPU.
+** MGRID_MISSING names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
-/* MGRID_UNSUPPORTED unless the library has the function, found by its name and version; `what` needs it. */
+/* Return MGRID_UNSUPPORTED, for `what` that needs it, unless the library has the function: `found`, or by its
+** version. */
 mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since, const char *what,
                             mgrid_error *err);
 #define MGRID_NCCL_HAS(lib, name, what, err) \
   mgrid_nccl_has(lib, (lib)->name != NULL, "nccl" #name, NCCL_SINCE_##name, what, err)
-/* "2.28.9" */
+/* Return "2.28.9". */
 const char *mgrid_nccl_library_text(int version, char text[24]);
 
 #endif

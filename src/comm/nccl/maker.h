@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** maker.h - which library makes the communicators: NCCL on CUDA, or RCCL on HIP, for which the same files are compiled
-** with MGRID_RCCL. RCCL has NCCL's names, and follows its versions and ncclConfig_t (ROCm/rccl, src/nccl.h.in). HIP has the
-** functions of CUDA's runtime under names of its own, with the same arguments, so the code has CUDA's.
+** maker.h - the library that makes the communicators: NCCL on CUDA, or RCCL on HIP, for which the same files are
+** compiled with MGRID_RCCL. RCCL has NCCL's names, and follows its versions and ncclConfig_t (ROCm/rccl,
+** src/nccl.h.in). HIP has the functions of CUDA's runtime under its own names, with the same arguments, so the code
+** uses CUDA's names.
 */
 #ifndef MGRID_NCCL_MAKER_H
 #define MGRID_NCCL_MAKER_H
@@ -60,7 +61,7 @@ enum { GPU_NEWEST = HIP_VERSION_MAJOR, GPU_OLDEST = 6, GPU_MAJOR_UNIT = 10000000
 enum { GPU_NEWEST = CUDART_VERSION / 1000, GPU_OLDEST = 11, GPU_MAJOR_UNIT = 1000, GPU_MINOR_UNIT = 10 };
 #endif
 
-/* Headers before 2.28 have not all of these; the library that runs may. */
+/* Headers before 2.28 lack some of these; the library that runs may have them. */
 #if NCCL_VERSION_CODE < 22703
 typedef void *ncclWindow_t;
 #define NCCL_WIN_COLL_SYMMETRIC 0x01

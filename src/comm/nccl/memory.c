@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - the GPU memory of communicators while they live: what they hold, giving it back for a while, taking it again.
+** memory.c - the GPU memory of communicators while they live: report it, give it back for a while, take it again.
 */
 #include "comm/nccl/nccl.h"
 
@@ -9,7 +9,7 @@ enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL
 static ncclResult_t run_suspend(const nccl_library *lib, void *ud) { return lib->CommSuspend(ud, SUSPEND_MEMORY); }
 static ncclResult_t run_resume(const nccl_library *lib, void *ud) { return lib->CommResume(ud); }
 
-/* A call over the members, which meet in it. */
+/* Make one call, over the members. */
 static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
   const char   *what = resume ? "ncclCommResume" : "ncclCommSuspend";
   double        seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
@@ -38,14 +38,14 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
       s = resume ? MGRID_NCCL_HAS(&n->lib, CommResume, "to resume a state", err)
                  : MGRID_NCCL_HAS(&n->lib, CommSuspend, "to suspend a state", err);
       if (!s && (!c->comm || c->lost))
-        s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s is of no use after a failure", c->name);
+        s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", c->name);
     } else {
       s = one(n, c, resume, err);
     }
   }
   if (!dry && s && s != MGRID_GAVE_UP)
     for (int64_t r = 0; r < b->world; r++)
-      n->carry->tell(n->carrier, r); /* any of them may wait in a group with this one */
+      n->carry->tell(n->carrier, r); /* any of them may wait in a group with this rank */
   return s;
 }
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - messages of moves on NCCL: what a rank posts at once is one group of sends and receives, on a communicator of
-** all ranks that the first move makes. Rows are packed and unpacked in the backend's stream for copies, beside the group
-** before; events put the two streams in order, and say which group has ended.
+** move.c - messages of moves on NCCL. What a rank posts at once is one group of sends and receives, on a communicator
+** of all ranks that the first move creates. Rows are packed and unpacked in the backend's stream for copies, while the
+** previous group is sent. Events order the two streams, and tell which group has ended.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* CTAs of that communicator: more are more channels, so more memory of each peer (README.md). */
+/* CTAs of that communicator. More CTAs are more channels, and more memory for each peer (README.md). */
 enum { MOVE_CTAS = 16 };
 
 /* ------------------------------------------------------------------ before */
 
 static mgrid_backend *move_carrier(mgrid_backend *b) { return ((nccl_backend *)b)->carrier; }
 
-/* Until `close` the deadline of a move is that of all calls. */
+/* Until `close` all calls have the deadline of the move. */
 static mgrid_status move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   (void)err;
@@ -35,7 +35,7 @@ static mgrid_comm_spec spec_of(const nccl_backend *n) {
                             .position = n->base.rank };
 }
 
-/* What the communicator of all ranks is made from. */
+/* Describe the communicator of all ranks. */
 static mgrid_status describe(nccl_backend *n, mgrid_error *err) {
   const mgrid_options usual = MGRID_OPTIONS_INIT;
   mgrid_nccl_values   values = { 0 };
@@ -94,7 +94,7 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   nccl_backend   *n = (nccl_backend *)b;
   void           *native = NULL;
   mgrid_comm_spec spec = spec_of(n);
-  n->used = true; /* ranks come to the verdict when their messages have ended */
+  n->used = true; /* ranks reach the verdict when their messages have ended */
   if (n->move.comm) return MGRID_OK;
   b->epoch++;
   mgrid_outcome made = mgrid_nccl_create(b, 1, &spec, &native, err);
@@ -105,7 +105,7 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   return s;
 }
 
-/* It stays for the next move: to free memory is to wait for all that runs on the GPU. */
+/* Allocate the window. It is kept for the next move, because cudaFree waits for everything that runs on the GPU. */
 static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->move.bytes >= bytes) return n->move.memory;
@@ -122,7 +122,7 @@ static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
 
 /* ------------------------------------------------------------------ copies */
 
-/* Rows of one plane. CUDA takes no pitch of 2 GiB: then they go one by one. */
+/* Copy the rows of one plane. CUDA accepts no pitch of 2 GiB: such rows are copied one by one. */
 static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plane) {
   char       *apart = s->apart + plane * s->plane_stride, *packed = s->packed + plane * s->count * s->row;
   char       *to = s->pack ? packed : apart, *from = s->pack ? apart : packed;
@@ -137,7 +137,7 @@ static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plan
   return e;
 }
 
-/* All planes in one call, which CUDA takes where planes are a whole number of rows apart. */
+/* Copy all planes in one call, which CUDA accepts if planes are a whole number of rows apart. */
 static cudaError_t copy_planes(nccl_backend *n, const mgrid_slab *s) {
   size_t                   row = (size_t)s->row, count = (size_t)s->count, stride = (size_t)s->stride;
   struct cudaPitchedPtr    apart = { s->apart, stride, row, (size_t)(s->plane_stride / s->stride) };
@@ -166,7 +166,7 @@ static mgrid_outcome move_copied(mgrid_backend *b, mgrid_error *err) {
 
 /* ---------------------------------------------------------------- messages */
 
-/* A group of messages: posted at once, ended at once. Two may be on their way. */
+/* Prepare for groups of messages, which are posted and end together. Two may be in transit. */
 static mgrid_status move_prepare(mgrid_backend *b, size_t slots, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   int          *more = realloc(n->move.slot, (slots + 2) * sizeof *more); /* a slot is in one group */
@@ -240,7 +240,7 @@ static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *
 
 /* ----------------------------------------------------------------- the end */
 
-/* After a failure kernels may hang that use the memory; they end with their communicator, when the backend does. */
+/* After a failure kernels that use the memory may hang; they end with their communicator, when the backend does. */
 static bool move_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   n->options.timeout = n->move.before;

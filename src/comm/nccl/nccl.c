@@ -32,8 +32,8 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation or a collective, ranks get here at different times: some at once, others only when a deadline
-** has passed. Ranks that are early wait for that deadline and these seconds more. */
+/* After a creation or a collective, ranks arrive here at different times: some at once, others only after a deadline.
+** Early ranks wait for that deadline and these seconds more. */
 #define AFTER_DEADLINE (NCCL_END_SECONDS + 3)
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
@@ -60,7 +60,7 @@ static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64
 
 /* -------------------------------------------------------------------------- life */
 
-/* Check that the communicator of the host has all ranks, in their order, and is on this rank's GPU. */
+/* Check that the host's communicator has all ranks, in order, and is on this rank's GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclComm_t   parent = n->options.parent;
   int          count = -1, rank = -1, device = -1;
@@ -75,7 +75,7 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
-/* What copies and proofs use. */
+/* Allocate what copies and proofs use. */
 static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   void       *number = NULL;
   cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
@@ -84,13 +84,13 @@ static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
 }
 
-/* After a failure kernels may hang, and to free memory is to wait for them: then it stays. */
+/* Free it; after a failure keep the memory, because cudaFree waits for kernels, which may hang. */
 static void drop_proofs(nccl_backend *n) {
   if (n->stream) n->lib.cudaStreamDestroy(n->stream);
   if (n->number && !n->broken) n->lib.cudaFree(n->number);
 }
 
-/* The library, and what is local of this rank. */
+/* Open the library and the GPU; local. */
 static mgrid_status open_gpu(nccl_backend *n, mgrid_error *err) {
   mgrid_status s = mgrid_nccl_open(&n->lib, err);
   if (!s) s = mgrid_nccl_choose_gpu(n, err);
@@ -136,7 +136,7 @@ static const mgrid_backend_ops nccl_ops = {
   .transport = &mgrid_nccl_transport,
 };
 
-/* Of families that ask for mpi. */
+/* Return whether the carrier makes the communicators of a family, as of those that ask for mpi. */
 static bool carried_wants(const mgrid_backend *b, const mgrid_choice *options) {
   const mgrid_backend *carrier = ((const nccl_backend *)b)->carrier;
   return carrier->wants_single(carrier, options);

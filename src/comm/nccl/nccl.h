@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
-** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
-** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c, vote.c <- windows.c, comm.c, gpu.c, memory.c <-
-** end.c <- create.c, derive.c <- recover.c, grow.c, use.c <- move.c.
+** nccl.h - shared by the files of the nccl backend. The backend needs a carrier (mpi), which sends ids between ranks,
+** knows the ranks of this machine, and makes the groups whose family asks for mpi. Calls go one way: nccl.c, watch.c,
+** environ.c, config.c, ids.c, vote.c <- windows.c, comm.c, gpu.c, memory.c <- end.c <- create.c, derive.c <-
+** recover.c, grow.c, use.c <- move.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -25,30 +25,30 @@ struct nccl_comm {
   cudaStream_t stream;
   nccl_comm   *next;      /* in the backend's list */
   int64_t      bytes;     /* predicted GPU memory */
-  bool         blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
-  bool         lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
-  bool         revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
-  bool         stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
+  bool         blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking communicators */
+  bool         lost;      /* some of its ranks are lost, or a call failed: abort it instead of destroying it */
+  bool         revoked;   /* by mgrid_state_revoke: only shrink and destroy are allowed */
+  bool         stuck;     /* a thread is left inside NCCL with it: none of its memory may be freed */
   bool         suspended; /* by mgrid_state_suspend */
-  bool         device;    /* there is a device communicator in device_room */
+  bool         device;    /* device_room holds a device communicator */
   size_t       nwindows;
   nccl_window  window[MGRID_NUMBERS_MAX]; /* [nwindows], in the order of their names */
-  void        *device_room;               /* NULL: the family asks for none */
+  void        *device_room;               /* NULL: the family does not ask for one */
   ncclResult_t (*free_memory)(void *);    /* ncclMemFree */
-  uint32_t      shrinks;                  /* tries to make a smaller one of it, equal on all its members that remain */
-  char          name[128];                /* NCCL keeps the pointer: alive as long as comm is */
-  mgrid_choice *options;                  /* of its family; NCCL may still read strings of it */
+  uint32_t      shrinks;   /* attempts to make a smaller one of it; identical on all its remaining members */
+  char          name[128]; /* NCCL keeps the pointer: it lives as long as comm */
+  mgrid_choice *options;   /* of its family; NCCL may still read strings of it */
 };
 
 typedef struct nccl_moving {   /* move.c */
   nccl_comm    *comm;          /* of all ranks, made by the first move */
-  mgrid_choice *options;       /* of it; NULL before the first move, like the next */
+  mgrid_choice *options;       /* its options; NULL before the first move, like the next */
   int32_t      *ranks;         /* [world] */
-  double        before;        /* options.timeout, which that of a move replaces while it lasts */
-  void         *memory;        /* [bytes], to pack in */
-  size_t        bytes;         /* equal moves allocate once */
+  double        before;        /* options.timeout, which a move replaces until it ends */
+  void         *memory;        /* [bytes], the window */
+  size_t        bytes;         /* identical moves allocate only once */
   cudaEvent_t   copied;        /* what was packed before a group */
-  cudaEvent_t   sent[2];       /* the group: i has i % 2 */
+  cudaEvent_t   sent[2];       /* the group has ended: group i uses i % 2 */
   uint64_t      posted, ended; /* groups of this move so far */
   int          *slot;          /* [2 * half], of the messages of a group */
   size_t        half, nslots[2];
@@ -64,50 +64,51 @@ typedef struct nccl_backend {
   int                      local_rank, local_size; /* index of this rank on its machine; ranks there */
   nccl_comm               *made;                   /* list of all communicators */
   int64_t                  bytes;                  /* predicted GPU memory of all in the list */
-  double                   begun;   /* mgrid_now() when the current creation began: its deadlines count from there */
-  bool                     after;   /* a creation has run since the last call over all ranks */
-  bool                     used;    /* so has a collective. After either, other ranks may be late by a deadline */
-  bool                     broken;  /* a collective or an end failed: communicators are aborted, not destroyed */
-  uint32_t                 attempt; /* of a communicator that is made anew (recover.c), else 0: part of each message */
-  int          leaks;  /* threads and sockets that failed creations have left in this process: NCCL never ends them */
-  cudaStream_t stream; /* for copies and proofs: the calls of the host are not waited for */
-  int64_t     *number; /* on the GPU: two, for proofs, so that a proof allocates and frees nothing */
+  double                   begun; /* mgrid_now() at the start of the current creation, from which its deadlines count */
+  bool                     after; /* a creation has run since the last call over all ranks */
+  bool         used;    /* a collective has run since then. After either, other ranks may be late by a deadline */
+  bool         broken;  /* a collective or an end failed: abort communicators, do not destroy them */
+  uint32_t     attempt; /* of a communicator that is created again (recover.c), else 0; part of each message */
+  int          leaks;   /* threads and sockets that failed creations have left in this process: NCCL never ends them */
+  cudaStream_t stream;  /* for copies and proofs: they do not wait for the host's calls */
+  int64_t     *number;  /* on the GPU: two numbers, for proofs, so that a proof allocates and frees nothing */
   nccl_moving  move;
 } nccl_backend;
 
-/* NCCL's connect retries sleep 3.4 seconds without a look at the abort flag; then its threads end. */
+/* NCCL sleeps 3.4 seconds between retries to connect, without checking the abort flag; then its threads end. */
 #define NCCL_END_SECONDS 10.0
 
-/* What failed creations may leave in a process before it makes no more. */
+/* The threads and sockets that failed creations may leave in a process before it creates no more. */
 enum { NCCL_LEAKS_MAX = 32 };
 
-/* Is it this backend? If not, the carrier makes the communicator. */
+/* Return whether this backend makes the communicator; if not, the carrier does. */
 static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return strcmp(kind->name, MAKER) == 0; }
 
-/* "nccl: what for name: ncclInvalidUsage (...)" */
+/* Report "nccl: what for name: ncclInvalidUsage (...)". */
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
                                const char *name);
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
                                const char *name);
 
-/* A wait ended because rank `who` gave up: fill *err, return MGRID_GAVE_UP. */
+/* A wait ended because rank `who` gave up: set *err, return MGRID_GAVE_UP. */
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
-/* Tell all members that this rank gave up, so that they stop waiting for it. */
+/* Notify all members that this rank gave up, so that they stop waiting for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 
-/* environ.c: the value of a variable as NCCL will see it, from the environment or its files; false: not set. */
+/* environ.c: return the value of a variable as NCCL will read it, from the environment or its files. False: not set. */
 enum { NCCL_SETTING = 128 };
 bool mgrid_nccl_setting(const char *name, char value[NCCL_SETTING]);
-/* "NCCL_MAX_CTAS=2, NCCL_NET=Socket": what overrides the options of families; nothing if nothing does. */
+/* Append what overrides the options of families: "NCCL_MAX_CTAS=2, NCCL_NET=Socket"; nothing if nothing does. */
 void mgrid_nccl_overridden(mgrid_text *t);
-/* Will a communicator with these options block? The environment decides, then the family, then the backend. */
+/* Return whether a communicator with these options blocks: by the environment, else the family, else the backend. */
 bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v);
 
-/* gpu.c: choose the GPU of this rank. Then, collective, refuse two ranks on one GPU, as NCCL does, but on all ranks at
-** once; if they may share it, make NCCL take them for ranks of different hosts. */
+/* gpu.c: choose the GPU of this rank. Then, collective: refuse two ranks on one GPU, as NCCL does, but on all ranks at
+** once. If they may share it, make NCCL take them for ranks of different hosts. */
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err);
 mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
-/* Wait until nothing runs on the GPU: to make a communicator beside a running kernel can wait for that for ever. */
+/* Wait until nothing runs on the GPU: creating a communicator beside a running kernel may wait forever for that
+** kernel. */
 mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name, mgrid_error *err);
 
 /* config.c: local checks; the ncclConfig_t of one communicator, which points to `name` and into the options. */
@@ -118,10 +119,11 @@ mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spe
 /* files.c: raise the limit of open files to what these communicators may need, or warn in the log that it is too low. */
 void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
 
-/* ids.c. Each message between members begins with what it is for; those of earlier calls, which failed, are dropped. */
+/* ids.c. The header of each message between members says what it is for; those of earlier calls, which failed, are
+** dropped. */
 typedef struct nccl_header {
-  uint64_t epoch;          /* the creation */
-  uint32_t attempt, round; /* and of a communicator that is made anew, which vote; 0: unique ids */
+  uint64_t epoch;          /* of the creation */
+  uint32_t attempt, round; /* of a communicator that is created again; of its vote, 0: unique ids */
 } nccl_header;
 nccl_header   mgrid_nccl_header(const nccl_backend *n, uint32_t round);
 mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
@@ -131,41 +133,42 @@ size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *s
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err);
 
-/* vote.c: the least of what all members say; `whom` they are, for messages. Rounds differ between the votes of one
-** creation. */
+/* vote.c: find the minimum of what all members say; `whom` names them in messages. The votes of one creation have
+** different rounds. */
 mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, uint64_t mine,
                               uint64_t *least, const char *whom, mgrid_error *err);
 
-/* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs, so
-** never free ud then; such threads count as leaks. listen: stop waiting also when another rank gives up. */
+/* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs: then never
+** free ud. Such threads count as leaks. listen: also stop waiting when another rank gives up. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
                                const char *name, bool *left_behind, mgrid_error *err);
 
-/* windows.c: what a family asks for besides its communicator. Is all of that in this NCCL? */
+/* windows.c: what a family asks for besides its communicator. Refuse what this NCCL does not have. */
 mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err);
-/* Local: the memory. */
+/* Allocate the memory. Local. */
 mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
 void         mgrid_nccl_free_memory(nccl_comm *c);
-/* Calls over the members: register the windows, make the device communicator. */
+/* Register the windows, and make the device communicator. Calls over the members. */
 mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
-/* Local, the other way around, before the communicator ends. */
+/* Undo both, in the opposite order, before the communicator ends. Local. */
 void        mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
 void        mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
 const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
 
-/* s, or MGRID_GAVE_UP where a notice, which may be late, says that another rank failed first. */
+/* Return s, or MGRID_GAVE_UP if a notice, which may be late, says that another rank failed first. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s);
 
-/* comm.c: one communicator. Allocate one that NCCL has not made yet, and fill in its ncclConfig_t: */
+/* comm.c: allocate a communicator that NCCL has not made yet, and fill in its ncclConfig_t. */
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
                             mgrid_error *err);
-void         mgrid_nccl_drop(nccl_comm *made); /* free the memory alone; made may be NULL */
-double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec); /* seconds that its creation may take */
+void         mgrid_nccl_drop(nccl_comm *made); /* free only the memory; made may be NULL */
+double       mgrid_nccl_patience(const nccl_backend    *n,
+                                 const mgrid_comm_spec *spec); /* deadline of its creation, in seconds */
 /* Wait until nothing is in progress on it; listen: or until another rank gives up. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err);
-/* The same until the time `until`, whatever the end is: only the deadline is an error. */
+/* The same until the time `until`, with any result: only the deadline is an error. */
 mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call, mgrid_error *err);
 /* Check that NCCL made what was planned, and create the stream. */
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
@@ -174,14 +177,14 @@ void       mgrid_nccl_keep(nccl_backend *n, nccl_comm *made);
 nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: the carrier made it */
 void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, too */
 
-/* derive.c: make communicators out of others. */
+/* derive.c: make communicators from others. */
 void          mgrid_nccl_lose(mgrid_backend *b, void *native);
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err);
-/* Split those that have a parent out of it, one after the other; the parents are in the list. */
+/* Split those that have a parent from it, in sequence; the parents are in the list. */
 mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                        mgrid_error *err);
-/* ncclCommShrink: *made is not in the list yet. */
+/* Call ncclCommShrink: *made is not in the list yet. */
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_error *err);
 
@@ -195,7 +198,8 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_
 /* create.c */
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err);
-/* One communicator, among the ranks of spec alone; *made is not in the list yet. Whoever fails has to tell. */
+/* Create one communicator, with messages only among the ranks of spec; *made is not in the list yet. A rank that fails
+** must notify the others. */
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err);
 
 /* recover.c */
@@ -222,8 +226,8 @@ mgrid_status  mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, vo
                               bool to_buffer, mgrid_error *err);
 mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                     mgrid_error *err);
-/* Make a call on a communicator, and wait until it is in its stream. `job` is malloc'ed, and freed here; *stuck: the
-** thread that made it has not returned, so that the communicator is not to be used again. */
+/* Make a call on a communicator, and wait until it is in its stream. `job` is malloc'ed, and freed here. *stuck: the
+** thread that made the call has not returned, so the communicator must not be used again. */
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
                               void *job, const char *what, const char *name, bool *stuck, mgrid_error *err);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - the communicator of a group without its lost members. ncclCommShrink makes it out of the old one only
-** while that has no error: an error of the network stays with a communicator for ever. So the members that remain
-** vote whether all of them can shrink; if not, or if it fails, the old one is aborted and a new one is made from a
-** fresh id. Messages go between these members alone: the lost ones are never contacted.
+** recover.c - the communicator of a group without its lost members. ncclCommShrink makes it from the old one only if
+** that has no error: an error of the network stays with a communicator forever. So the remaining members vote whether
+** all of them can shrink. If not, or if it fails, the old one is aborted and a new one is created from a fresh id.
+** Messages go only between these members: the lost ones are never contacted.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 
-/* A notice from before says who is lost, which is known: from here on only those of this attempt and way count. */
+/* An earlier notice names lost ranks, which are known. From here on only notices of this attempt and way count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
 static void begin_phase(nccl_backend *n, const nccl_comm *old, way w) {
@@ -22,7 +22,7 @@ static void end_phase(nccl_backend *n) {
   n->carry->phase(n->carrier, 2 * n->base.epoch + 1);
 }
 
-/* Do all members that remain say yes? */
+/* Vote whether all remaining members say yes. */
 static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine, bool *all,
                           mgrid_error *err) {
   uint64_t      least = 0;
@@ -31,7 +31,7 @@ static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t
   return s;
 }
 
-/* Why this rank cannot shrink the old communicator; NULL: it can. */
+/* Return why this rank cannot shrink the old communicator; NULL: it can. */
 static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
   ncclResult_t state = ncclSuccess, r;
   char         version[24];
@@ -54,7 +54,8 @@ static void drop(nccl_backend *n, nccl_comm *made) {
   mgrid_nccl_drop(made);
 }
 
-/* It is there on all members, or on none. A member that failed tells the others, which wait for its vote. */
+/* Settle whether it exists on all members, or on none. A member that failed notifies the others, which wait for its
+** vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
                             nccl_comm **made, mgrid_error *err) {
   bool          all = false;
@@ -66,7 +67,7 @@ static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32
   return s;
 }
 
-/* ncclCommShrink, if all members can; else *why says why not, and nothing is there. */
+/* Call ncclCommShrink if all members can; else *why says why not, and nothing was made. */
 static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_text *why, mgrid_error *err) {
   char          text[96];
@@ -99,7 +100,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
     begin_phase(n, old, FROM_ID);
     mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
-    s = settle(n, spec, 3, one, &made, err); /* before NCCL, where a rank cannot give up */
+    s = settle(n, spec, 3, one, &made, err); /* before NCCL is called, where a rank cannot give up */
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
     if (!s) s = settle(n, spec, 4, one, &made, err);
   }
@@ -108,8 +109,8 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
     mgrid_nccl_keep(n, made);
     *native = made;
     if (why.len)
-      mgrid_log(&b->hooks, MGRID_LOG_WARN, "%s: made anew of %" PRId64 " ranks, from a fresh id, since %s", spec->name,
-                spec->size, why.data ? why.data : "ncclCommShrink failed");
+      mgrid_log(&b->hooks, MGRID_LOG_WARN, "%s: created again with %" PRId64 " ranks, from a fresh id, because %s",
+                spec->name, spec->size, why.data ? why.data : "ncclCommShrink failed");
     else
       mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, by ncclCommShrink", spec->name, spec->size);
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** vote.c - what all members of one group can do: the least of the numbers that they say, by messages among
+** vote.c - what all members of one group can do: the minimum of the numbers that they say, by messages among
 ** themselves, which have deadlines.
 */
 #include "comm/nccl/nccl.h"
@@ -16,15 +16,15 @@ static void take_least(ballot *own, const ballot *other) {
   if (other->number < own->number) own->number = other->number;
 }
 
-/* Up a binomial tree to the first member and down again; the tree is that of ids.c. A member comes to a vote at most
-** so much later than another: both may have waited for a deadline before. */
+/* Vote up a binomial tree to the first member and down again; the tree is that of ids.c. A member arrives at most so
+** much later than another: both may have waited for a deadline before. */
 mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, uint64_t mine,
                               uint64_t *least, const char *whom, mgrid_error *err) {
   int64_t       at = spec->position, low = at & -at, step;
   size_t        bytes = mgrid_nccl_message(n, spec);
   double        seconds = 2 * (mgrid_nccl_patience(n, spec) + NCCL_END_SECONDS) + 3;
   nccl_header   header = mgrid_nccl_header(n, round);
-  ballot        own = { header, mine }, *got = malloc(bytes); /* room for whatever an earlier call has left */
+  ballot        own = { header, mine }, *got = malloc(bytes); /* room for anything that an earlier call has left */
   mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
   if (at == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** watch.c - a deadline for calls that block: they run in a thread, which is waited for. A call whose deadline
+** watch.c - a deadline for calls that block: they run in a thread, and the caller waits for it. A call whose deadline
 ** has passed cannot be ended, so the memory that it uses is never freed; its thread ends if the call does.
 */
 #include "comm/nccl/nccl.h"
@@ -18,7 +18,7 @@ typedef struct watch {
   ncclResult_t (*call)(const nccl_library *lib, void *ud);
   void        *ud;
   ncclResult_t result;
-  atomic_int   state; /* the thread sets DONE, who waits sets LEFT: the later one frees */
+  atomic_int   state; /* the thread sets DONE, the waiting rank sets LEFT: the later one frees */
 } watch;
 
 static void *run(void *ud) {
@@ -50,7 +50,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   }
   int64_t       who;
   mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
-  if (outcome == MGRID_GAVE_UP) /* a call that is about to return need not be left behind */
+  if (outcome == MGRID_GAVE_UP) /* if the call is about to return, do not leave it behind */
     mgrid_wait(has_returned, w, mgrid_now() + GRACE_SECONDS, NULL, NULL);
   if (outcome != MGRID_OK) pthread_detach(thread);
   if (outcome != MGRID_OK && atomic_exchange(&w->state, LEFT) == RUNS) {
@@ -65,7 +65,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   if (outcome == MGRID_OK) pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
-  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err); /* the notice comes only once */
+  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err); /* the notice arrives only once */
   return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
 }
 
@@ -75,9 +75,8 @@ static mgrid_outcome never(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank
-** that fails listens for a moment before it tells others. If no notice arrives, it is the one that failed
-** first. */
+/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank that fails
+** listens for a moment before it notifies others. If no notice arrives, it is the one that failed first. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
   const double listen = 0.1;
   int64_t      who;

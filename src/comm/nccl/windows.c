@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
 ** windows.c - what a family asks for besides its communicator: windows, which are memory of ncclMemAlloc that all
-** members register (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate). Both calls have a barrier
-** of the members in them, so they are made in schedule order; what they give is freed in the opposite order.
+** members register (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate). Both calls contain a
+** barrier of the members, so they are made in schedule order; their results are freed in the opposite order.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 
-/* ncclDevCommRequirements: in 2.28.7 and 2.28.9 without the head; from 2.29.2 on with it, and more at the end, which
-** NCCL fills in where `size` says that it is not there. */
+/* ncclDevCommRequirements: without the head in 2.28.7 and 2.28.9; with it since 2.29.2, and with further fields at the
+** end, which NCCL fills in if `size` says that they are missing. */
 typedef struct device_needs {
   struct {
     size_t       size;
@@ -72,12 +72,12 @@ void mgrid_nccl_free_memory(nccl_comm *c) {
 /* ------------------------------------------------------------------------ make */
 
 typedef struct furnish_job { /* leaked if the call does not end, because its thread still uses it */
-  nccl_comm   *comm;         /* NCCL writes into it, also after a call that does not block has returned */
+  nccl_comm   *comm;         /* NCCL writes into it, for non-blocking ones also after the call has returned */
   nccl_window *window;
   device_needs needs;
 } furnish_job;
 
-/* Windows are symmetric: all members have memory of one size at its beginning. */
+/* Windows are symmetric: every member's starts with memory of one size. */
 static ncclResult_t run_register(const nccl_library *lib, void *ud) {
   const furnish_job *j = ud;
   return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes, &j->window->handle,
@@ -125,7 +125,7 @@ mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, n
   for (size_t i = 0; i < c->nwindows && !s; i++) {
     j.window = &c->window[i];
     s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
-    if (!s && !c->window[i].handle) /* without NVLink or cuMem, and NCCL_LOCAL_REGISTER=0, the call does nothing */
+    if (!s && !c->window[i].handle) /* without NVLink or cuMem, and with NCCL_LOCAL_REGISTER=0, the call does nothing */
       s = mgrid_fail(err, MGRID_UNSUPPORTED, MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
                      o->windows->at[i].name, spec->name);
   }
