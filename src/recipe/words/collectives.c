@@ -78,8 +78,7 @@ static int buffer_set(lua_State *L) {
   size_t  n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
-  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1,
-                                 0); /* a userdata, so that it is freed if a wrong value raises */
+  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* userdata: freed if a wrong value raises */
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
     store(b, copy, i, L, list ? -1 : 2);

@@ -56,8 +56,7 @@ static int world_modes(lua_State *L) {
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
-  for (int lists = 0; lists < 2 && !box->f && !e.status;
-       lists++) { /* lists cost memory for each rank: charge before making them */
+  for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) { /* charge for lists before making them */
     if (lists) mgrid_lua_charge(L, 16 * w.size);
     if (lists) mgrid_lua_reserve(L, w.size, 24);
     box->f = text ? mgrid_layout_parse(w, text, lists, &e)
