@@ -39,11 +39,6 @@ static void hold(job *j, ncclComm_t comm, const mgrid_family *f, int64_t group, 
   j->comm[j->n++] = (held){ comm, f, group, position };
 }
 
-/* The ith family. */
-static const mgrid_family *family_of(const mgrid_plan *p, size_t i) {
-  return mgrid_plan_family(p, mgrid_plan_family_name(p, i));
-}
-
 /* Families with groups of several ranks; of those with equal members all, or the first alone, as
 ** moongrid shares them. */
 static bool wanted(const job *j, size_t i, bool all) {
