@@ -53,9 +53,9 @@ describe("over pmix", function()
 
   it("what cannot go together is refused", function()
     for line, message in pairs {
-      ["--backend mpi --carrier pmix"] = "--carrier pmix is for nccl; --backend mpi has none",
-      ["--backend pmix --carrier pmix"] = "--carrier pmix is for nccl; --backend pmix has none",
-      ["--backend dry --carrier mpi"] = "--carrier mpi is for nccl; --backend dry has none",
+      ["--backend mpi --carrier pmix"] = "--carrier pmix is for nccl or rccl; --backend mpi has none",
+      ["--backend pmix --carrier pmix"] = "--carrier pmix is for nccl or rccl; --backend pmix has none",
+      ["--backend dry --carrier mpi"] = "--carrier mpi is for nccl or rccl; --backend dry has none",
       ["--backend nccl --carrier pmx"] = "unknown carrier 'pmx'; nearest is 'pmix' (mpi, pmix)",
       ["--carrier nccl"] = "unknown carrier 'nccl'; known: mpi, pmix",
     } do
