@@ -45,6 +45,7 @@ local special = {
   ["mgrid_backend_open.name"] = "draw_opened(z)", ["mgrid_runtime_load.recipe"] = "draw_recipe(z)",
   ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_open.recipe"] = "draw_recipe(z)",
   ["mgrid_runtime_load_text.text"] = "draw_source(z)", ["mgrid_runtime_load_text.length"] = "z->source",
+  ["mgrid_plan_read.length"] = "a0 ? strlen(a0) : draw_count(z)",
   ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
   ["mgrid_family_table.ranks"] = "draw_ranks(z)",
   ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
