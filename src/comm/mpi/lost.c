@@ -12,6 +12,7 @@
 extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
 static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get_failed;
 
+/* Asked only when it matters: the query takes as long as opening a backend. */
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
@@ -50,9 +51,9 @@ bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mg
   MPI_Group failed;
   int       n = 0;
   *lost = (mgrid_missing){ .lost = true };
-  if (!get_failed || !m->survives || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return false;
+  if (!get_failed || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return false;
   MPI_Group_size(failed, &n);
-  if (n > 0) add(m, failed, n, ranks, size, lost);
+  if (n > 0 && mgrid_mpi_survives()) add(m, failed, n, ranks, size, lost);
   MPI_Group_free(&failed);
   return lost->n > 0;
 }

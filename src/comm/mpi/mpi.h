@@ -94,7 +94,6 @@ struct mpi_backend {
   mpi_note   *note;       /* those that MPI has not accepted yet */
   mpi_report *here;       /* [world], the last report of each rank in roll calls; NULL before the first */
   int64_t     made, most; /* communicators of this backend; its limit, 0: MPI's */
-  bool        survives;   /* MPI survives and reports a failed process: lost.c */
   bool        dies;       /* end the process at the deadline where MPI cannot return: MGRID_DEADLINE_ABORT */
   bool        hurry;      /* a call over a group did not end: the next call over all ranks has a quarter of the time */
   bool        pending;    /* a call over a group is still in progress: its memory is leaked */

@@ -232,7 +232,6 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .users = 1,
                              .wants_single = mgrid_mpi_wants_single,
                              .single = mgrid_mpi_single };
-  m->survives = mgrid_mpi_survives();
   m->comm = m->talk = m->given = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
   m->guard = MPI_KEYVAL_INVALID;
