@@ -8,7 +8,7 @@
 **     mgrid_error  e = MGRID_ERROR_INIT;
 **     mgrid_dim    dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first
 **     const char  *tp = "tp", *dp = "dp";
-**     mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, &e);             // moongrid_mpi.h; the launcher is wrong: said here
+**     mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, &e);             // moongrid_mpi.h; tells a wrong launcher
 **     int64_t        world = mgrid_backend_world(mpi);
 **     mgrid_grid   *grid = mgrid_grid_new(mgrid_world(world), 3, dims, &e);
 **     mgrid_family *ftp = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
@@ -86,7 +86,8 @@
 **
 ** TIMEOUTS
 **   A field `timeout` is seconds of the clock, also parts of one. 0: the default, which the field names; INFINITY of
-**   math.h: no limit. Below 0, or no number: MGRID_OUT_OF_RANGE. What a recipe may spend (mgrid_limits) is a budget, not a timeout.
+**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. What a recipe may spend (mgrid_limits) is a budget, not
+**   a timeout.
 **
 ** LIMITS. What goes beyond is refused, and a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1

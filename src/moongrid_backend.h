@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_backend.h - backends, which create communicators: by name over MPI, NCCL or PMIx, with what deadline and threads; or
-** none, to ask questions alone. Over a communicator of the host: mgrid_mpi_backend of moongrid_mpi.h; over functions of
+** moongrid_backend.h - backends, which create communicators: by name over MPI, NCCL or PMIx, with their deadline and
+** threads; or a dry one, which only answers questions. Over a communicator of the host: mgrid_mpi_backend of moongrid_mpi.h; over functions of
 ** the host: moongrid_carrier.h.
 */
 #ifndef MOONGRID_H
@@ -95,8 +95,9 @@ enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, 0, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
 /* "nccl" or "rccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or
-** with carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads our library of that
-** name, NCCL and the CUDA runtime, or RCCL and HIP, and says exactly what is missing. Collective: one rank that has no GPU is an error on all. */
+** with carrier NULL as mgrid_backend_open(name) does it: MPI is opened too. options may be NULL. Loads moongrid's library of
+** that name, NCCL and the CUDA runtime, or RCCL and HIP, and says exactly what is missing. Collective: one rank without a
+** GPU is an error on all. */
 MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
                                             mgrid_error *err);
 /* Another owner; never fails. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_plan.h - topologies, which name families and their options, and plans: what all ranks agree on, its text and JSON,
-** its proof, and what its NCCL communicators take.
+** moongrid_plan.h - topologies, which name families and their options, and plans: what all ranks agree on, its text and
+** JSON, its proof, and the memory of its NCCL communicators.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -134,7 +134,7 @@ MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, 
 /* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
 ** parameter, grid and family that is new (+), gone (-) or changed (~), and if both have one world, how
 ** many communicators a rank keeps when a trainer reloads (also in *change, which may be NULL; rank < 0:
-** rank 0). Those of unique families and twins are made anew; lazy ones are not counted. */
+** rank 0). Those of unique families and twins are created again; lazy ones are not counted. */
 typedef struct mgrid_change {
   size_t  size;                   /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */
@@ -146,9 +146,9 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
 
 /* Check the laws of the plan. Every family: mgrid_family_locate finds each listed member at its group and
 ** position, a partition has each rank once, and the number of members is mgrid_family_total. The
-** schedule: every rank creates its groups in one order of all groups, has in each the position that its
-** view says, and all members of a group create it, so that nobody waits for ever. MGRID_UNPROVED names family, group and position, or
-** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it.
+** schedule: every rank creates its groups in one order of all groups, has in each the position that its view says, and all
+** members of a group create it, so that no rank waits forever. MGRID_UNPROVED names family, group and position, or for the
+** schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it.
 ** Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of each family, and some 256
 ** ranks. O(members x modes) of what is looked at, in constant memory. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {

@@ -93,7 +93,7 @@ MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /*
 MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
 MGRID_API int64_t     mgrid_group_first(const mgrid_group *g);
 MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
-/* Global rank one position on or back; at the ends around the group with wrap, else -1. MPI wants positions of the
+/* Global rank one position on or back; at the ends around the group with wrap, else -1. MPI needs positions in the
 ** communicator, and MPI_PROC_NULL for none: mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h. */
 MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
@@ -202,7 +202,7 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 **         and later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
 **   anew  all others are made from a fresh id, as by mgrid_materialize
 ** The host's log says for each which, and why not better (MGRID_LOG_INFO). Other backends cannot keep or grow: with
-** MPI all communicators are made anew, a dry state has none; the calls work all the same. Names of states, and
+** MPI all communicators are created again, a dry state has none; the calls work all the same. Names of states, and
 ** communicators that are shared, belong to one backend: those of `larger`.
 ** Collective over `larger`: agree, then all or nothing; after a failure the old state is as it was, except that a
 ** communicator that blocks, whose ncclCommGrow did not end since another rank failed, is of no more use. After success

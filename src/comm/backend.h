@@ -199,7 +199,7 @@ typedef struct mgrid_backend_ops {
   /* Add what they hold. NULL: nothing. */
   mgrid_status (*held)(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
   /* For each of the n the members vote by messages what becomes of it: origin[i].agreed. Then, for one that is to
-  ** grow, a call over its members. NULL: all are made anew. */
+  ** grow, a call over its members. NULL: all are created again. */
   mgrid_outcome (*growth)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                           mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
@@ -254,12 +254,12 @@ struct mgrid_backend {
                                     of others, and states share no communicators */
   mgrid_shared            *pool;      /* set by pool.c: communicators that states may share */
   mgrid_state             *states;    /* set by state.c: those not freed yet, the newest first */
-  double                   longest;   /* of core: longest timeout of a family so far, seconds; equal on all ranks */
-  uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
-  uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
+  double                   longest;   /* of core: longest timeout of a family so far, seconds; identical on all ranks */
+  uint64_t                 epoch;     /* of core: creations so far; identical on all ranks */
+  uint64_t                 meetings;  /* of core: rendezvous so far; identical on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: rendezvous.c */
-  /* Groups of one rank. Does that of a family with these options get a communicator, where the descriptor has `singles`; make it. Both are local, set
-  ** when the backend opens, and NULL where it makes none. */
+  /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether the group of a family with these
+  ** options gets a communicator; single: make it. Both are local; NULL if the backend makes none. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place     place;

@@ -149,8 +149,9 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
                                     double seconds, const char *name, mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* lost.c. _survives: does Open MPI run with ULFM (mpirun --with-ft ulfm)? Without it, revoke hangs on some ranks. _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; returns whether there are
-** any. _failed_in: the error of a failed call, which names them if there are any. */
+/* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
+** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
+** _failed_in: the error of a failed call, which names them if there are any. */
 bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
