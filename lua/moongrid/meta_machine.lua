@@ -1,0 +1,17 @@
+---@meta moongrid
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations of machines: where ranks run. meta.lua has the rest.
+
+---The machine of the plan that is made: that of the host (--machine), or of the recipe's field `machine`. Each level, and
+---each rule of domains that cross levels, is a field: machine.node is the family of the nodes, machine.rail that of the
+---rails. Raises where there is no machine, or no such level. `machine("node:4 gpu:8", world)` makes another one; in a
+---recipe the world may be left out.
+---@class moongrid.MachineModel
+---@overload fun(text: string, world?: moongrid.World): moongrid.MachineModel
+local MachineModel = {} -- luacheck: ignore
+
+---Return whether the machine has a level of that name.
+---@param level string
+---@return boolean
+function MachineModel:has(level) end

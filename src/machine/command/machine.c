@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+**
+** machine.c - moongrid machine: what a machine is, as text or as JSON; without one the presets.
+*/
+#include "machine/command/given.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+typedef struct options {
+  cli  cli;
+  bool json;
+} options;
+
+/* Print the levels of a machine: how many domains, how many places each has, and its link. */
+static void print_levels(const cli *c, const mgrid_machine_model *m) {
+  cli_show_machine(c, m);
+  printf("\n%-16s %12s %12s  %s\n", "level", "domains", "places", "link");
+  for (size_t i = 0; i < mgrid_machine_nlevels(m); i++) {
+    mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+    mgrid_text          t = { 0 };
+    mgrid_machine_describe_level(m, i, &l, NULL);
+    mgrid_link_text((mgrid_link){ l.bandwidth, l.latency }, &t);
+    printf("%-16s ", l.name);
+    if (l.domains < 0)
+      printf("%12s ", "*");
+    else
+      printf("%12" PRId64 " ", l.domains);
+    if (l.most < 0)
+      printf("%12s", "*");
+    else
+      printf("%s%*" PRId64, l.regular ? "" : "<=", l.regular ? 12 : 10, l.most);
+    printf("%s%s\n", t.len ? "  " : "", mgrid_text_chars(&t));
+    mgrid_text_free(&t);
+  }
+}
+
+static mgrid_status print_presets(bool json, mgrid_error *err) {
+  const char *name, *text, *source;
+  json_t     *all = json_object();
+  for (size_t i = 0; mgrid_machine_preset(i, &name, &text, &source); i++) {
+    if (json)
+      json_object_set_new(all, name, json_pack("{ssss}", "text", text, "source", source));
+    else
+      printf("%s%-12s %s\n  %s\n", i ? "\n" : "", name, text, source);
+  }
+  mgrid_status s = json ? cli_put_json(all, err) : MGRID_OK;
+  json_decref(all);
+  return s;
+}
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options     c = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  const mgrid_machine_model *m = cli_given_machine(&c.cli, NULL, &err);
+  mgrid_status               s = err.status;
+  if (!m && !s)
+    s = print_presets(c.json, &err);
+  else if (!s && c.json)
+    s = mgrid_machine_print_json(m, cli_sink, stdout, &err);
+  else if (!s)
+    print_levels(&c.cli, m);
+  if (s) cli_say(&c.cli, &err);
+  return cli_finish(&c.cli, s);
+}
+
+extern const cli_command command_machine;
+const cli_command        command_machine = {
+         .name = "machine",
+         .takes = "[--machine M]",
+         .does = "the levels of a machine, or the presets",
+         .usage = "moongrid machine [--machine M] [--json]",
+         .about = "Show a machine: its levels from far to near, their domains, places and links. As JSON it has the names\n"
+                         "of domains, too, and is a file for --machine. Without a machine: the presets and their sources.",
+         .sample = "moongrid machine --machine \"rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu\"",
+         .options = { { "machine", cli_machine, offsetof(cli, machine), "MACHINE",
+                        .help = "levels, as \"node:4 gpu:8\", a preset, a file, or the ranks of a machine" },
+                      { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
+         .run = run,
+         .after = "why",
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+**
+** place.c - moongrid place: how the groups of a recipe lie on a machine, and what they send between its domains.
+*/
+#include "machine/command/given.h"
+#include "machine/command/ranks.h"
+#include "machine/command/search.h"
+#include "machine/count.h"
+#include "machine/traffic.h"
+
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct options {
+  cli         cli;
+  const char *family, *traffic, *search, *objective, *output;
+  bool        json;
+} options;
+
+/* What is shown: counts of families at levels, and the bytes of flows. */
+typedef struct placing {
+  const options             *o;
+  const mgrid_plan          *p;
+  const mgrid_machine_model *m;
+  const mgrid_traffic       *traffic; /* NULL: none is known */
+  int                       *family;  /* [n] entries of the plan */
+  size_t                     n, levels;
+  mgrid_machine_counts      *counts;  /* [n * levels] */
+  double                    *bytes;   /* the same; -1: not known */
+  double                   **leaving; /* [levels]: of each domain, or NULL */
+  int64_t                   *domains; /* [levels] of `leaving` */
+} placing;
+
+static size_t at(const placing *x, size_t family, size_t level) { return family * x->levels + level; }
+
+static const mgrid_entry *entry(const placing *x, size_t i) { return &x->p->content.entry[x->family[i]]; }
+
+static mgrid_status count(placing *x, mgrid_error *err) {
+  for (size_t i = 0; i < x->n; i++)
+    for (size_t l = 0; l < x->levels; l++) {
+      mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+      *c = (mgrid_machine_counts)MGRID_MACHINE_COUNTS_INIT;
+      x->bytes[at(x, i, l)] = -1;
+      mgrid_status s = mgrid_machine_count(x->m, entry(x, i)->family, mgrid_level_name(x->m, l), c, err);
+      if (s) return s;
+    }
+  return MGRID_OK;
+}
+
+/* The bytes of each flow at a level, and what leaves each of its domains. */
+static mgrid_status count_bytes(placing *x, size_t level, mgrid_error *err) {
+  int64_t  world = mgrid_plan_world(x->p), n = 0;
+  int32_t *domain = mgrid_domains_of(x->m, level, world);
+  for (int64_t r = 0; domain && r < world; r++)
+    if (domain[r] >= n) n = domain[r] + 1;
+  x->leaving[level] = calloc((size_t)n + 1, sizeof **x->leaving);
+  x->domains[level] = n;
+  bool starved = !domain || !x->leaving[level];
+  for (size_t k = 0; k < x->traffic->n && !starved; k++)
+    for (size_t i = 0; i < x->n; i++) {
+      if (strcmp(entry(x, i)->name, x->traffic->flow[k].family) != 0) continue;
+      double sum = mgrid_flow_leaving(&x->traffic->flow[k], entry(x, i)->family, domain, n, x->leaving[level], err);
+      if (sum < 0) starved = true;
+      double *bytes = &x->bytes[at(x, i, level)];
+      *bytes = (*bytes < 0 ? 0 : *bytes) + sum;
+    }
+  free(domain);
+  return starved ? mgrid_oom(err) : MGRID_OK;
+}
+
+/* The domain of a level that most bytes leave; -1: none do. */
+static int64_t busiest(const placing *x, size_t level) {
+  int64_t most = -1;
+  for (int64_t d = 0; x->leaving[level] && d < x->domains[level]; d++)
+    if (x->leaving[level][d] > (most < 0 ? 0 : x->leaving[level][most])) most = d;
+  return most;
+}
+
+/* ---------------------------------------------------------------------- print */
+
+static double members_of(const placing *x, size_t i, size_t l) {
+  const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+  return c->touched ? (double)entry(x, i)->family->total / (double)c->touched : 0;
+}
+
+static const char *bytes_text(double bytes, char *buf, size_t len) {
+  if (bytes < 0) return "";
+  return bytes < 9e18 ? cli_bytes((int64_t)bytes, buf, len) : "over 8 EiB";
+}
+
+static void print_text(const placing *x) {
+  mgrid_text t = { 0 };
+  char       b[64];
+  int        name = 6, level = 5;
+  bool       sends = x->traffic != NULL, said = false;
+  cli_show_head(&x->o->cli, x->p, "", false);
+  cli_show_machine(&x->o->cli, x->m);
+  for (size_t i = 0; i < x->n; i++)
+    if ((int)strlen(entry(x, i)->name) > name) name = (int)strlen(entry(x, i)->name);
+  for (size_t l = 0; l < x->levels; l++)
+    if ((int)strlen(mgrid_level_name(x->m, l)) > level) level = (int)strlen(mgrid_level_name(x->m, l));
+  printf("\n%-*s  %-*s  %12s %12s %12s  %s%s\n", name, "family", level, "level", "inside", "crossing", "edges",
+         "members a domain", sends ? "      bytes" : "");
+  for (size_t i = 0; i < x->n; i++)
+    for (size_t l = 0; l < x->levels; l++) {
+      const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+      printf("%-*s  %-*s  %12" PRId64 " %12" PRId64 " %12" PRId64 "  %16.4g", l ? name : name,
+             l ? "" : entry(x, i)->name, level, mgrid_level_name(x->m, l), c->inside, c->crossing, c->edges,
+             members_of(x, i, l));
+      if (sends) printf("  %9s", bytes_text(x->bytes[at(x, i, l)], b, sizeof b));
+      printf("\n");
+    }
+  for (size_t l = 0; l < x->levels && sends; l++) {
+    int64_t    d = busiest(x, l);
+    mgrid_link link = mgrid_level_link(x->m, l);
+    if (d < 0) continue;
+    if (!said) printf("\n");
+    mgrid_domain_text(x->m, l, d, &t);
+    mgrid_text_add(&t, ": %s cross its bounds", bytes_text(x->leaving[l][d], b, sizeof b));
+    if (link.bandwidth > 0 && l < x->m->ntiers)
+      mgrid_text_add(&t, ", %.3g s at its link's ", x->leaving[l][d] / link.bandwidth),
+          mgrid_bandwidth_text(link.bandwidth, &t);
+    cli_wrap(&x->o->cli, said ? "" : "busiest", &t);
+    said = true;
+  }
+  mgrid_text_free(&t);
+}
+
+static json_t *level_json(const placing *x, size_t i, size_t l) {
+  const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+  json_t *one = json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing, "edges",
+                          (json_int_t)c->edges, "members", members_of(x, i, l));
+  if (x->bytes[at(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[at(x, i, l)]));
+  return one;
+}
+
+static mgrid_status print_json(const placing *x, mgrid_error *err) {
+  json_t    *families = json_object(), *links = json_object();
+  mgrid_text t = { 0 };
+  for (size_t i = 0; i < x->n; i++) {
+    json_t *levels = json_object();
+    for (size_t l = 0; l < x->levels; l++) json_object_set_new(levels, mgrid_level_name(x->m, l), level_json(x, i, l));
+    json_object_set_new(families, entry(x, i)->name, json_pack("{so}", "levels", levels));
+  }
+  for (size_t l = 0; l < x->levels && x->traffic; l++) {
+    int64_t d = busiest(x, l);
+    if (d < 0) continue;
+    json_t     *link = json_pack("{sIsf}", "domain", (json_int_t)d, "bytes", x->leaving[l][d]);
+    const char *name = mgrid_machine_domain_name(x->m, l, d);
+    if (name) json_object_set_new(link, "name", json_string(name));
+    if (mgrid_level_link(x->m, l).bandwidth > 0 && l < x->m->ntiers)
+      json_object_set_new(link, "seconds", json_real(x->leaving[l][d] / mgrid_level_link(x->m, l).bandwidth));
+    json_object_set_new(links, mgrid_level_name(x->m, l), link);
+  }
+  mgrid_machine_text(x->m, &t);
+  json_t *all = json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)mgrid_plan_world(x->p),
+                          "families", families, "busiest", links);
+  mgrid_text_free(&t);
+  mgrid_status s = cli_put_json(all, err);
+  json_decref(all);
+  return s;
+}
+
+/* ------------------------------------------------------------------------ run */
+
+static mgrid_status choose(const options *o, placing *x, mgrid_error *err) {
+  if (o->family) return cli_families(x->p, o->family, x->family, &x->n, err);
+  for (x->n = 0; x->n < mgrid_plan_nfamilies(x->p); x->n++) x->family[x->n] = (int)x->n;
+  return MGRID_OK;
+}
+
+/* Refuse traffic of families that there are not. */
+static mgrid_status check_traffic(const placing *x, mgrid_error *err) {
+  for (size_t k = 0; k < x->traffic->n; k++)
+    if (!mgrid_plan_family(x->p, x->traffic->flow[k].family))
+      return cli_unknown_family(x->p, x->traffic->flow[k].family, err);
+  return MGRID_OK;
+}
+
+static mgrid_status place(const options *o, placing *x, mgrid_error *err) {
+  size_t room = mgrid_plan_nfamilies(x->p) + 1, cells = room * (x->levels + 1);
+  x->family = malloc(room * sizeof *x->family);
+  x->counts = calloc(cells, sizeof *x->counts);
+  x->bytes = calloc(cells, sizeof *x->bytes);
+  x->leaving = calloc(x->levels + 1, sizeof *x->leaving);
+  x->domains = calloc(x->levels + 1, sizeof *x->domains);
+  if (!x->family || !x->counts || !x->bytes || !x->leaving || !x->domains) return mgrid_oom(err);
+  mgrid_status s = choose(o, x, err);
+  if (!s && x->traffic) s = check_traffic(x, err);
+  if (!s) s = count(x, err);
+  for (size_t l = 0; l < x->levels && x->traffic && !s; l++) s = count_bytes(x, l, err);
+  if (s) return s;
+  if (o->json) return print_json(x, err);
+  print_text(x);
+  return MGRID_OK;
+}
+
+static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
+  const options *o = (const options *)c;
+  placing        x = { .o = o, .p = p, .m = cli_required_machine(c, p, err) };
+  mgrid_traffic *given = NULL;
+  (void)to;
+  if (!x.m) return err->status;
+  mgrid_status s = MGRID_OK;
+  if (o->traffic) {
+    given = mgrid_traffic_new(mgrid_plan_world(p), err);
+    s = given ? mgrid_traffic_parse(given, o->traffic, err) : MGRID_NO_MEMORY;
+  }
+  x.traffic = given ? given : mgrid_plan_traffic(p);
+  x.levels = mgrid_machine_nlevels(x.m);
+  if (!s) s = place(o, &x, err);
+  if (!s && o->output) s = cli_write_ranks(o->output, x.m, mgrid_plan_world(p), err);
+  for (size_t l = 0; l < x.levels && x.leaving; l++) free(x.leaving[l]);
+  free(x.leaving);
+  free(x.domains);
+  free(x.family);
+  free(x.counts);
+  free(x.bytes);
+  mgrid_traffic_free(given);
+  return s;
+}
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options c = { 0 };
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
+  if (c.objective && !c.search) return cli_usage(&c.cli, "--objective is for --search order");
+  if (c.search && strcmp(c.search, "order") != 0) return cli_usage(&c.cli, "--search is order, not '%s'", c.search);
+  if (c.search && c.family) return cli_usage(&c.cli, "--search takes no --family: every family counts");
+  if (c.output && cli_check_ranks_file(&c.cli, c.output)) return MGRID_USAGE;
+  if (c.search) return cli_search_order(&(cli_search){ &c.cli, c.traffic, c.objective, c.output, c.json });
+  return cli_with_plans(&c.cli, NULL, show);
+}
+
+extern const cli_command command_place;
+const cli_command        command_place = {
+         .name = "place",
+         .takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
+         .does = "what its groups cross on a machine",
+         .usage =
+             "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
+                    "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective bytes|time]",
+         .about = "For each family and level of the machine: the groups inside one domain, those that cross, and the\n"
+                         "edges between two domains: consecutive members, and the last with the first in groups of more than\n"
+                         "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
+                         "larger than the world. In closed form on regular machines, at any world size.",
+         .notes = "With traffic, of the recipe's field `traffic` or of --traffic, also the bytes on these edges, and of each\n"
+                         "level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
+                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.",
+         .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
+         .recipe = true,
+         .options = { CLI_WORLD("ranks in the world"),
+                      { "family", cli_text, offsetof(options, family), "F,G", .help = "only these families" },
+                      { "traffic", cli_text, offsetof(options, traffic), "T",
+                        .help = "what families send in a step, \"tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter\"; "
+                                       "instead of "
+                                       "the recipe's" },
+                      { "search", cli_text, offsetof(options, search), "order",
+                        .help = "instead find what costs least: all orders of a parameter that holds one, or those listed, "
+                                       "order=tp-dp-pp,dp-tp-pp; and values of sizes, tp=2,4,8. The best 10" },
+                      { "objective", cli_text, offsetof(options, objective), "bytes|time",
+                        .help =
+                            "bytes across the farthest level that is crossed, then the next; or time, of the busiest link of "
+                                   "each level" },
+                      { "output", cli_text, offsetof(options, output), "FILE",
+                        .help = "write where ranks run: rankfile (Open MPI), .hosts (a line for each rank: SLURM_HOSTFILE, "
+                                       "MPICH), "
+                                       ".nodes (hosts by node rank: torchrun, JAX), .lua (world:order), .json (for --machine)",
+                        .letter = true },
+                      { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
+         .run = run,
+         .after = "why",
+};

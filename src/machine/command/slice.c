@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+**
+** slice.c - what machines add to the command: --machine for every plan, laws about it, machine, place.
+*/
+#include "machine/command/given.h"
+
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The machine of this process's command line: read once, though several plans are made for it. */
+static struct {
+  const char          *source;
+  mgrid_machine_model *model;
+} given;
+
+static const mgrid_machine_model *read_given(const char *source, mgrid_error *err) {
+  if (given.source && strcmp(given.source, source) == 0) return given.model;
+  mgrid_machine_model *m = mgrid_machine_open(source, err);
+  if (!m) return NULL;
+  mgrid_machine_free(given.model);
+  given.source = source, given.model = m;
+  return m;
+}
+
+const mgrid_machine_model *cli_given_machine(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  return c->machine ? read_given(c->machine, err) : p ? mgrid_plan_machine(p) : NULL;
+}
+
+const mgrid_machine_model *cli_required_machine(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_error                why = MGRID_ERROR_INIT;
+  const mgrid_machine_model *m = cli_given_machine(c, p, &why);
+  if (why.status) mgrid_error_pass(err, &why);
+  if (!m && !why.status)
+    mgrid_fail(
+        err, MGRID_USAGE,
+        "%s needs a machine: --machine \"node:4 gpu:8\", a preset as dgx-h100, or a file; or machine = in the recipe",
+        c->command->name);
+  return m;
+}
+
+void cli_show_machine(const cli *c, const mgrid_machine_model *m) {
+  enum { SHOWN = 240 };
+  mgrid_text t = { 0 };
+  mgrid_machine_text(m, &t);
+  if (!t.failed && t.len > SHOWN) {
+    t.len = SHOWN;
+    while (t.len > 0 && t.data[t.len - 1] != ',' && t.data[t.len - 1] != ' ') t.len--;
+    mgrid_text_str(&t, "...");
+  }
+  cli_wrap(c, "machine", &t);
+}
+
+static mgrid_status check(const cli *c, const char *machine, mgrid_error *err) {
+  (void)c;
+  if (read_given(machine, err)) return MGRID_OK;
+  if (!mgrid_machine_is_file(machine)) err->status = MGRID_USAGE; /* as any value that an option cannot have */
+  return err->status;
+}
+
+static mgrid_status before(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+  if (!c->machine) return MGRID_OK;
+  const mgrid_machine_model *m = read_given(c->machine, err);
+  return m ? mgrid_runtime_machine(rt, m, err) : err->status;
+}
+
+static mgrid_status after(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  if (!c->machine) return MGRID_OK;
+  const mgrid_machine_model *m = read_given(c->machine, err);
+  return m ? mgrid_machine_fits(m, mgrid_plan_world(p), err) : err->status;
+}
+
+/* The ranks of a node: of the level of that name, else of the last before the places. */
+static int64_t machine_ranks(const cli *c, const mgrid_plan *p) {
+  const mgrid_machine_model *m = cli_given_machine(c, p, NULL);
+  if (!m) return 0;
+  int64_t level = mgrid_machine_find(m, "node");
+  if (level < 0 || (size_t)level >= m->ntiers) level = m->ntiers > 1 ? (int64_t)m->ntiers - 2 : 0;
+  return m->tier[level].most;
+}
+
+static mgrid_status law(const cli *c, const mgrid_plan *p, const char *text, bool *mine, mgrid_error *err) {
+  mgrid_error                why = MGRID_ERROR_INIT;
+  const mgrid_machine_model *m = NULL;
+  if (!(*mine = mgrid_machine_is_law(text))) return MGRID_OK;
+  m = cli_given_machine(c, p, &why);
+  return why.status ? mgrid_error_pass(err, &why) : mgrid_machine_check_law(m, p, text, err);
+}
+
+/* The machine that the recipe read, and the laws that held. */
+static void overview(const cli *c, const mgrid_plan *p) {
+  const mgrid_machine_item *item = mgrid_content_machine(&p->content);
+  mgrid_text                t = { 0 };
+  if (!item || item->unread) return;
+  printf("\n");
+  cli_show_machine(c, item->model);
+  for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
+    mgrid_text_put(&t, at, (size_t)(end - at));
+    mgrid_text_str(&t, " held");
+    cli_wrap(c, at == item->laws.data ? "laws" : "", &t);
+  }
+}
+
+static void claims(const mgrid_plan *p, mgrid_text *lines) {
+  const mgrid_machine_item *item = mgrid_content_machine(&p->content);
+  if (item) mgrid_text_put(lines, mgrid_text_chars(&item->laws), item->laws.len);
+}
+
+extern const cli_command command_place, command_machine;
+
+/* In which domains two ranks run, and the nearest level that has both: what is sent between them takes the links of the
+** levels below it. */
+static void pair(const cli *c, const mgrid_plan *p, int64_t a, int64_t b) {
+  const mgrid_machine_model *m = cli_given_machine(c, p, NULL);
+  mgrid_text                 t = { 0 };
+  if (!m) return;
+  int64_t x = mgrid_machine_at(m, a), y = mgrid_machine_at(m, b);
+  size_t  l = 0;
+  while (l < m->ntiers && mgrid_tier_domain(&m->tier[l], x) == mgrid_tier_domain(&m->tier[l], y)) l++;
+  if (l > 0) {
+    mgrid_text_str(&t, "both in ");
+    mgrid_domain_text(m, l - 1, mgrid_tier_domain(&m->tier[l - 1], x), &t);
+    mgrid_text_str(&t, "; ");
+  }
+  for (int i = 0; i < 2; i++) {
+    mgrid_text_add(&t, "%srank %" PRId64 " in ", i ? ", " : "", i ? b : a);
+    mgrid_domain_text(m, l, mgrid_tier_domain(&m->tier[l], i ? y : x), &t);
+  }
+  for (size_t k = l; k < m->ntiers; k++) {
+    mgrid_link link = m->tier[k].link;
+    if (link.bandwidth <= 0 && link.latency <= 0) continue;
+    mgrid_text_add(&t, "; link of a %s ", m->tier[k].name);
+    mgrid_link_text(link, &t);
+  }
+  for (size_t k = m->ntiers; k < m->ntiers + m->ncrossings; k++) {
+    int64_t d = mgrid_place_domain(m, k, x), e = mgrid_place_domain(m, k, y);
+    mgrid_text_add(&t, d == e ? "; on one %s, %" PRId64 : "; on other %ss, %" PRId64 " and %" PRId64,
+                   mgrid_level_name(m, k), d, e);
+  }
+  printf("\n");
+  cli_wrap(c, "machine", &t);
+}
+
+static const cli_command *const commands[] = { &command_place, &command_machine, NULL };
+
+extern const cli_slice cli_slice_machine;
+const cli_slice        cli_slice_machine = { .commands = commands,
+                                             .overview = overview,
+                                             .before = before,
+                                             .after = after,
+                                             .machine = check,
+                                             .machine_ranks = machine_ranks,
+                                             .claims = claims,
+                                             .law = law,
+                                             .pair = pair };

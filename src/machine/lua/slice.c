@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+**
+** slice.c - machines for Lua: the word `machine` and laws, the field `machine` of recipe { ... } and of Plan.
+*/
+#include "machine/lua/words.h"
+
+static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine }, { NULL, NULL } };
+static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL }, { .name = NULL } };
+static const mgrid_lua_field fields[] = { { "machine", "string" }, { "traffic", "table" }, { NULL, NULL } };
+
+extern const mgrid_lua_slice mgrid_lua_slice_machine;
+const mgrid_lua_slice        mgrid_lua_slice_machine = {
+         .open = mgrid_lua_open_machine,
+         .adds = adds,
+         .fields = fields,
+         .begin = mgrid_lua_machine_begin,
+         .end = mgrid_lua_machine_end,
+};

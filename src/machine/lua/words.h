@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+**
+** words.h - machines for Lua: `machine` in recipes, laws about its domains, what a plan knows of it.
+*/
+#ifndef MGRID_MACHINE_WORDS_H
+#define MGRID_MACHINE_WORDS_H
+
+#include "machine/item.h"
+#include "recipe/slice.h"
+
+#define MGRID_LUA_MACHINE "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
+
+void mgrid_lua_open_machine(lua_State *L);
+void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
+void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
+int  mgrid_lua_plan_machine(lua_State *L);
+
+#endif

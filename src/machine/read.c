@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+**
+** read.c - machines from files: the reader that knows a text reads it.
+*/
+#include "machine/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const mgrid_machine_reader mgrid_reads_json, mgrid_reads_kubectl, mgrid_reads_dlrover, mgrid_reads_nccl,
+    mgrid_reads_hwloc, mgrid_reads_slurm_yaml, mgrid_reads_slurm, mgrid_reads_slurm_job, mgrid_reads_nvidia_topo,
+    mgrid_reads_nvidia_q, mgrid_reads_hostfile;
+
+const mgrid_machine_reader *const mgrid_machine_readers[] = {
+  &mgrid_reads_json,        &mgrid_reads_kubectl,  &mgrid_reads_dlrover,   &mgrid_reads_nccl,
+  &mgrid_reads_hwloc,       &mgrid_reads_slurm,    &mgrid_reads_slurm_job, &mgrid_reads_slurm_yaml,
+  &mgrid_reads_nvidia_topo, &mgrid_reads_nvidia_q, &mgrid_reads_hostfile,  NULL,
+};
+
+/* --------------------------------------------------------------------- lines */
+
+mgrid_lines mgrid_lines_begin(char *text, size_t length) { return (mgrid_lines){ text, text + length, NULL, 0, 1 }; }
+
+bool mgrid_lines_next(mgrid_lines *l) {
+  if (l->at >= l->end) return false;
+  l->line = l->at;
+  l->number = l->next;
+  for (char *p = l->at;; p++) {
+    if (p < l->end && *p != '\n') continue;
+    l->next++;
+    bool joins = p > l->line && p < l->end && (p[-1] == '\\' || (p - 1 > l->line && p[-1] == '\r' && p[-2] == '\\'));
+    if (joins) {
+      p[-1] = ' ', *p = ' ';
+      if (p[-2] == '\\') p[-2] = ' ';
+      continue;
+    }
+    l->at = p + 1;
+    if (p < l->end) *p = '\0';
+    if (p > l->line && p[-1] == '\r') p[-1] = '\0';
+    return true;
+  }
+}
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
+
+char *mgrid_line_value(const char *line, const char *key, char *buf, size_t room) {
+  size_t len = strlen(key);
+  for (const char *at = line; *at;) {
+    at += strspn(at, " \t");
+    size_t i = 0;
+    while (i < len && at[i] && lower(at[i]) == lower(key[i])) i++;
+    if (i == len && at[i] == '=') {
+      size_t n = strcspn(at + i + 1, " \t");
+      if (n >= room) return NULL;
+      memcpy(buf, at + i + 1, n);
+      buf[n] = '\0';
+      return buf;
+    }
+    at += strcspn(at, " \t");
+  }
+  return NULL;
+}
+
+/* --------------------------------------------------------------------- words */
+
+/* Take "key=value" from the front of the words. */
+static bool take(const char **words, const char *key, char **value) {
+  size_t len = strlen(key);
+  *words += strspn(*words, " \t\r\n");
+  if (strncmp(*words, key, len) != 0) return false;
+  size_t n = strcspn(*words + len, " \t\r\n");
+  free(*value);
+  *value = strndup(*words + len, n);
+  *words += len + n;
+  return true;
+}
+
+mgrid_machine_model *mgrid_machine_from(const char *text, size_t length, const char *name, const char *words,
+                                        mgrid_error *err) {
+  mgrid_error          why = MGRID_ERROR_INIT;
+  mgrid_tree           t = { .file = name, .above = "switch", .err = &why };
+  mgrid_machine_model *m = NULL;
+  char                *topology = NULL, *nodes = NULL;
+  while (take(&words, "topology=", &topology) || take(&words, "nodes=", &nodes)) continue;
+  const mgrid_machine_reader *const *r = mgrid_machine_readers;
+  while (*r && !(*r)->is(text, length)) r++;
+  mgrid_status s = *r ? (*r)->read(&t, text, length, topology, &m)
+                      : mgrid_tree_fault(&t, 0, MGRID_BAD_VALUE, "no reader of machines knows this text");
+  if (!s && nodes && m) s = mgrid_tree_fault(&t, 0, MGRID_USAGE, "nodes= is for files that list hosts");
+  if (!s && nodes) s = mgrid_tree_order(&t, nodes, 0);
+  if (!s && !m)
+    m = mgrid_tree_machine(&t, words);
+  else if (!s && mgrid_machine_more(m, words, &why))
+    s = why.status;
+  if (why.status && strncmp(why.message, name, strlen(name)) != 0)
+    mgrid_error_reword(&why, "%s: %s", name, why.message);
+  if (s || why.status) {
+    mgrid_machine_free(m);
+    m = NULL;
+  }
+  if (m && !m->source) m->source = mgrid_strdup(name);
+  mgrid_tree_free(&t);
+  free(topology);
+  free(nodes);
+  mgrid_error_pass(err, &why);
+  return m;
+}
+
+mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
+                                        mgrid_error *err) {
+  if (mgrid_lacks_list(length, text, "bytes of text", err)) return NULL;
+  char *copy = malloc(length + 1); /* readers stop at a final 0 */
+  if (!copy) return mgrid_null_oom(err);
+  if (length) memcpy(copy, text, length);
+  copy[length] = '\0';
+  mgrid_machine_model *m = mgrid_machine_from(copy, strlen(copy), name ? name : "machine", words ? words : "", err);
+  free(copy);
+  return m;
+}

@@ -1,0 +1,259 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid place: what groups cross, counted here again from the groups that plan prints, and what they send.
+
+local support = dofile "tests/lua/support.lua"
+local json = require "dkjson"
+local run, file = support.run, support.file
+
+local function moongrid(line) return run("build/moongrid " .. line) end
+local function place(line) return json.decode((moongrid("place " .. line .. " --json"))) end
+
+-- The domains of the places of "rack:R node:N gpu:G rail = gpu", as functions of the place.
+local function regular(nodes, gpus)
+  return {
+    rack = function(place_) return place_ // (nodes * gpus) end,
+    node = function(place_) return place_ // gpus end,
+    gpu = function(place_) return place_ end,
+    rail = function(place_) return place_ % gpus end,
+  }
+end
+
+-- inside, crossing, edges, by the definition.
+local function count(groups, domain)
+  local c = { inside = 0, crossing = 0, edges = 0 }
+  for _, group in ipairs(groups) do
+    local same = true
+    for i, rank in ipairs(group) do
+      same = same and domain(rank) == domain(group[1])
+      if i < #group and domain(rank) ~= domain(group[i + 1]) then c.edges = c.edges + 1 end
+    end
+    if #group > 2 and domain(group[1]) ~= domain(group[#group]) then c.edges = c.edges + 1 end
+    local kind = same and "inside" or "crossing"
+    c[kind] = c[kind] + 1
+  end
+  return c
+end
+
+describe("moongrid place", function()
+  it("counts as the definition does, on many machines and recipes", function()
+    local recipes = { "megatron --world 48 tp=2 pp=3", "picotron --world 48 tp=4 pp=2 cp=2", "nanotron --world 24 tp=2 pp=3",
+                      "deepspeed_topology --world 16 axes=pipe-data-model dims=2,4,2", "megatron --world 32 tp=4 pp=2 ep=2" }
+    local compared = 0
+    for _, recipe in ipairs(recipes) do
+      local plan = json.decode((moongrid("plan " .. recipe .. " --json")) or "")
+      for _, shape in ipairs { { 2, 4 }, { 3, 4 }, { 2, 8 }, { 3, 5 }, { 1, 6 } } do
+        local nodes, gpus = shape[1], shape[2]
+        local machine = ("'rack:* node:%d gpu:%d rail = gpu'"):format(nodes, gpus)
+        if plan then
+          local placed = place(recipe .. " --machine " .. machine)
+          for name, family in pairs(plan.families) do
+            for level, domain in pairs(regular(nodes, gpus)) do
+              local own, got = count(family.groups, domain), placed.families[name].levels[level]
+              for key, value in pairs(own) do
+                assert.are.equal(value, got[key], table.concat({ recipe, machine, name, level, key }, " "))
+              end
+              compared = compared + 1
+            end
+          end
+        end
+      end
+    end
+    assert.is_true(compared > 300)
+  end)
+
+  it("counts on unequal hosts, and where ranks are listed", function()
+    local path = file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 4, dp = fill }), topology(world)
+      t.tp, t.dp, t.ring = g "tp", g "dp", g "dp":pairs "wrap"
+      return t end }]]
+    local of = place(path .. " --world 12 --machine 'rack:2 node:2,1 gpu:3,5,4'").families
+    assert.are.same({ inside = 2, crossing = 1, edges = 2, members = 3 }, of.tp.levels.node)
+    assert.are.same({ inside = 3, crossing = 0, edges = 0, members = 4 }, of.tp.levels.rack)
+    of = place(path .. " --world 8 --machine 'node:2 gpu:4 ranks = 0,2,4,6,1,3,5,7'").families
+    assert.are.same({ inside = 0, crossing = 2, edges = 4, members = 2 }, of.tp.levels.node)
+    assert.are.same({ inside = 4, crossing = 0, edges = 0, members = 2 }, of.dp.levels.node)
+    assert.are.same({ inside = 4, crossing = 0, edges = 0, members = 2 }, of.ring.levels.node)
+    os.remove(path)
+  end)
+
+  it("answers at a million ranks, and beyond", function()
+    local of = place("megatron --world 1048576 tp=8 pp=16 --machine gb200-nvl72 --family tp,dp").families
+    assert.are.same({ inside = 0, crossing = 131072, edges = 262144, members = 4 }, of.tp.levels.node)
+    of = place("megatron --world 2147483520 tp=8 pp=16 --machine gb200-nvl72 --family tp").families
+    assert.are.same({ inside = 0, crossing = 268435440, edges = 536870880, members = 4 }, of.tp.levels.node)
+  end)
+
+  it("says the bytes that families send between domains, and the busiest domain", function()
+    local path = file [[return recipe {
+      machine = "node:2[100GB/s] gpu:4", traffic = { tp = "8 GB all_reduce x 2", dp = "4 GB send + 2 GB all_to_all" },
+      build = function(world)
+        local g, t = grid(world, "dp-tp", { tp = 4, dp = fill }), topology(world)
+        t.tp, t.dp = g "tp", g "dp"
+        return t end }]]
+    local all = place(path .. " --world 8")
+    -- tp {0,2,4,6} and {1,3,5,7}: two edges of each cross, with 2 * 3/4 * 8 GB * 2
+    assert.are.equal(4 * 24e9, all.families.tp.levels.node.bytes)
+    assert.are.equal(0, all.families.dp.levels.node.bytes) -- {0,1} {2,3} {4,5} {6,7}
+    assert.are.same({ bytes = 96e9, domain = 0, seconds = 0.96 }, all.busiest.node)
+    -- 4 GB along each pair, and 1 GB each way
+    assert.are.equal(4 * (4e9 + 2 * 1e9), all.families.dp.levels.gpu.bytes)
+    os.remove(path)
+  end)
+
+  local function refuses(line, code, message)
+    local out, err, status = moongrid("place " .. line)
+    assert.are.same({ "", "moongrid: " .. message .. "\n", code }, { out, err, status })
+  end
+
+  it("refuses", function()
+    refuses("picotron --world 8", 2, "place needs a machine: --machine \"node:4 gpu:8\", a preset as dgx-h100, or a file; or "
+      .. "machine = in the recipe")
+    refuses("picotron --world 9 --machine 'node:2 gpu:4'", 1, "picotron:28: a world of 9 ranks does not fit the machine, "
+      .. "which has 8 places")
+    refuses("picotron --world 8 --machine 4 --family tpp", 1, "unknown family 'tpp'; nearest is 'tp' (tp, cp, pp, dp, cp_dp, "
+      .. "pp_dp, world_group)")
+    refuses("picotron --world 8 --machine 4 --traffic tp", 1, "traffic is written as 'tp = 2 GiB all_reduce x 96; dp = "
+      .. "...', not 'tp'")
+    refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 all_reduce'", 1, "traffic of tp, '2 all_reduce': a unit behind "
+      .. "the number, as GiB or GB, expected, not 'all_reduce'")
+    refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 GB al_reduce'", 1, "traffic of tp, '2 GB al_reduce': unknown "
+      .. "collective 'al_reduce'; nearest is 'all_reduce' (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+      .. "reduce, send)")
+    refuses("picotron --world 8 --machine 4 --traffic 'tpp = 2 GB send'", 1, "unknown family 'tpp'; nearest is 'tp' (tp, cp, "
+      .. "pp, dp, cp_dp, pp_dp, world_group)")
+    refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 GB send x 0'", 1, "traffic of tp, '2 GB send x 0': how many "
+      .. "times, 1 or more, expected, not '0'")
+  end)
+end)
+
+describe("moongrid place --search order", function()
+  local recipe = [[
+return recipe {
+  params = { order = "tp-cp-dp-pp", tp = 2, cp = 2, pp = 2, refuse = "" },
+  build = function(world, p)
+    if p.refuse ~= "" and p.order:sub(1, #p.refuse) == p.refuse then error("not this order") end
+    local g, t = grid(world, p.order, { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill }), topology(world)
+    for _, dim in ipairs { "tp", "cp", "dp", "pp" } do t[dim] = g(dim) end
+    t.tp_cp = g("tp", "cp")
+    return t
+  end,
+}]]
+  local traffic = "tp = 3 GB all_reduce x 7; cp = 2 GB all_gather x 5; dp = 4 GB reduce_scatter; pp = 1 GB send x 3; "
+    .. "tp_cp = 1 GB all_to_all x 2"
+  local path
+  before_each(function() path = file(recipe) end)
+  after_each(function() os.remove(path) end)
+
+  local function permutations(list)
+    if #list == 1 then return { list[1] } end
+    local all = {}
+    for i, first in ipairs(list) do
+      local rest = {}
+      for k, other in ipairs(list) do if k ~= i then rest[#rest + 1] = other end end
+      for _, tail in ipairs(permutations(rest)) do all[#all + 1] = first .. "-" .. tail end
+    end
+    return all
+  end
+
+  local function bytes(words, level)
+    local sum = 0
+    for _, family in pairs(place(path .. " " .. words .. (" --traffic %q"):format(traffic)).families) do
+      sum = sum + (family.levels[level].bytes or 0)
+    end
+    return sum
+  end
+
+  it("finds the best of all orders, as place counts each of them", function()
+    for _, machine in ipairs { "rack:* node:2 gpu:3", "node:* gpu:4", "rack:2 node:3,2 gpu:7,5,4,8,8" } do
+      local words = ("--world 32 --machine '%s'"):format(machine)
+      local level = machine:match "^%l+"
+      local least, n = math.huge, 0
+      for _, order in ipairs(permutations { "tp", "cp", "dp", "pp" }) do
+        least = math.min(least, bytes(words .. " order=" .. order, level))
+        n = n + 1
+      end
+      local found = json.decode((moongrid(("place %s %s --search order --json --traffic %q"):format(path, words, traffic))))
+      assert.are.equal(n, found.evaluated)
+      assert.is_true(found.exhaustive)
+      assert.are.equal(level, found.level)
+      assert.is_true(math.abs(found.best[1].cost - least) <= 1e-9 * least, machine)
+      assert.are.equal(found.best[1].cost, bytes(words .. " order=" .. found.best[1].parameters.order, level))
+      for i, one in ipairs(found.best) do
+        assert.is_true(one.bound[level] <= one.cost * (1 + 1e-12))
+        assert.is_true(i == 1 or one.cost >= found.best[i - 1].cost)
+      end
+    end
+  end)
+
+  it("takes listed orders and sizes, leaves out what the recipe refuses, and names it if nothing is left", function()
+    local words = "place " .. path .. " --world 32 --machine 'node:* gpu:8' --search order --json "
+    local found = json.decode((moongrid(words .. "order=tp-cp-dp-pp,pp-dp-cp-tp tp=2,4,5 refuse=pp")))
+    assert.are.same({ 6, 4, true }, { found.evaluated, found.refused, found.exhaustive })
+    assert.are.equal(2, #found.best)
+    for _, one in ipairs(found.best) do assert.are.equal("tp-cp-dp-pp", one.parameters.order) end
+    local out, err, status = moongrid(words .. "order=tp-cp-dp-pp,tp-dp-cp-pp refuse=tp")
+    assert.are.same({ "", 1 }, { out, status })
+    assert.is_truthy(err:find("the recipe refuses all 2 combinations; the first: ", 1, true))
+    assert.is_truthy(err:find("not this order", 1, true))
+  end)
+
+  it("refuses", function()
+    local function refuses(line, code, message)
+      local out, err, status = moongrid("place " .. line)
+      assert.are.same({ "", "moongrid: " .. message .. "\n", code }, { out, err, status })
+    end
+    refuses("picotron --world 8 --machine 4 --search orders", 2, "--search is order, not 'orders'")
+    refuses("picotron --world 8 --machine 4 --search order", 2, "--search order: nothing is free: the recipe has no text "
+      .. "parameter with an order of dims, as \"tp-dp-pp\", and none has a list of values, as tp=2,4,8")
+    refuses("picotron --world 8 --machine 4 --objective bytes", 2, "--objective is for --search order")
+    refuses("megatron --world 8 --machine 4 --search order --objective time", 2, "--objective time needs bandwidths, as in "
+      .. "node:4[400GB/s]")
+  end)
+end)
+
+describe("moongrid place on irregular hosts", function()
+  local recipe = [[
+return recipe { params = { order = "dp-pp" }, build = function(world, p)
+  local g, t = grid(world, p.order, { pp = 3, dp = fill }), topology(world)
+  t.dp, t.pp = g "dp", g "pp"
+  return t end }]]
+  local conf = "SwitchName=s0 Nodes=n[0-2]\nSwitchName=s1 Nodes=n[3-4]\nSwitchName=s2 Nodes=n5\nSwitchName=top Switches=s[0-2]\n"
+  local path, switches
+  before_each(function() path, switches = file(recipe), file(conf) end)
+  after_each(function() os.remove(path) os.remove(switches) end)
+
+  it("says which host takes which ranks, and writes it for launchers", function()
+    local machine = ("--world 12 --machine '%s nodes=n5,n3,n0,n4,n1,n2 gpu:2'"):format(switches)
+    local words = path .. " " .. machine .. " order=dp-pp,dp-pp --traffic 'dp = 1 GB all_reduce'"
+    local out = os.tmpname()
+    local found = json.decode((moongrid("place " .. words .. " --search order --json -o " .. out .. ".json")))
+    -- groups of four ranks, on two hosts each: one group is apart whatever one does
+    assert.are.same({ "switch", 2 * 1.5e9 }, { found.hosts.level, found.hosts.cost })
+    assert.is_true(found.hosts.cost <= found.hosts.arrival and found.hosts.cost <= found.hosts.sorted)
+    assert.are.equal(6, #found.hosts.order)
+    local again = place(("%s --world 12 --machine %s.json --traffic 'dp = 1 GB all_reduce' --family dp"):format(path, out))
+    assert.are.equal(found.hosts.cost, again.families.dp.levels.switch.bytes)
+    for ending, first in pairs { rankfile = "rank 0=%s slot=0\nrank 1=%s slot=1\n", [".hosts"] = "%s\n%s\n" } do
+      moongrid("place " .. words .. " --search order -o " .. out .. ending)
+      assert.are.equal(first:gsub("%%s", found.hosts.order[1]), support.read(out .. ending):sub(1, #first:gsub("%%s", found.hosts.order[1])))
+      os.remove(out .. ending)
+    end
+    moongrid("place " .. words .. " --search order -o " .. out .. ".nodes")
+    assert.are.equal(table.concat(found.hosts.order, "\n") .. "\n", support.read(out .. ".nodes"))
+    moongrid("place " .. path .. " " .. machine .. " -o " .. out .. ".nodes") -- as they are listed
+    assert.are.equal("n5\nn3\nn0\nn4\nn1\nn2\n", support.read(out .. ".nodes"))
+    os.remove(out .. ".nodes")
+    os.remove(out .. ".json")
+    os.remove(out)
+  end)
+
+  it("refuses outputs", function()
+    local _, err, status = moongrid("place " .. path .. " --world 12 --machine 2 -o x.txt")
+    assert.are.same({ "moongrid: --output is a file that ends with rankfile, .hosts, .nodes, .lua or .json, not 'x.txt'\n", 2 },
+      { err, status })
+    _, err, status = moongrid("place " .. path .. " --world 12 --machine 'node:6 gpu:2' -o x.hosts")
+    assert.are.same({ "moongrid: x.hosts: the hosts of the machine have no names; a file of hosts gives them\n", 1 },
+      { err, status })
+  end)
+end)
