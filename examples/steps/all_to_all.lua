@@ -1,0 +1,19 @@
+-- An all-to-all against a reduce-scatter: the ranks of the last pipeline stage take another path through the experts.
+-- Reported as Megatron-LM#5749. `fixed=true`: one path.
+return recipe {
+  params = { pp = 2, fixed = false },
+  build = function(world, p)
+    local g = grid(world, "ep-pp", { ep = fill, pp = p.pp })
+    local t = topology(world)
+    t.ep, t.pp = g "ep", g "pp"
+    t.all = g("ep", "pp")
+    return t
+  end,
+  step = function(s, p)
+    if s.pp.position < s.pp.size - 1 or p.fixed then
+      s:all_to_all(s.all, 1 << 20)
+    else
+      s:reduce_scatter(s.all, 1 << 20)
+    end
+  end,
+}

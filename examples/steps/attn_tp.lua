@@ -1,0 +1,23 @@
+-- An all-reduce over tp that only some of its members reach: attention runs in groups of their own, attn_tp, and the
+-- ranks whose attention has no tokens in this step skip the layer, with the all-reduce over all of tp in it.
+-- Reported as sglang#34442 and sglang#36802. `fixed=true`: the all-reduce is outside of what is skipped.
+return recipe {
+  params = { tp = 8, attn_tp = 4, layers = 4, fixed = false },
+  build = function(world, p)
+    local g = grid(world, "attn_tp-attn_dp-dp", { attn_tp = p.attn_tp, attn_dp = p.tp // p.attn_tp, dp = fill })
+    local t = topology(world)
+    t.attn_tp, t.attn_dp, t.tp, t.dp = g "attn_tp", g "attn_dp", g("attn_tp", "attn_dp"), g "dp"
+    return t
+  end,
+  step = function(s, p)
+    local bytes = 2 * 4096 * 1024
+    local has_tokens = s.attn_dp.position == 0
+    s:loop(p.layers, function()
+      if has_tokens then
+        s:all_reduce(s.attn_tp, bytes)
+        if not p.fixed then s:all_reduce(s.tp, bytes) end
+      end
+      if p.fixed then s:all_reduce(s.tp, bytes) end
+    end)
+  end,
+}

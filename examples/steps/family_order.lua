@@ -1,0 +1,22 @@
+-- Two families in another order on two ranks: these hold a table that is sharded by rows, so they reduce over dp before
+-- they exchange over node, the others after. Each of the two waits for ranks that wait for the other one.
+-- Reported as torchrec#4149: 62 ranks waited for 2. `fixed=true`: one order.
+return recipe {
+  params = { local_size = 2, fixed = false },
+  build = function(world, p)
+    local g = grid(world, "node-dp", { node = p.local_size, dp = fill })
+    local t = topology(world)
+    t.node, t.dp = g "node", g "dp"
+    return t
+  end,
+  step = function(s, p)
+    local by_rows = s.dp.position == s.node.position and s.dp.position < 2
+    if by_rows and not p.fixed then
+      s:reduce_scatter(s.dp, 1 << 20)
+      s:all_to_all(s.node, 1 << 20)
+    else
+      s:all_to_all(s.node, 1 << 20)
+      s:reduce_scatter(s.dp, 1 << 20)
+    end
+  end,
+}

@@ -1,0 +1,20 @@
+-- A side stream against sends and receives: the first stage launches the broadcast of the sampled tokens on a side
+-- stream before its send, the others after their receive. Streams alone let both go on; but if the broadcast takes
+-- the SMs that the send needs, each waits for the other. Reported as vllm#56956. `fixed=true`: the send goes first.
+return recipe {
+  params = { pp = 2, fixed = false },
+  build = function(world, p)
+    local g = grid(world, "tp-pp", { tp = fill, pp = p.pp })
+    local t = topology(world)
+    t.tp, t.pp, t.model = g "tp", g "pp", g("tp", "pp")
+    return t
+  end,
+  step = function(s, p)
+    local first = s.pp.position == 0
+    if first and not p.fixed then s:on("sample"):broadcast(s.model, 4096) end
+    if s.pp:prev() then s:recv(s.pp, s.pp:prev(), 1 << 20) end
+    if s.pp:next() then s:send(s.pp, s.pp:next(), 1 << 20) end
+    if not first or p.fixed then s:on("sample"):broadcast(s.model, 4096) end
+    s:wait "sample"
+  end,
+}

@@ -1,0 +1,175 @@
+---@meta
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations for editors: what the step of a recipe sees (src/step/README.md).
+
+---What a step sees, as one rank does. Fields that are not listed are families, each this rank's group in it, nil if it
+---is in none; and grids, of which each dim is this rank's coordinate.
+---@class moongrid.Step
+---@field rank integer reading it gives each rank a program of its own
+---@field world integer
+---@field [string] moongrid.StepGroup|table<string, integer>|nil
+local Step = {}
+
+---@class moongrid.StepOptions
+---@field type? string of the elements, "bf16"; equal where calls meet
+---@field root? integer|moongrid.StepPeer of broadcast, reduce, gather and scatter: a position (0)
+
+---@param group moongrid.StepGroup
+---@param bytes integer of the buffer
+---@param options? moongrid.StepOptions
+function Step:all_reduce(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer that a rank has after it
+---@param options? moongrid.StepOptions
+function Step:all_gather(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer that a rank has before it
+---@param options? moongrid.StepOptions
+function Step:reduce_scatter(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer|integer[] that a rank sends in all, or by position
+---@param options? moongrid.StepOptions
+function Step:all_to_all(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer
+---@param options? moongrid.StepOptions|integer or the root alone
+function Step:broadcast(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer
+---@param options? moongrid.StepOptions|integer or the root alone
+function Step:reduce(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer that the root has after it
+---@param options? moongrid.StepOptions|integer or the root alone
+function Step:gather(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param bytes integer that the root has before it
+---@param options? moongrid.StepOptions|integer or the root alone
+function Step:scatter(group, bytes, options) end
+
+---@param group moongrid.StepGroup
+function Step:barrier(group) end
+
+---@param group moongrid.StepGroup
+---@param to integer|moongrid.StepPeer a position
+---@param bytes integer
+---@param options? moongrid.StepOptions
+function Step:send(group, to, bytes, options) end
+
+---@param group moongrid.StepGroup
+---@param from integer|moongrid.StepPeer a position
+---@param bytes integer
+---@param options? moongrid.StepOptions
+function Step:recv(group, from, bytes, options) end
+
+---Send and receive at once; nil: nothing that way.
+---@param group moongrid.StepGroup
+---@param to integer|moongrid.StepPeer|nil
+---@param from integer|moongrid.StepPeer|nil
+---@param bytes integer
+---@param options? moongrid.StepOptions
+function Step:sendrecv(group, to, from, bytes, options) end
+
+---Start what the function calls together.
+---@param f fun()
+function Step:group(f) end
+
+---Repeat what the function calls; the function is called once.
+---@param n integer 0 or more
+---@param f fun()
+function Step:loop(n, f) end
+
+---@param stream string
+---@return moongrid.Step
+function Step:on(stream) end
+
+---Return an event: all that was put on this stream before.
+---@return moongrid.StepEvent
+function Step:event() end
+
+---@param stream string|moongrid.StepEvent
+function Step:wait(stream) end
+
+---@param stream string
+function Step:host_wait(stream) end
+
+---@param work { flops?: number, bytes?: number, seconds?: number, name?: string }
+function Step:compute(work) end
+
+---@param name string
+---@param bytes integer
+function Step:alloc(name, bytes) end
+
+---@param name string of the latest s:alloc
+function Step:free(name) end
+
+---@param name string of what follows
+function Step:mark(name) end
+
+---@param family string
+---@return moongrid.StepGroup[] # several if the groups share ranks
+function Step:groups(family) end
+
+---@param family string
+---@return boolean # whether there is a family of that name
+function Step:has(family) end
+
+---This rank's group in a family.
+---@class moongrid.StepGroup
+---@field position integer
+---@field size integer
+---@field index integer of the group in its family
+---@field name string of the family
+---@field first moongrid.StepPeer
+---@field last moongrid.StepPeer
+local StepGroup = {}
+
+---@param wrap? boolean|"wrap"
+---@return moongrid.StepPeer?
+function StepGroup:next(wrap) end
+
+---@param wrap? boolean|"wrap"
+---@return moongrid.StepPeer?
+function StepGroup:prev(wrap) end
+
+---@param position integer from the end if negative
+---@return moongrid.StepPeer?
+function StepGroup:at(position) end
+
+---A member of a group.
+---@class moongrid.StepPeer
+---@field position integer
+---@field rank integer differs from group to group
+
+---@class moongrid.StepEvent
+
+---The step of a plan: the programs of its classes of ranks.
+---@class moongrid.Programs
+---@field classes integer
+---@field digest string equal where all ranks have equal programs
+local Programs = {}
+
+---@param rank integer
+---@return integer? # the class of a rank, from 0 on
+function Programs:class(rank) end
+
+---Prove that every rank reaches the end of its program.
+---@param rules? "nccl"|"mpi" whose ("nccl")
+---@return boolean proved
+---@return "mismatch"|"unmatched"|"cycle"|"hazard"? verdict
+---@return string? counterexample
+function Programs:prove(rules) end
+
+---@param rank integer
+---@return table[] # entries: { operation, family, bytes, line, ... }; a loop (`times`) or group has its own in `body`
+function Programs:program(rank) end
+
+return { Step, StepGroup, Programs }

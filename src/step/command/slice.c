@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+**
+** slice.c - what the step adds to the command: step.
+*/
+#include "command/slice.h"
+#include "step/step.h"
+
+extern const cli_command command_step;
+mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err); /* run_step.c */
+
+static const cli_command *const commands[] = { &command_step, NULL };
+
+/* For check: whether the step of the recipe is proved, under the rules of NCCL. */
+static mgrid_status holds(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err) {
+  *has = rt && mgrid_plan_world(p) <= STEP_WORLD_MAX;
+  bool        none = false;
+  mgrid_step *s = *has ? mgrid_step_of(rt, p, NULL, &none, err) : NULL;
+  if (none) *has = false;
+  if (!s) return *has ? err->status : MGRID_OK;
+  step_verdict v;
+  mgrid_text   why = { 0 };
+  mgrid_status status = mgrid_step_conclude(s, STEP_NCCL, 0, &v, err);
+  if (!status && v.told != STEP_PROVED) {
+    mgrid_step_verdict_text(s, &v, &why);
+    status = mgrid_fail(err, MGRID_REFUSED, "the step is not proved (%s): %.800s", mgrid_step_told_names[v.told],
+                        mgrid_text_chars(&why));
+  }
+  mgrid_text_free(&why);
+  mgrid_step_free(s);
+  return status;
+}
+
+static const cli_addition additions[] = {
+  { .to = "run",
+    .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]",
+    .before = "devices",
+    .options = { { "step", cli_number, 0, "STEPS",
+                   .help = "then execute the step of the recipe that many times over MPI: every call with its bytes; and compare "
+                           "what was planned with what was measured, by family (moongrid step)", .agreed = true },
+                 { "scale", cli_text, 0, "X", .help = "of the bytes and the compute of a step, 1", .head = "with --step", .agreed = true },
+                 { "compute", cli_text, 0, "sleep|gemm",
+                   .help = "spend the time of computes: asleep (their seconds, and their flops at 100 TFLOP/s), or by "
+                           "multiplying matrices; default: none is spent", .agreed = true },
+                 { "unproved", cli_flag, .help = "also a step that is not proved, which may wait forever: each call has a "
+                                                 "deadline, --timeout", .agreed = true } },
+    .use = cli_run_step },
+  { .to = NULL },
+};
+
+extern const cli_slice cli_slice_step;
+const cli_slice        cli_slice_step = { .commands = commands, .additions = additions, .proves = "step", .holds = holds };

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+**
+** evaluate.c - evaluate the step of a recipe for a plan: once for each class of ranks, each time with the budget of a
+** call, and once more at the end to see that it is pure.
+*/
+#include "recipe/prelude.h"
+#include "recipe/runtime.h"
+#include "step/lua/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char function_key = 'f', anchor_key = 'a'; /* registry keys, by their addresses */
+
+typedef struct preparation {
+  const step_request *request;
+  bool                found;
+} preparation;
+
+/* Keep the step, a function of s, in the registry. */
+static int prepare_body(lua_State *L) {
+  preparation *x = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "step");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  *mgrid_lua_new_plan(L) = mgrid_plan_ref(x->request->plan);
+  if (x->request->file) {
+    int top = lua_gettop(L);
+    mgrid_prelude_load(L, x->request->file);
+    lua_call(L, 0, 1);
+    lua_replace(L, top + 1);
+    lua_settop(L, top + 1);
+    if (!lua_isfunction(L, -1))
+      return mgrid_lua_raise(L, "%s returned %s; a file of a step returns a function (s, p)", x->request->file,
+                             mgrid_lua_kind(L, -1));
+  }
+  lua_call(L, x->request->file ? 3 : 2, 1);
+  x->found = !lua_isnil(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &function_key);
+  return 0;
+}
+
+/* Raise at the line of an entry. */
+static int raise_at(lua_State *L, const step_writer *w, uint32_t node, mgrid_status status, const char *message) {
+  const step_node *n = &w->now.node[node];
+  mgrid_lua_note(L, status, message);
+  lua_pushfstring(L, "%s:%d: %s", w->step->word[n->file] + 1, n->line, message); /* after its @ */
+  return lua_error(L);
+}
+
+static int evaluate_body(lua_State *L) {
+  step_writer *w = lua_touserdata(L, 1);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &function_key);
+  mgrid_step_lua_push(L, w, &anchor_key);
+  lua_call(L, 1, 0);
+  if (w->depth)
+    return raise_at(L, w, w->open[w->depth - 1], MGRID_REFUSED, "an error left this block of the step, and was caught");
+  uint32_t at = mgrid_step_count(&w->now);
+  return at < w->now.n
+             ? raise_at(L, w, at, MGRID_LIMIT, "up to here the step has more than 2^60 operations on one rank")
+             : 0;
+}
+
+/* Evaluate for a rank. Nothing here allocates after the call. */
+static mgrid_status evaluate(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+  mgrid_step_writer_begin(w, s, rank);
+  mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, 0, err);
+  if (lua_rawgetp(rt->L, LUA_REGISTRYINDEX, &anchor_key) == LUA_TUSERDATA)
+    ((step_anchor *)lua_touserdata(rt->L, -1))->writer = NULL;
+  lua_settop(rt->L, 0);
+  return status;
+}
+
+static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank, mgrid_error *err) {
+  if (s->nclasses >= STEP_CLASSES_MAX) {
+    mgrid_text reads = { 0 };
+    mgrid_step_reads_text(s, &reads);
+    mgrid_fail(err, MGRID_LIMIT, "the step reads %s: more than %d programs", mgrid_text_chars(&reads),
+               STEP_CLASSES_MAX);
+    mgrid_text_free(&reads);
+    return err->status;
+  }
+  mgrid_status status = evaluate(rt, w, s, rank, err);
+  if (status) return status;
+  int32_t program = mgrid_step_keep(w);
+  return program < 0 ? mgrid_oom(err) : mgrid_step_add_class(w, program, err);
+}
+
+/* Evaluate for rank 0 again: the program must be the same. */
+static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
+  size_t       before = s->nprograms;
+  mgrid_status status = evaluate(rt, w, s, 0, err);
+  if (status) return status;
+  int32_t again = mgrid_step_keep(w);
+  if (again < 0) return mgrid_oom(err);
+  if (again == s->class[s->of[0]].program) return MGRID_OK;
+  if (s->nprograms > before) s->nodes -= s->program[--s->nprograms].n, mgrid_release(s->program[before].node);
+  return mgrid_fail(
+      err, MGRID_REFUSED,
+      "the step made another program for rank 0 when it was evaluated again: it may not change anything that "
+      "the next evaluation sees");
+}
+
+/* Name files as the host does: Lua knows them by names that start with @ or =. */
+static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
+  for (size_t i = 0; i < s->nwords; i++) {
+    const char *name = s->word[i];
+    char        path[MGRID_PLACE_MAX];
+    bool        file = false;
+    for (size_t k = 0; k < s->nprograms && !file && (*name == '@' || *name == '='); k++)
+      for (size_t n = 0; n < s->program[k].n && !file; n++) file = s->program[k].node[n].file == i;
+    if (!file) continue;
+    mgrid_budget_path(L, name + 1, strlen(name + 1), path, sizeof path);
+    char *copy = mgrid_strdup(path);
+    if (!copy) return mgrid_oom(err);
+    mgrid_release(s->word[i]);
+    s->word[i] = copy;
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
+  int64_t world = s->plan->content.world;
+  for (int64_t rank = 0; rank < world; rank++) {
+    int32_t class = mgrid_step_find_class(s, rank);
+    if (class < 0) {
+      mgrid_status status = add_class(rt, w, s, rank, err);
+      if (status) return status;
+      class = (int32_t)s->nclasses - 1;
+    }
+    s->of[rank] = class;
+    s->class[class].ranks++;
+  }
+  for (size_t i = 0; i < s->nclasses; i++) s->program[s->class[i].program].classes++;
+  return check_pure(rt, w, s, err);
+}
+
+static mgrid_status check(const mgrid_runtime *rt, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_check_loaded(rt, err);
+  if (status) return status;
+  if (strcmp(p->content.recipe, rt->recipe) != 0)
+    return mgrid_fail(err, MGRID_NOT_NOW, "the plan is not of this recipe (%s) but of %s", rt->recipe,
+                      *p->content.recipe ? p->content.recipe : "none");
+  if (p->content.world > STEP_WORLD_MAX)
+    return mgrid_fail(err, MGRID_LIMIT, "a step is evaluated for up to %d ranks, not for %" PRId64, STEP_WORLD_MAX,
+                      p->content.world);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error *err) {
+  step_request *r = request;
+  preparation   x = { r, false };
+  step_writer   w = { 0 };
+  mgrid_status  status = check(rt, r->plan, err);
+  if (status) return status;
+  mgrid_budget_keep_home(rt->L);
+  status = mgrid_runtime_protected(rt, prepare_body, &x, err);
+  r->none = !status && !x.found;
+  if (r->none)
+    status = mgrid_fail(err, MGRID_UNKNOWN_NAME,
+                        "the recipe %s has no step: step = function(s, p) ... end makes one, or a file of its own",
+                        rt->recipe);
+  mgrid_step *s = status ? NULL : mgrid_step_alloc(r->plan, err);
+  if (!status && !s) status = err->status;
+  if (!status) status = evaluate_all(rt, &w, s, err);
+  if (!status) status = name_files(rt->L, s, err);
+  if (!status) status = mgrid_step_take_digest(s, err);
+  mgrid_budget_back_home(rt->L);
+  mgrid_step_writer_free(&w);
+  if (status)
+    mgrid_step_free(s);
+  else
+    r->made = s;
+  return status;
+}

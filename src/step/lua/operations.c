@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT
+**
+** operations.c - the operations of a step as methods of s: each checks its arguments and appends an entry.
+*/
+#include "step/lua/words.h"
+
+#include "recipe/budget.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w) {
+  step_word_step *s = luaL_checkudata(L, i, STEP_LUA_STEP);
+  *w = mgrid_step_lua_writer(L, s->anchor);
+  return s;
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static uint32_t word(lua_State *L, step_writer *w, const char *text) {
+  int32_t n = mgrid_step_word(w->step, text);
+  return n < 0 ? (uint32_t)mgrid_lua_oom(L) : (uint32_t)n;
+}
+
+/* Append an entry of the operation on the stream of s, with the line of the recipe. */
+static step_node *put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
+  lua_Debug ar;
+  mgrid_lua_charge(L, 20);
+  step_role role = mgrid_step_rows[kind].role;
+  int       stream = s->stream;
+  if (w->grouped) {
+    int whole = w->now.node[w->open[w->depth - 1]].stream;
+    if (role != STEP_TOGETHER && role != STEP_POINT)
+      mgrid_lua_raise(L, "%s goes before or after a group, which has only operations that start together",
+                      mgrid_step_rows[kind].name);
+    if (stream && stream != whole) mgrid_lua_raise(L, "a group is on one stream: s:on(name):group(function() ... end)");
+    stream = whole;
+  }
+  bool       known = mgrid_lua_caller(L, &ar);
+  uint32_t   file = known ? word(L, w, ar.source) : 0;
+  step_node *n = mgrid_step_write(w, kind);
+  if (!n)
+    mgrid_lua_raise_as(L, MGRID_LIMIT,
+                       "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
+                       STEP_NODES_MAX);
+  n->file = file;
+  n->line = known ? ar.currentline : 0;
+  n->stream = (uint16_t)stream;
+  s->anchor->used |= UINT64_C(1) << stream;
+  return n;
+}
+
+/* Return the whole number of 0 or more at i, which may be a float as 2 * p.hidden ^ 2 is. */
+static int64_t whole(lua_State *L, int i, const char *operation, const char *what, int64_t most) {
+  double  x = 0;
+  int     is_integer = 0;
+  int64_t n = lua_type(L, i) == LUA_TNUMBER ? lua_tointegerx(L, i, &is_integer) : 0;
+  if (lua_type(L, i) != LUA_TNUMBER)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %s", operation, what,
+                       mgrid_lua_kind(L, i));
+  x = mgrid_lua_number(L, i);
+  if (x > (double)most)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s are %" PRId64 " at most, not %s", operation, what, most,
+                       lua_pushfstring(L, "%f", x));
+  if (!is_integer || n < 0)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %s%s", operation, what,
+                       lua_pushfstring(L, "%f", x), x > 0 ? "; a // b divides whole numbers" : "");
+  return n;
+}
+
+static step_word_group *check_group(lua_State *L, int i, step_kind kind) {
+  const step_operation *o = &mgrid_step_rows[kind];
+  step_word_group      *g = luaL_testudata(L, i, STEP_LUA_GROUP);
+  if (g) return g;
+  if (lua_isnoneornil(L, i))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s%s: the group is nil, so this rank is in none of that family; ask first: if s.tp then ...",
+                       o->name, o->takes);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s: the group is one of s, as s.tp, not %s", o->name, o->takes,
+                     mgrid_lua_kind(L, i));
+  return NULL;
+}
+
+static const char *name_of(const step_writer *w, const step_word_group *g) {
+  return w->step->plan->content.entry[g->entry].name;
+}
+
+/* Return the position at i: a number, or a member of the group. */
+static int64_t check_position(lua_State *L, int i, const step_writer *w, const step_word_group *g,
+                              const char *operation) {
+  const step_word_peer *p = luaL_testudata(L, i, STEP_LUA_PEER);
+  if (p && p->entry != g->entry)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: the member is one of %s, not of %s", operation,
+                       w->step->plan->content.entry[p->entry].name, name_of(w, g));
+  if (!p && lua_type(L, i) != LUA_TNUMBER)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(%s): %s is no position; one of 0 to %" PRId64 " would do", operation,
+                       name_of(w, g), lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
+  int64_t at = p ? p->position : mgrid_lua_check_integer(L, i);
+  if (at < 0 || at >= g->size)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                       "%s(%s): position %" PRId64 " is none of its group of %" PRId64 "; nearest is %" PRId64,
+                       operation, name_of(w, g), at, g->size, at < 0 ? 0 : g->size - 1);
+  return at;
+}
+
+typedef struct extras {
+  int64_t  root;
+  uint32_t type;
+} extras;
+
+/* Read { root, type } at i. */
+static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g, const step_operation *o) {
+  static const char *const known[] = { "type", "root" };
+  extras                   x = { 0, 0 };
+  if (lua_isnoneornil(L, i)) return x;
+  if (o->rooted && (lua_type(L, i) == LUA_TNUMBER || luaL_testudata(L, i, STEP_LUA_PEER))) {
+    x.root = check_position(L, i, w, g, o->name);
+    return x;
+  }
+  mgrid_lua_check_table(L, i, "{ type = \"bf16\" }");
+  mgrid_lua_check_keys(L, i, "option of an operation", known, o->rooted ? 2 : 1, false);
+  if (lua_getfield(L, i, "type") != LUA_TNIL) x.type = word(L, w, luaL_checkstring(L, -1));
+  if (o->rooted && lua_getfield(L, i, "root") != LUA_TNIL) x.root = check_position(L, lua_gettop(L), w, g, o->name);
+  return x;
+}
+
+/* Return the sum of a list of bytes by position. */
+static int64_t check_list(lua_State *L, int i, const step_writer *w, const step_word_group *g, const char *operation) {
+  lua_Integer n = mgrid_lua_length(L, i);
+  int64_t     sum = 0;
+  if (n != g->size)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",
+                       operation, name_of(w, g), n < 0 ? "holes" : lua_pushfstring(L, "%I bytes", (LUAI_UACINT)n),
+                       g->size);
+  mgrid_lua_charge(L, n);
+  for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
+    lua_rawgeti(L, i, k);
+    sum += whole(L, -1, operation, "bytes", STEP_BYTES_MAX);
+    if (sum > STEP_BYTES_MAX)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: bytes are %" PRId64 " at most, in all", operation, STEP_BYTES_MAX);
+  }
+  return sum;
+}
+
+/* -------------------------------------------------------------- collectives */
+
+/* The kind is the upvalue. */
+static int together(lua_State *L) {
+  step_kind             kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
+  const step_operation *o = &mgrid_step_rows[kind];
+  step_writer          *w;
+  step_word_step       *s = mgrid_step_lua_check(L, 1, &w);
+  step_word_group      *g = check_group(L, 2, kind);
+  bool                  list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
+  int64_t bytes = list ? check_list(L, 3, w, g, o->name) : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX) : 0;
+  extras  x = read_extras(L, o->sized ? 4 : 3, w, g, o);
+  step_node *n = put(L, s, w, kind);
+  n->slot = g->slot, n->bytes = bytes, n->listed = list, n->number = x.root, n->type = x.type;
+  return 0;
+}
+
+/* ----------------------------------------------------------- point to point */
+
+static int point(lua_State *L) {
+  step_kind             kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
+  const step_operation *o = &mgrid_step_rows[kind];
+  step_writer          *w;
+  step_word_step       *s = mgrid_step_lua_check(L, 1, &w);
+  step_word_group      *g = check_group(L, 2, kind);
+  int64_t    peer = check_position(L, 3, w, g, o->name), bytes = whole(L, 4, o->name, "bytes", STEP_BYTES_MAX);
+  extras     x = read_extras(L, 5, w, g, o);
+  step_node *n = put(L, s, w, kind);
+  n->slot = g->slot, n->bytes = bytes, n->number = peer, n->type = x.type;
+  return 0;
+}
+
+/* Refuse another block in the open ones. */
+static void check_depth(lua_State *L, const step_writer *w) {
+  if (w->grouped) mgrid_lua_raise(L, "a group has sends, receives and collectives in it, and no loops or groups");
+  if (w->depth >= STEP_DEPTH_MAX)
+    mgrid_lua_raise_as(L, MGRID_LIMIT, "loops of a step nest %d deep at most; does one call itself?", STEP_DEPTH_MAX);
+}
+
+/* s:sendrecv(group, to, from, bytes): either may be nil at the end of a line */
+static int sendrecv(lua_State *L) {
+  step_writer     *w;
+  step_word_step  *s = mgrid_step_lua_check(L, 1, &w);
+  step_word_group *g = check_group(L, 2, STEP_SENDRECV);
+  int64_t          to = lua_isnil(L, 3) ? -1 : check_position(L, 3, w, g, "sendrecv");
+  int64_t          from = lua_isnil(L, 4) ? -1 : check_position(L, 4, w, g, "sendrecv");
+  int64_t          bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
+  extras           x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
+  bool             grouped = w->grouped; /* it may stand in a group: then its two parts do */
+  if (!grouped) {
+    check_depth(L, w);
+    put(L, s, w, STEP_SENDRECV);
+    mgrid_step_open(w);
+  }
+  for (int i = 0; i < 2; i++) {
+    if ((i ? from : to) < 0) continue;
+    step_node *n = put(L, s, w, i ? STEP_RECV : STEP_SEND);
+    n->slot = g->slot, n->bytes = bytes, n->number = i ? from : to, n->type = x.type;
+  }
+  if (!grouped) mgrid_step_close(w);
+  return 0;
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+static int group(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  check_depth(L, w);
+  put(L, s, w, STEP_GROUP);
+  mgrid_step_open(w);
+  lua_settop(L, 2);
+  lua_call(L, 0, 0);
+  mgrid_step_close(w);
+  return 0;
+}
+
+static int loop(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  int64_t         n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
+  luaL_checktype(L, 3, LUA_TFUNCTION);
+  check_depth(L, w);
+  if (n == 0) return 0;
+  uint64_t used = s->anchor->used;
+  put(L, s, w, STEP_LOOP)->number = n;
+  s->anchor->used = used;
+  mgrid_step_open(w);
+  lua_settop(L, 3);
+  lua_call(L, 0, 0);
+  mgrid_step_close(w);
+  return 0;
+}
+
+/* ------------------------------------------------------------------ streams */
+
+static int stream_of(lua_State *L, step_writer *w, const char *name, bool make) {
+  step_program *p = &w->now;
+  uint32_t      is = word(L, w, name);
+  for (int i = 0; i < p->nstreams; i++)
+    if (p->stream[i] == is) return i;
+  if (!make) return -1;
+  if (p->nstreams == STEP_STREAMS_MAX)
+    return mgrid_lua_raise_as(L, MGRID_LIMIT, "a step has %d streams at most", STEP_STREAMS_MAX);
+  p->stream[p->nstreams] = is;
+  return p->nstreams++;
+}
+
+/* s:on "grads" -> s on another stream */
+static int on(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  int             stream = stream_of(L, w, luaL_checkstring(L, 2), true);
+  lua_getiuservalue(L, 1, 1);
+  step_word_step *other = lua_newuserdatauv(L, sizeof *other, 1);
+  *other = (step_word_step){ s->anchor, stream };
+  luaL_setmetatable(L, STEP_LUA_STEP);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+  return 1;
+}
+
+/* Return the stream at 2, on which something was put before. */
+static int check_used(lua_State *L, step_word_step *s, step_writer *w, const char *operation) {
+  const char *name = luaL_checkstring(L, 2);
+  int         stream = stream_of(L, w, name, false);
+  if (stream >= 0 && s->anchor->used >> stream & 1) return stream;
+  const char *known[STEP_STREAMS_MAX];
+  char        tail[512];
+  size_t      n = 0;
+  for (int i = 0; i < w->now.nstreams; i++)
+    if (s->anchor->used >> i & 1) known[n++] = w->step->word[w->now.stream[i]];
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "%s: nothing was put on the stream '%s' before%s", operation, name,
+                            tail);
+}
+
+static int event(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  step_node      *n = put(L, s, w, STEP_EVENT);
+  int32_t         node = (int32_t)(n - w->now.node);
+  lua_getiuservalue(L, 1, 1);
+  step_word_event *e = lua_newuserdatauv(L, sizeof *e, 1);
+  *e = (step_word_event){ s->anchor, node };
+  luaL_setmetatable(L, STEP_LUA_EVENT);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+  return 1;
+}
+
+static int wait_for(lua_State *L) {
+  step_writer           *w;
+  step_word_step        *s = mgrid_step_lua_check(L, 1, &w);
+  const step_word_event *e = luaL_testudata(L, 2, STEP_LUA_EVENT);
+  int                    of = e ? e->node : check_used(L, s, w, "wait");
+  if (e && e->anchor != s->anchor) mgrid_lua_raise(L, "wait: the event is of another evaluation of the step");
+  step_node *n = put(L, s, w, STEP_WAIT);
+  n->other = of, n->listed = e != NULL;
+  return 0;
+}
+
+static int host_wait(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  int             of = check_used(L, s, w, "host_wait");
+  put(L, s, w, STEP_HOST_WAIT)->other = of;
+  return 0;
+}
+
+/* -------------------------------------------------------------------- local */
+
+/* Return the number of 0 or more in the field, 0 if it is not given. */
+static double amount(lua_State *L, const char *field) {
+  int    type = lua_getfield(L, 2, field);
+  double x = type == LUA_TNUMBER ? mgrid_lua_number(L, -1) : 0;
+  if (type != LUA_TNIL && !(type == LUA_TNUMBER && x >= 0 && x < HUGE_VAL))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %s", field,
+                       type == LUA_TNUMBER ? lua_pushfstring(L, "%f", x) : mgrid_lua_kind(L, -1));
+  lua_pop(L, 1);
+  return x;
+}
+
+static int compute(lua_State *L) {
+  static const char *const known[] = { "flops", "bytes", "seconds", "name" };
+  step_writer             *w;
+  step_word_step          *s = mgrid_step_lua_check(L, 1, &w);
+  mgrid_lua_check_table(L, 2, "{ flops = 1e12, name = \"layer\" }");
+  mgrid_lua_check_keys(L, 2, "field of compute", known, 4, false);
+  double   flops = amount(L, "flops"), bytes = amount(L, "bytes"), seconds = amount(L, "seconds");
+  uint32_t name = lua_getfield(L, 2, "name") == LUA_TNIL ? 0 : word(L, w, luaL_checkstring(L, -1));
+  if (bytes > (double)STEP_BYTES_MAX)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "compute: bytes are %" PRId64 " at most", STEP_BYTES_MAX);
+  step_node *n = put(L, s, w, STEP_COMPUTE);
+  n->flops = flops, n->seconds = seconds, n->bytes = (int64_t)bytes, n->name = name;
+  return 0;
+}
+
+static int alloc(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  uint32_t        name = word(L, w, luaL_checkstring(L, 2));
+  int64_t         bytes = whole(L, 3, "alloc", "bytes", STEP_BYTES_MAX);
+  step_node      *n = put(L, s, w, STEP_ALLOC);
+  n->name = name, n->bytes = bytes;
+  return 0;
+}
+
+static int free_name(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  const char     *text = luaL_checkstring(L, 2), *known[64];
+  uint32_t        name = word(L, w, text);
+  size_t          n = 0;
+  for (size_t i = 0; i < w->now.n; i++) {
+    const step_node *a = &w->now.node[i];
+    if (a->kind != STEP_ALLOC) continue;
+    if (a->name == name) {
+      put(L, s, w, STEP_FREE)->name = name;
+      return 0;
+    }
+    bool told = false;
+    for (size_t k = 0; k < n; k++) told |= known[k] == w->step->word[a->name];
+    if (!told && n < 64) known[n++] = w->step->word[a->name];
+  }
+  return mgrid_lua_unknown(L, "name of s:alloc", text, known, n);
+}
+
+static int mark(lua_State *L) {
+  step_writer    *w;
+  step_word_step *s = mgrid_step_lua_check(L, 1, &w);
+  uint32_t        name = word(L, w, luaL_checkstring(L, 2));
+  put(L, s, w, STEP_MARK)->name = name;
+  return 0;
+}
+
+const luaL_Reg mgrid_step_lua_operations[] = {
+  { "sendrecv", sendrecv }, { "group", group },    { "loop", loop },           { "on", on },
+  { "event", event },       { "wait", wait_for },  { "host_wait", host_wait }, { "compute", compute },
+  { "alloc", alloc },       { "free", free_name }, { "mark", mark },           { NULL, NULL }
+};
+
+/* ------------------------------------------------------------------------ s */
+
+/* s:groups(family): the groups of this rank in it, of which a cover may have several */
+static int groups(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  const char *name = luaL_checkstring(L, 2);
+  int         entry = mgrid_content_find(&w->step->plan->content, name);
+  char        tail[512];
+  if (entry < 0) {
+    mgrid_content_suggest(&w->step->plan->content, name, tail, sizeof tail);
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
+  }
+  lua_getiuservalue(L, 1, 1);
+  lua_newtable(L);
+  for (int32_t nth = 0;; nth++) {
+    mgrid_step_lua_push_group(L, -2, entry, nth);
+    if (lua_isnil(L, -1)) break;
+    lua_rawseti(L, -2, nth + 1);
+    if (!w->step->plan->content.entry[entry].family->overlapping) return 1;
+  }
+  lua_pop(L, 1);
+  return 1;
+}
+
+static int has(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  lua_pushboolean(L, mgrid_content_find(&w->step->plan->content, luaL_checkstring(L, 2)) >= 0);
+  return 1;
+}
+
+static int rank(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  return lua_pushinteger(L, mgrid_step_lua_ask(L, w, STEP_ASKED_RANK, 0, 0)), 1;
+}
+
+static int world(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  return lua_pushinteger(L, w->step->plan->content.world), 1;
+}
+
+/* Raise about a name that is neither an operation nor a family. */
+static int unknown(lua_State *L, const step_writer *w, const char *key) {
+  const mgrid_content *c = &w->step->plan->content;
+  const char          *known[256];
+  size_t               n = 0;
+  for (size_t i = 0; i < c->nentries && n < 200; i++) known[n++] = c->entry[i].name;
+  for (int i = 0; i < STEP_KINDS; i++) known[n++] = mgrid_step_rows[i].name;
+  known[n++] = "on";
+  return mgrid_lua_unknown(L, "family or operation of a step", key, known, n);
+}
+
+static const luaL_Reg own[] = { { "groups", groups }, { "has", has }, { NULL, NULL } };
+
+static bool push_method(lua_State *L, const char *key) {
+  for (int i = 0; i < STEP_KINDS; i++) {
+    step_role role = mgrid_step_rows[i].role;
+    if ((role != STEP_TOGETHER && role != STEP_POINT) || strcmp(mgrid_step_rows[i].name, key) != 0) continue;
+    lua_pushinteger(L, i);
+    lua_pushcclosure(L, role == STEP_POINT ? point : together, 1);
+    return true;
+  }
+  for (const luaL_Reg *list = mgrid_step_lua_operations; list; list = list == own ? NULL : own)
+    for (const luaL_Reg *m = list; m->name; m++)
+      if (strcmp(m->name, key) == 0) return lua_pushcfunction(L, m->func), true;
+  return false;
+}
+
+/* s.NAME: an operation, a family's group, a grid. Answers are kept in the user value of the anchor. */
+static int index_step(lua_State *L) {
+  step_writer *w;
+  mgrid_step_lua_check(L, 1, &w);
+  lua_settop(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_getiuservalue(L, 3, 1); /* the answers */
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, 4) != LUA_TNIL) return lua_toboolean(L, -1) ? 1 : (lua_pushnil(L), 1);
+  const char *key = luaL_checkstring(L, 2);
+  if (strcmp(key, "rank") == 0) return rank(L);
+  if (strcmp(key, "world") == 0) return world(L);
+  const mgrid_content *c = &w->step->plan->content;
+  if (!push_method(L, key)) {
+    int entry = mgrid_content_find(c, key), grid = entry < 0 ? mgrid_content_grid(c, key) : -1;
+    if (entry < 0 && grid < 0) return unknown(L, w, key);
+    if (entry >= 0)
+      mgrid_step_lua_push_group(L, 3, entry, 0);
+    else
+      mgrid_step_lua_push_grid(L, 3, grid);
+  }
+  lua_pushvalue(L, 2);
+  if (lua_isnil(L, -2))
+    lua_pushboolean(L, 0);
+  else
+    lua_pushvalue(L, -2);
+  lua_rawset(L, 4);
+  return 1;
+}
+
+static int step_tostring(lua_State *L) { return lua_pushliteral(L, "Step"), 1; }
+
+void mgrid_step_lua_open(lua_State *L) {
+  static const luaL_Reg        meta[] = { { "__index", index_step }, { "__tostring", step_tostring }, { NULL, NULL } };
+  static const luaL_Reg        none[] = { { NULL, NULL } };
+  static const mgrid_lua_class step = { STEP_LUA_STEP, NULL, NULL, NULL, meta };
+  static const mgrid_lua_class event_class = { STEP_LUA_EVENT, NULL, NULL, NULL, none };
+  mgrid_lua_open_class(L, &step);
+  mgrid_lua_open_class(L, &event_class);
+  mgrid_lua_open_class(L, &mgrid_step_lua_group_class);
+  mgrid_lua_open_class(L, &mgrid_step_lua_peer_class);
+  mgrid_lua_open_class(L, &mgrid_step_lua_grid_class);
+}
+
+void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key) {
+  step_anchor *a = lua_newuserdatauv(L, sizeof *a, 1);
+  *a = (step_anchor){ w, 0 };
+  lua_newtable(L);
+  lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+  step_word_step *s = lua_newuserdatauv(L, sizeof *s, 1);
+  *s = (step_word_step){ a, 0 };
+  luaL_setmetatable(L, STEP_LUA_STEP);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+**
+** words.h - what a step sees: s, its groups, peers and grids. The files of this folder share it.
+*/
+#ifndef MGRID_STEP_WORDS_H
+#define MGRID_STEP_WORDS_H
+
+#include "recipe/bind.h"
+#include "step/step.h"
+
+#define STEP_LUA_STEP  "moongrid.Step"
+#define STEP_LUA_GROUP "moongrid.StepGroup"
+#define STEP_LUA_PEER  "moongrid.StepPeer"
+#define STEP_LUA_GRID  "moongrid.StepGrid"
+#define STEP_LUA_EVENT "moongrid.StepEvent"
+
+/* All of one evaluation point to its anchor, a userdata that is their user value 1 and outlives them; it forgets the
+** writer at the end, because the recipe may keep them. */
+typedef struct step_anchor {
+  step_writer *writer; /* NULL: the evaluation is over */
+  uint64_t     used;   /* streams with an entry, a bit each */
+} step_anchor;
+
+typedef struct step_word_step {
+  step_anchor *anchor;
+  int          stream;
+} step_word_step;
+
+typedef struct step_word_group {
+  step_anchor *anchor;
+  int32_t      entry, nth, slot;
+  int64_t      size;
+} step_word_group;
+
+typedef struct step_word_peer { /* a member, by its position */
+  step_anchor *anchor;
+  int32_t      entry, nth;
+  int64_t      position;
+} step_word_peer;
+
+typedef struct step_word_event {
+  step_anchor *anchor;
+  int32_t      node;
+} step_word_event;
+
+/* Register the classes. */
+void mgrid_step_lua_open(lua_State *L);
+/* Push s, of an evaluation with this writer, and its anchor into the registry at `key`. */
+void mgrid_step_lua_push(lua_State *L, step_writer *w, const void *key);
+
+/* groups.c */
+extern const mgrid_lua_class mgrid_step_lua_group_class, mgrid_step_lua_peer_class, mgrid_step_lua_grid_class;
+/* Push the nth group of this rank in a family, nil if there is none; `anchor` is the index of the anchor. */
+void mgrid_step_lua_push_group(lua_State *L, int anchor, int32_t entry, int32_t nth);
+void mgrid_step_lua_push_grid(lua_State *L, int anchor, int32_t grid);
+/* Return the writer of an anchor; raise if the evaluation is over. */
+step_writer *mgrid_step_lua_writer(lua_State *L, const step_anchor *a);
+/* Ask for the rank whose program is written. Raises. */
+int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32_t of, int32_t nth);
+
+/* operations.c */
+extern const luaL_Reg mgrid_step_lua_operations[];
+step_word_step       *mgrid_step_lua_check(lua_State *L, int i, step_writer **w);
+
+/* evaluate.c: the `serve` of mgrid_lua_slice */
+mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
+/* plan.c: plan:step(), and the class of what it returns */
+void mgrid_step_lua_open_host(lua_State *L);
+extern const luaL_Reg mgrid_step_lua_plan_methods[];
+
+#endif

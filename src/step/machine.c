@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+**
+** machine.c - execute one rank of each type. A cursor is where one stream of a type is. An operation begins once all
+** before it on its stream, on its communicator, and on streams that it waits for are done; it ends when all others that
+** it needs have begun theirs. What can begin does, until nothing can: the end does not depend on the order.
+*/
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONG_LOOP = 4 }; /* iterations left from which on some may be skipped */
+#define OPERATIONS_MAX INT64_C(200000000)
+
+const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type) {
+  return &m->step->program[m->step->class[m->types->type[type].class].program];
+}
+
+step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c) {
+  int32_t program = m->step->class[m->types->type[c->type].class].program;
+  return (step_stops){ &m->step->program[program], &m->sizes[program], m->types->type[c->type].circle, c->stream,
+                       c->circle };
+}
+
+/* ---------------------------------------------------------------- meetings */
+
+static size_t start_of(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
+  uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
+  return (size_t)(x ^ x >> 29) & (m->room - 1);
+}
+
+static int32_t *find(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
+  size_t i = start_of(m, circle, from, to);
+  for (; m->index[i] >= 0; i = (i + 1) & (m->room - 1)) {
+    const step_meeting *x = &m->meeting[m->index[i]];
+    if (x->circle == circle && x->from == from && x->to == to) break;
+  }
+  return &m->index[i];
+}
+
+static bool grow(step_machine *m) {
+  if (2 * (m->nmeetings + 1) <= m->room) return true;
+  size_t   room = m->room ? 2 * m->room : 64;
+  int32_t *index = malloc(room * sizeof *index);
+  if (!index) return false;
+  memset(index, -1, room * sizeof *index);
+  free(m->index);
+  m->index = index, m->room = room;
+  for (size_t i = 0; i < m->nmeetings; i++)
+    *find(m, m->meeting[i].circle, m->meeting[i].from, m->meeting[i].to) = (int32_t)i;
+  return true;
+}
+
+/* Which circle, from where, to where: of an entry of a type. */
+static void way_of(const step_machine *m, int32_t type, const step_node *n, int32_t *circle, int32_t *from,
+                   int32_t *to) {
+  const step_type *t = &m->types->type[type];
+  *circle = t->circle[n->slot];
+  *from = *to = -1;
+  if (n->kind == STEP_SEND) *from = t->position[n->slot], *to = (int32_t)n->number;
+  if (n->kind == STEP_RECV) *from = (int32_t)n->number, *to = t->position[n->slot];
+}
+
+static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *n) {
+  int32_t circle, from, to;
+  way_of(m, type, n, &circle, &from, &to);
+  if (!grow(m)) return NULL;
+  int32_t *at = find(m, circle, from, to);
+  if (*at >= 0) return &m->meeting[*at];
+  step_meeting *more = mgrid_grow(m->meeting, m->nmeetings, sizeof *more);
+  if (!more) return NULL;
+  m->meeting = more;
+  m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { NULL, NULL } };
+  *at = (int32_t)m->nmeetings;
+  return &m->meeting[m->nmeetings++];
+}
+
+const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node) {
+  int32_t circle, from, to;
+  way_of(m, type, &mgrid_step_machine_program(m, type)->node[node], &circle, &from, &to);
+  int32_t at = m->room ? *find(m, circle, from, to) : -1;
+  return at < 0 ? NULL : &m->meeting[at];
+}
+
+static bool push(step_meeting *x, int side, step_post post) {
+  step_post *more = mgrid_grow(x->post[side], x->nposts[side], sizeof *more);
+  if (!more) return false;
+  x->post[side] = more;
+  x->post[side][x->nposts[side]++] = post;
+  return true;
+}
+
+static void drop_first(step_meeting *x, int side) {
+  x->nposts[side]--;
+  memmove(x->post[side], x->post[side] + 1, x->nposts[side] * sizeof *x->post[side]);
+}
+
+/* Whether two calls are one: the operation, its bytes, its root and its type. */
+static bool fit(const step_node *a, const step_node *b) {
+  if (mgrid_step_rows[a->kind].role == STEP_TOGETHER && (a->kind != b->kind || a->number != b->number)) return false;
+  return a->type == b->type && (a->bytes == b->bytes || a->listed || b->listed);
+}
+
+/* ------------------------------------------------------------------ progress */
+
+/* The cursors to look at are a heap: the first of all goes on as far as it can. So what happens next follows from where
+** the cursors are alone, and not from how they came there, and an execution comes back to where it was (skips.c). */
+static void look_at(step_machine *m, int32_t cursor) {
+  if (m->cursor[cursor].queued) return;
+  m->cursor[cursor].queued = true;
+  size_t i = m->queued++;
+  for (; i > 0 && m->queue[(i - 1) / 2] > cursor; i = (i - 1) / 2) m->queue[i] = m->queue[(i - 1) / 2];
+  m->queue[i] = cursor;
+}
+
+static int32_t take_first(step_machine *m) {
+  int32_t first = m->queue[0], last = m->queue[--m->queued];
+  size_t  i = 0, n = m->queued;
+  for (size_t k; (k = 2 * i + 1) < n; i = k) {
+    if (k + 1 < n && m->queue[k + 1] < m->queue[k]) k++;
+    if (m->queue[k] >= last) break;
+    m->queue[i] = m->queue[k];
+  }
+  m->queue[i] = last;
+  m->cursor[first].queued = false;
+  return first;
+}
+
+static void go_on(step_machine *m, int32_t cursor) {
+  step_cursor *c = &m->cursor[cursor];
+  step_stops   w = mgrid_step_machine_stops(m, c);
+  bool         again = mgrid_step_place_next(&w, &c->place, LONG_LOOP);
+  if (again) m->again = cursor;
+  look_at(m, cursor);
+}
+
+/* The operation of a cursor is done: it goes on, the orders of its communicators do, and what waited for it may. */
+static void complete(step_machine *m, int32_t cursor) {
+  step_cursor *c = &m->cursor[cursor];
+  int64_t      at = c->place.at;
+  size_t       first = m->first[c->type], end = m->first[c->type + 1];
+  c->posted = false;
+  m->executed++;
+  for (size_t i = first; i < end; i++)
+    if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {
+      step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
+      mgrid_step_place_next(&w, &m->cursor[i].place, INT64_MAX);
+    }
+  go_on(m, cursor);
+  for (size_t i = first; i < end && end - first > 1; i++) look_at(m, (int32_t)i);
+}
+
+static void part_done(step_machine *m, int32_t cursor) {
+  if (cursor >= 0 && --m->cursor[cursor].parts == 0) complete(m, cursor);
+}
+
+static bool odd(step_machine *m, step_post a, step_post b) {
+  const step_node *x = &mgrid_step_machine_program(m, a.type)->node[a.node],
+                  *y = &mgrid_step_machine_program(m, b.type)->node[b.node];
+  if (fit(x, y)) return false;
+  if (m->odd[0].type < 0) m->odd[0] = a, m->odd[1] = b;
+  return true;
+}
+
+static void post_together(step_machine *m, step_post post, const step_node *n) {
+  const step_circle *circle = &m->types->circle[m->types->type[post.type].circle[n->slot]];
+  if (circle->size == 1) {
+    part_done(m, post.cursor);
+    return;
+  }
+  step_meeting *x = meeting_of(m, post.type, n);
+  if (!x || !push(x, 0, post)) {
+    m->failed = true;
+    return;
+  }
+  if ((x->nposts[0] > 1 && odd(m, x->post[0][0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
+  step_post *all = x->post[0];
+  uint32_t   count = x->nposts[0];
+  for (uint32_t i = 1; i < count; i++)
+    if (!fit(&mgrid_step_machine_program(m, all[0].type)->node[all[0].node],
+             &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
+      return;
+  x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
+  for (uint32_t i = 0; i < count; i++) part_done(m, all[i].cursor);
+  free(all);
+}
+
+static void post_point(step_machine *m, step_post post, const step_node *n) {
+  int           side = n->kind == STEP_RECV;
+  step_meeting *x = meeting_of(m, post.type, n);
+  bool          sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
+  if (!x) {
+    m->failed = true;
+    return;
+  }
+  step_post other = x->nposts[!side] ? x->post[!side][0] : (step_post){ -1, -1, 0 };
+  if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
+    drop_first(x, !side);
+    part_done(m, other.cursor);
+    part_done(m, post.cursor);
+    return;
+  }
+  step_post mine = post;
+  if (sent) mine.cursor = -1;
+  if (!push(x, side, mine)) m->failed = true;
+  if (sent) part_done(m, post.cursor);
+}
+
+static void post(step_machine *m, int32_t cursor, uint32_t node) {
+  int32_t          type = m->cursor[cursor].type;
+  const step_node *n = &mgrid_step_machine_program(m, type)->node[node];
+  step_post        p = { cursor, type, node };
+  if (mgrid_step_rows[n->kind].role == STEP_TOGETHER)
+    post_together(m, p, n);
+  else
+    post_point(m, p, n);
+}
+
+/* Whether all before the operation on its communicators is done, on this rank. */
+static bool in_turn(const step_machine *m, const step_cursor *c) {
+  const step_program *p = mgrid_step_machine_program(m, c->type);
+  const int32_t      *circle = m->types->type[c->type].circle;
+  for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
+    const step_cursor *o = &m->cursor[i];
+    if (o->circle < 0 || o->place.at >= c->place.at) continue;
+    for (uint32_t k = c->place.node; k < p->node[c->place.node].end; k++)
+      if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return false;
+  }
+  return true;
+}
+
+/* Begin the operation of a cursor if it can. */
+static void advance(step_machine *m, int32_t cursor) {
+  step_cursor        *c = &m->cursor[cursor];
+  const step_program *p = mgrid_step_machine_program(m, c->type);
+  if (c->circle >= 0 || c->posted || c->place.node == p->n) return;
+  const step_node *n = &p->node[c->place.node];
+  if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
+    step_stops w = mgrid_step_machine_stops(m, c);
+    int32_t    of = n->listed ? p->node[n->other].stream : n->other;
+    int64_t    until = n->listed ? mgrid_step_place_of(&w, &c->place, (uint32_t)n->other) : c->place.at;
+    if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) complete(m, cursor);
+    return;
+  }
+  if (!in_turn(m, c)) return;
+  c->posted = true;
+  c->parts = 1;
+  uint32_t begin = c->place.node, end = n->end;
+  if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
+    c->parts += (int32_t)(end - ++begin); /* its parts, and one that keeps it open while they begin */
+    for (uint32_t i = begin; i < end; i++) post(m, cursor, i);
+    part_done(m, cursor);
+  } else {
+    post(m, cursor, begin);
+  }
+}
+
+/* ---------------------------------------------------------------- beginning */
+
+/* Mark the circles that a type uses on several streams, and count them. */
+static size_t shared_circles(const step_machine *m, int32_t type, int32_t *list, size_t most) {
+  const step_program *p = mgrid_step_machine_program(m, type);
+  const int32_t      *circle = m->types->type[type].circle;
+  size_t              n = 0;
+  if (m->rules != STEP_NCCL || p->nstreams < 2) return 0;
+  for (size_t a = 0; a < m->step->nslots; a++) {
+    int32_t on = -1;
+    bool    several = false, known = false;
+    for (size_t k = 0; k < n; k++) known |= list[k] == circle[a];
+    for (uint32_t i = 0; i < p->n && circle[a] >= 0 && !known; i++)
+      if (p->node[i].slot >= 0 && circle[p->node[i].slot] == circle[a]) {
+        several |= on >= 0 && on != p->node[i].stream;
+        on = p->node[i].stream;
+      }
+    if (several && n < most) list[n++] = circle[a];
+  }
+  return n;
+}
+
+static mgrid_status begin(step_machine *m, mgrid_error *err) {
+  size_t   types = m->types->n, room = 0, slots = m->step->nslots;
+  int32_t *shared = malloc((slots + 1) * sizeof *shared);
+  m->first = malloc((types + 1) * sizeof *m->first);
+  m->sizes = calloc(m->step->nprograms + 1, sizeof *m->sizes);
+  if (!m->first || !m->sizes || !shared) return free(shared), mgrid_oom(err);
+  for (size_t i = 0; i < m->step->nprograms; i++)
+    if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err)) return free(shared), err->status;
+  for (size_t t = 0; t < types; t++) {
+    size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams : 1;
+    m->first[t] = room;
+    room += streams + shared_circles(m, (int32_t)t, shared, slots);
+  }
+  m->first[types] = m->ncursors = room;
+  m->cursor = calloc(room + 1, sizeof *m->cursor);
+  m->queue = malloc((room + 1) * sizeof *m->queue);
+  if (!m->cursor || !m->queue) return free(shared), mgrid_oom(err);
+  for (size_t t = 0; t < types; t++) {
+    size_t n = shared_circles(m, (int32_t)t, shared, slots), streams = m->first[t + 1] - m->first[t] - n;
+    for (size_t i = 0; i < streams + n; i++) {
+      step_cursor *c = &m->cursor[m->first[t] + i];
+      *c = (step_cursor){ .type = (int32_t)t, .stream = m->rules == STEP_NCCL ? (int32_t)i : -1, .circle = -1 };
+      if (i >= streams) c->circle = shared[i - streams];
+      step_stops w = mgrid_step_machine_stops(m, c);
+      mgrid_step_place_settle(&w, &c->place, INT64_MAX);
+      look_at(m, (int32_t)(m->first[t] + i));
+    }
+  }
+  free(shared);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
+                                    int64_t eager, bool *done, mgrid_error *err) {
+  *m = (step_machine){ .step = s, .types = t, .rules = rules, .eager = eager, .again = -1 };
+  m->odd[0].type = m->odd[1].type = -1;
+  mgrid_status status = begin(m, err);
+  while (!status && m->queued) {
+    advance(m, take_first(m));
+    if (m->again >= 0 && m->eager == 0)
+      mgrid_step_skip(m); /* what was sent and not received would be part of the state */
+    m->again = -1;
+    if (m->failed) status = mgrid_oom(err);
+    if (m->executed > OPERATIONS_MAX)
+      status = mgrid_fail(err, MGRID_LIMIT,
+                          "the proof takes more than %" PRId64 " operations: loops whose iterations differ",
+                          OPERATIONS_MAX);
+  }
+  *done = !status;
+  for (size_t i = 0; i < m->ncursors && *done; i++)
+    *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;
+  for (size_t i = 0; i < m->nmeetings && *done; i++) *done = m->meeting[i].nposts[0] + m->meeting[i].nposts[1] == 0;
+  return status;
+}
+
+void mgrid_step_machine_free(step_machine *m) {
+  for (size_t i = 0; i < m->nmeetings; i++) free(m->meeting[i].post[0]), free(m->meeting[i].post[1]);
+  for (size_t i = 0; m->sizes && i < m->step->nprograms; i++) mgrid_step_sizes_free(&m->sizes[i]);
+  mgrid_step_skips_free(m->skips);
+  free(m->sizes);
+  free(m->first);
+  free(m->cursor);
+  free(m->queue);
+  free(m->meeting);
+  free(m->index);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+**
+** program.c - the programs of a step while they are written, their text and digest.
+*/
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* ---------------------------------------------------------------- the step */
+
+mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err) {
+  mgrid_step *s = calloc(1, sizeof *s);
+  if (s) s->of = malloc((size_t)plan->content.world * sizeof *s->of);
+  if (!s || !s->of || mgrid_step_word(s, "") < 0 || mgrid_step_word(s, "main") < 0) {
+    if (s) free(s->of), free(s->word);
+    free(s);
+    return mgrid_null_oom(err);
+  }
+  s->refs = 1;
+  s->plan = mgrid_plan_ref((mgrid_plan *)(uintptr_t)plan);
+  return s;
+}
+
+mgrid_step *mgrid_step_ref(const mgrid_step *s) {
+  mgrid_step *own = (mgrid_step *)(uintptr_t)s;
+  if (own) atomic_fetch_add(&own->refs, 1);
+  return own;
+}
+
+void mgrid_step_free(mgrid_step *s) {
+  if (!s || atomic_fetch_sub(&s->refs, 1) > 1) return;
+  for (size_t i = 0; i < s->nwords; i++) free(s->word[i]);
+  for (size_t i = 0; i < s->nprograms; i++) free(s->program[i].node);
+  mgrid_plan_free(s->plan);
+  free(s->word);
+  free(s->slot);
+  free(s->program);
+  free(s->class);
+  free(s->branch);
+  free(s->edge);
+  free(s->of);
+  free(s);
+}
+
+int32_t mgrid_step_word(mgrid_step *s, const char *text) {
+  for (size_t i = 0; i < s->nwords; i++)
+    if (strcmp(s->word[i], text) == 0) return (int32_t)i;
+  char **more = mgrid_grow(s->word, s->nwords, sizeof *more), *copy = mgrid_strdup(text);
+  if (more) s->word = more;
+  if (!more || !copy) return free(copy), -1;
+  s->word[s->nwords] = copy;
+  return (int32_t)s->nwords++;
+}
+
+int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth) {
+  for (size_t i = 0; i < s->nslots; i++)
+    if (s->slot[i].entry == entry && s->slot[i].nth == nth) return (int32_t)i;
+  step_slot *more = mgrid_grow(s->slot, s->nslots, sizeof *more);
+  if (!more) return -1;
+  s->slot = more;
+  s->slot[s->nslots] = (step_slot){ entry, nth };
+  return (int32_t)s->nslots++;
+}
+
+/* -------------------------------------------------------------- the writer */
+
+void mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank) {
+  w->step = s, w->rank = rank;
+  w->now.n = 0, w->now.nstreams = 1, w->now.stream[0] = 1; /* "main" */
+  w->now.leaves = w->now.calls = w->now.classes = 0;
+  w->depth = 0, w->grouped = false, w->nreads = 0;
+}
+
+void mgrid_step_writer_free(step_writer *w) {
+  free(w->now.node);
+  free(w->read);
+  free(w->value);
+}
+
+step_node *mgrid_step_write(step_writer *w, step_kind kind) {
+  step_program *p = &w->now;
+  if (w->step->nodes + p->n >= STEP_NODES_MAX) return NULL;
+  if (p->n == w->room) {
+    size_t     room = w->room ? 2 * w->room : 64;
+    step_node *more = realloc(p->node, room * sizeof *more);
+    if (!more) return NULL;
+    p->node = more, w->room = room;
+  }
+  step_node *n = &p->node[p->n++];
+  memset(n, 0, sizeof *n);
+  n->kind = (uint8_t)kind;
+  n->slot = n->other = -1;
+  n->end = (uint32_t)p->n;
+  return n;
+}
+
+void mgrid_step_open(step_writer *w) {
+  w->open[w->depth++] = (uint32_t)w->now.n - 1;
+  w->grouped = w->now.node[w->now.n - 1].kind != STEP_LOOP;
+}
+
+void mgrid_step_close(step_writer *w) {
+  w->now.node[w->open[--w->depth]].end = (uint32_t)w->now.n;
+  w->grouped = w->depth && w->now.node[w->open[w->depth - 1]].kind != STEP_LOOP;
+}
+
+/* Count the entries from `at` to `end`; a group is one. Return `end`, or where there are too many. */
+static uint32_t count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves, int64_t *calls) {
+  *leaves = *calls = 0;
+  while (at < end) {
+    const step_node *n = &p->node[at];
+    int64_t          inside = 1, talks = n->slot >= 0 || n->kind == STEP_SENDRECV, times = 1;
+    if (n->kind == STEP_LOOP) {
+      uint32_t within = count(p, at + 1, n->end, &inside, &talks);
+      if (within < n->end) return within;
+      times = n->number;
+    } else if (n->kind == STEP_GROUP) {
+      for (uint32_t i = at + 1; i < n->end; i = p->node[i].end) talks++;
+    }
+    if (inside && times > (STEP_LEAVES_MAX - *leaves) / inside) return at;
+    *leaves += inside * times;
+    *calls += talks * times;
+    at = n->end;
+  }
+  return end;
+}
+
+uint32_t mgrid_step_count(step_program *p) { return count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
+
+int32_t mgrid_step_keep(step_writer *w) {
+  mgrid_step   *s = w->step;
+  step_program *p = &w->now;
+  size_t        bytes = p->n * sizeof *p->node, names = p->nstreams * sizeof *p->stream;
+  p->hash = bytes ? XXH3_64bits(p->node, bytes) : 0;
+  for (size_t i = 0; i < s->nprograms; i++) {
+    const step_program *q = &s->program[i];
+    if (q->hash == p->hash && q->n == p->n && q->nstreams == p->nstreams && memcmp(q->stream, p->stream, names) == 0
+        && (bytes == 0 || memcmp(q->node, p->node, bytes) == 0))
+      return (int32_t)i;
+  }
+  step_program *more = mgrid_grow(s->program, s->nprograms, sizeof *more);
+  if (!more) return -1;
+  s->program = more;
+  s->program[s->nprograms] = *p;
+  s->nodes += p->n;
+  p->node = NULL, w->room = 0;
+  return (int32_t)s->nprograms++;
+}
+
+/* -------------------------------------------------------------------- text */
+
+const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n) {
+  return n->slot < 0 ? "" : s->plan->content.entry[s->slot[n->slot].entry].name;
+}
+
+void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t) {
+  const step_operation *o = &mgrid_step_rows[n->kind];
+  mgrid_text_str(t, o->name);
+  if (n->kind == STEP_SEND)
+    mgrid_text_add(t, "(%s to %" PRId64 ")", mgrid_step_family_of(s, n), n->number);
+  else if (n->kind == STEP_RECV)
+    mgrid_text_add(t, "(%s from %" PRId64 ")", mgrid_step_family_of(s, n), n->number);
+  else if (o->role == STEP_TOGETHER)
+    mgrid_text_add(t, "(%s)", mgrid_step_family_of(s, n));
+}
+
+static void put_node(const mgrid_step *s, const step_program *p, uint32_t at, mgrid_text *t) {
+  const step_node      *n = &p->node[at];
+  const step_operation *o = &mgrid_step_rows[n->kind];
+  mgrid_step_node_text(s, n, t);
+  if (n->slot >= 0 && s->slot[n->slot].nth) mgrid_text_add(t, " group %d", s->slot[n->slot].nth);
+  if (n->kind == STEP_LOOP) mgrid_text_add(t, " %" PRId64, n->number);
+  if (o->sized && n->kind != STEP_SENDRECV) mgrid_text_add(t, " %" PRId64 " bytes", n->bytes);
+  if (n->listed && n->kind == STEP_ALL_TO_ALL) mgrid_text_str(t, " by position");
+  if (o->rooted) mgrid_text_add(t, " root %" PRId64, n->number);
+  if (n->type) mgrid_text_add(t, " %s", s->word[n->type]);
+  if (n->name) mgrid_text_add(t, " '%s'", s->word[n->name]);
+  if (n->kind == STEP_COMPUTE && n->flops > 0) mgrid_text_add(t, " %.17g flops", n->flops);
+  if (n->kind == STEP_COMPUTE && n->bytes > 0) mgrid_text_add(t, " %" PRId64 " bytes", n->bytes);
+  if (n->kind == STEP_COMPUTE && n->seconds > 0) mgrid_text_add(t, " %.17g s", n->seconds);
+  if (o->role == STEP_ORDER && n->other >= 0)
+    n->listed ? mgrid_text_add(t, " event %d", n->other) : mgrid_text_add(t, " %s", s->word[p->stream[n->other]]);
+  if (n->kind == STEP_EVENT) mgrid_text_add(t, " %u", at);
+  if (n->stream) mgrid_text_add(t, " on %s", s->word[p->stream[n->stream]]);
+}
+
+void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t) {
+  uint32_t end[STEP_DEPTH_MAX + 2];
+  int      depth = 0;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const step_node *n = &p->node[i];
+    while (depth && i >= end[depth - 1]) depth--;
+    size_t at = t->len;
+    mgrid_text_add(t, "%*s", 2 * depth, "");
+    put_node(s, p, i, t);
+    if (lines && n->line)
+      mgrid_text_add(t, "%*s%s:%d", t->len - at < 58 ? 58 - (int)(t->len - at) : 2, "", s->word[n->file], n->line);
+    mgrid_text_str(t, "\n");
+    if (mgrid_step_rows[n->kind].role == STEP_BLOCK) end[depth++] = n->end;
+  }
+}
+
+mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
+  XXH3_state_t *x = XXH3_createState();
+  if (!x) return mgrid_oom(err);
+  XXH3_128bits_reset(x);
+  bool failed = false;
+  for (size_t i = 0; i < s->nclasses; i++) {
+    mgrid_text t = { 0 };
+    mgrid_text_add(&t, "class %zu of %" PRId64 " ranks from %" PRId64 "\n", i, s->class[i].ranks, s->class[i].first);
+    if (i == 0 || s->class[i].program != s->class[i - 1].program)
+      mgrid_step_program_text(s, &s->program[s->class[i].program], false, &t);
+    failed |= t.failed;
+    XXH3_128bits_update(x, mgrid_text_chars(&t), t.len);
+    mgrid_text_free(&t);
+  }
+  XXH128_hash_t hash = XXH3_128bits_digest(x);
+  XXH3_freeState(x);
+  s->digest[0] = hash.high64, s->digest[1] = hash.low64;
+  return failed ? mgrid_oom(err) : MGRID_OK;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+**
+** types.c - ranks that also wait for the same others. Two ranks are of one type if they have one program and if, in each
+** family that the step uses, the members of their groups are of the same types; where messages go from member to member,
+** in the same order, and the two ranks at the same position. The classes are refined until that holds, as the colours of
+** a graph are (Weisfeiler and Leman 1968). README.md says why one rank of a type then stands for all.
+*/
+#include "step/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
+typedef struct lists {
+  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
+  size_t   *start;
+  int32_t  *data, *index; /* index: by the hash; -1: free */
+  uint64_t *hash;
+} lists;
+
+static void lists_free(lists *x) {
+  free(x->start);
+  free(x->data);
+  free(x->index);
+  free(x->hash);
+}
+
+static bool lists_grow(lists *x) {
+  if (2 * (x->n + 1) <= x->room) return true;
+  size_t   room = x->room ? 2 * x->room : 256;
+  int32_t *index = malloc(room * sizeof *index);
+  if (!index) return false;
+  memset(index, -1, room * sizeof *index);
+  for (size_t i = 0; i < x->n; i++) {
+    size_t at = x->hash[i] & (room - 1);
+    while (index[at] >= 0) at = (at + 1) & (room - 1);
+    index[at] = (int32_t)i;
+  }
+  free(x->index);
+  x->index = index, x->room = room;
+  return true;
+}
+
+/* Return the number of the list; -1: no memory. */
+static int32_t lists_put(lists *x, const int32_t *list, size_t n) {
+  if (!lists_grow(x)) return -1;
+  uint64_t hash = XXH3_64bits(list, n * sizeof *list);
+  size_t   at = hash & (x->room - 1);
+  for (; x->index[at] >= 0; at = (at + 1) & (x->room - 1)) {
+    size_t i = (size_t)x->index[at], length = x->start[i + 1] - x->start[i];
+    if (x->hash[i] == hash && length == n && memcmp(&x->data[x->start[i]], list, n * sizeof *list) == 0)
+      return (int32_t)i;
+  }
+  size_t   *start = x->n & (x->n - 1) ? x->start : realloc(x->start, ((x->n ? 2 * x->n : 1) + 1) * sizeof *start);
+  uint64_t *hashes = start ? mgrid_grow(x->hash, x->n, sizeof *hashes) : NULL;
+  if (start) x->start = start;
+  if (!hashes) return -1;
+  x->hash = hashes;
+  if (x->n == 0) x->start[0] = 0;
+  if (x->used + n > x->cap) {
+    size_t   cap = 2 * (x->used + n) + 64;
+    int32_t *data = realloc(x->data, cap * sizeof *data);
+    if (!data) return -1;
+    x->data = data, x->cap = cap;
+  }
+  if (n) memcpy(&x->data[x->used], list, n * sizeof *list);
+  x->used += n;
+  x->hash[x->n] = hash;
+  x->start[x->n + 1] = x->used;
+  x->index[at] = (int32_t)x->n;
+  return (int32_t)x->n++;
+}
+
+/* One family that the step uses. */
+typedef struct used {
+  int32_t entry, slot, nth;
+  bool    ordered; /* messages go from member to member */
+  bool    rivals;  /* some of its groups may have the communicator of another family */
+} used;
+
+typedef struct refining {
+  const mgrid_step *step;
+  const mgrid_plan *plan;
+  int64_t           world;
+  size_t            nused;
+  used             *used;
+  int32_t          *color; /* [world] */
+  int32_t          *key;   /* [nused * world]: the circle of each rank */
+} refining;
+
+/* The family whose communicator a group has: itself, or an earlier one. */
+static int32_t leader_of(const refining *x, const used *u, int64_t group) {
+  const mgrid_plan *p = x->plan;
+  int32_t           e = u->entry;
+  if (p->shares[e] >= 0) return p->shares[e];
+  if (!u->rivals) return e;
+  const mgrid_family *f = p->content.entry[e].family;
+  for (int j = 0; j < e; j++) {
+    const mgrid_family *g = p->content.entry[j].family;
+    if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, NULL) >= 0)
+      return p->shares[j] >= 0 ? p->shares[j] : j;
+  }
+  return e;
+}
+
+/* Whether operations of the step go from member to member of a family. */
+static bool is_ordered(const mgrid_step *s, int32_t slot) {
+  for (size_t i = 0; i < s->nprograms; i++)
+    for (size_t k = 0; k < s->program[i].n; k++) {
+      const step_node *n = &s->program[i].node[k];
+      if (n->slot == slot && mgrid_step_rows[n->kind].role == STEP_POINT) return true;
+    }
+  return false;
+}
+
+static bool find_used(refining *x) {
+  const mgrid_step *s = x->step;
+  x->used = calloc(s->nslots + 1, sizeof *x->used);
+  if (!x->used) return false;
+  bool ordered = false;
+  for (size_t i = 0; i < s->nslots; i++) {
+    used *u = &x->used[x->nused++];
+    *u = (used){ s->slot[i].entry, (int32_t)i, s->slot[i].nth, is_ordered(s, (int32_t)i), false };
+    for (int j = 0; j < u->entry && !u->rivals; j++) u->rivals = mgrid_plan_rivals(x->plan, u->entry, j);
+    ordered |= u->ordered;
+  }
+  /* Families with one communicator are seen alike. */
+  for (size_t i = 0; i < x->nused && ordered; i++)
+    for (size_t k = 0; k < x->nused; k++) {
+      int32_t a = x->used[i].entry, b = x->used[k].entry;
+      int32_t la = x->plan->shares[a] < 0 ? a : x->plan->shares[a],
+              lb = x->plan->shares[b] < 0 ? b : x->plan->shares[b];
+      bool one = la == lb || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
+      if (one && x->used[k].ordered) x->used[i].ordered = true;
+    }
+  return true;
+}
+
+/* The first colours: the program, the positions in ordered families, the leaders where families share in part. Ranks that
+** are in several groups of a family are seen one by one. */
+static bool first_colors(refining *x, lists *colors) {
+  int32_t *row = malloc((3 * x->nused + 2) * sizeof *row);
+  bool     done = row != NULL, alone = false;
+  for (size_t i = 0; i < x->nused; i++) alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
+  for (int64_t r = 0; r < x->world && done; r++) {
+    size_t n = 0;
+    row[n++] = x->step->class[x->step->of[r]].program;
+    if (alone) row[n++] = (int32_t)r;
+    for (size_t i = 0; i < x->nused && !alone; i++) {
+      const used         *u = &x->used[i];
+      const mgrid_family *f = x->plan->content.entry[u->entry].family;
+      int64_t             group, position;
+      if (!u->ordered && !u->rivals) continue;
+      bool in = r >= f->low && r <= f->high && f->form->locate(f, r, u->nth, &group, &position);
+      row[n++] = in ? u->ordered ? (int32_t)position : 0 : -1;
+      if (u->rivals) row[n++] = in ? leader_of(x, u, group) : -1;
+    }
+    x->color[r] = lists_put(colors, row, n);
+    done = x->color[r] >= 0;
+  }
+  free(row);
+  return done;
+}
+
+static int by_number(const void *a, const void *b) {
+  return *(const int32_t *)a < *(const int32_t *)b ? -1 : *(const int32_t *)a > *(const int32_t *)b;
+}
+
+/* Leave each number once, ascending, and return how many. Most groups have few. */
+static size_t unique(int32_t *list, size_t n) {
+  enum { FEW = 16 };
+  int32_t few[FEW];
+  size_t  m = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t k = 0;
+    if (m && few[m - 1] == list[i]) continue;
+    while (k < m && few[k] != list[i]) k++;
+    if (k < m) continue;
+    if (m == FEW) break;
+    few[m++] = list[i];
+    if (i + 1 == n) break;
+  }
+  if (m < FEW) {
+    memcpy(list, few, m * sizeof *list);
+    qsort(list, m, sizeof *list, by_number);
+    return m;
+  }
+  qsort(list, n, sizeof *list, by_number);
+  m = 0;
+  for (size_t i = 0; i < n; i++)
+    if (m == 0 || list[m - 1] != list[i]) list[m++] = list[i];
+  return m;
+}
+
+/* Set the circles of all ranks in a family, by the colours of the members. A list is: the leader, whether it is ordered,
+** the size, the colours. */
+static bool set_circles(refining *x, const used *u, int32_t *key, lists *circles, int32_t *members, int32_t *list) {
+  const mgrid_family *f = x->plan->content.entry[u->entry].family;
+  memset(key, -1, (size_t)x->world * sizeof *key);
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+    mgrid_family_group(f, g, members);
+    list[0] = leader_of(x, u, g);
+    list[1] = u->ordered;
+    list[2] = (int32_t)size;
+    for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
+    size_t  n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
+    int32_t circle = lists_put(circles, list, n + 3);
+    if (circle < 0) return false;
+    for (int64_t i = 0; i < size; i++)
+      if (!f->overlapping || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
+        key[members[i]] = circle;
+  }
+  return true;
+}
+
+/* Refine once: set the circles by the colours, and return the colours that follow; NULL: no memory. */
+static int32_t *refine(refining *x, lists *circles, lists *colors, int32_t *members, int32_t *list) {
+  bool     done = true;
+  int32_t *row = malloc((x->nused + 1) * sizeof *row), *next = malloc((size_t)x->world * sizeof *next);
+  for (size_t i = 0; i < x->nused && done; i++)
+    done = set_circles(x, &x->used[i], x->key + i * (size_t)x->world, circles, members, list);
+  done = done && row && next;
+  for (int64_t r = 0; r < x->world && done; r++) {
+    row[0] = x->color[r];
+    for (size_t i = 0; i < x->nused; i++) row[i + 1] = x->key[i * (size_t)x->world + (size_t)r];
+    next[r] = lists_put(colors, row, x->nused + 1);
+    done = next[r] >= 0;
+  }
+  free(row);
+  if (done) return next;
+  free(next);
+  return NULL;
+}
+
+/* Write the types: the colours no longer change, so the circles of one rank are those of all of its colour. */
+static bool write_types(const refining *x, const lists *circles, size_t ncolors, step_types *out) {
+  size_t slots = x->step->nslots;
+  out->n = ncolors, out->ncircles = circles->n;
+  out->type = calloc(ncolors + 1, sizeof *out->type);
+  out->circle = calloc(circles->n + 1, sizeof *out->circle);
+  int32_t *room = malloc((2 * slots * ncolors + 1) * sizeof *room);
+  if (!out->type || !out->circle || !room) {
+    free(room);
+    return false;
+  }
+  out->rooms = room;
+  for (size_t i = 0; i < circles->n; i++) {
+    const int32_t *list = &circles->data[circles->start[i]];
+    size_t         n = circles->start[i + 1] - circles->start[i] - 3;
+    int32_t       *type = malloc((n + 1) * sizeof *type);
+    if (!type) return false;
+    memcpy(type, list + 3, n * sizeof *type);
+    out->circle[i] = (step_circle){ list[0], list[1], list[2], (int32_t)n, type };
+  }
+  for (size_t i = 0; i < ncolors; i++) out->type[i].first = -1;
+  for (int64_t r = 0; r < x->world; r++) {
+    step_type *t = &out->type[x->color[r]];
+    if (t->first < 0) {
+      t->first = r;
+      t->class = x->step->of[r];
+      t->circle = room, t->position = room + slots;
+      room += 2 * slots;
+      for (size_t i = 0; i < x->nused; i++) {
+        const mgrid_family *f = x->plan->content.entry[x->used[i].entry].family;
+        int64_t             group, position = 0;
+        t->circle[i] = x->key[i * (size_t)x->world + (size_t)r];
+        if (t->circle[i] >= 0) f->form->locate(f, r, x->used[i].nth, &group, &position);
+        t->position[i] = (int32_t)position;
+      }
+    }
+    t->ranks++;
+  }
+  return true;
+}
+
+mgrid_status mgrid_step_types_of(const mgrid_step *s, step_types *out, mgrid_error *err) {
+  refining x = { .step = s, .plan = s->plan, .world = s->plan->content.world };
+  lists    colors = { 0 }, circles = { 0 }, next = { 0 };
+  int64_t  most = 1;
+  memset(out, 0, sizeof *out);
+  bool done = find_used(&x);
+  for (size_t i = 0; i < x.nused && done; i++) {
+    int64_t size = s->plan->content.entry[x.used[i].entry].family->max_size;
+    if (size > most) most = size;
+  }
+  int32_t *members = malloc((size_t)most * sizeof *members), *list = malloc((size_t)(most + 3) * sizeof *list);
+  x.color = malloc((size_t)x.world * sizeof *x.color);
+  x.key = malloc(((size_t)x.world * x.nused + 1) * sizeof *x.key);
+  done = done && members && list && x.color && x.key && first_colors(&x, &colors);
+  size_t n = colors.n;
+  while (done) {
+    lists_free(&circles);
+    lists_free(&next);
+    circles = next = (lists){ 0 };
+    int32_t *color = refine(&x, &circles, &next, members, list);
+    done = color != NULL;
+    if (!done || next.n == n) {
+      free(color);
+      break;
+    }
+    n = next.n;
+    free(x.color);
+    x.color = color;
+  }
+  done = done && write_types(&x, &circles, n, out);
+  lists_free(&colors);
+  lists_free(&circles);
+  lists_free(&next);
+  free(members);
+  free(list);
+  free(x.key);
+  free(x.used);
+  if (done) {
+    out->of = x.color;
+    return MGRID_OK;
+  }
+  free(x.color);
+  mgrid_step_types_free(out);
+  return mgrid_oom(err);
+}
+
+void mgrid_step_types_free(step_types *t) {
+  for (size_t i = 0; t->circle && i < t->ncircles; i++) free(t->circle[i].type);
+  free(t->rooms);
+  free(t->type);
+  free(t->circle);
+  free(t->of);
+  memset(t, 0, sizeof *t);
+}
