@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""moongrid: the process groups of parallel training, from a recipe to communicators.
+
+    import moongrid as mg
+
+    plan = mg.plan("megatron", world=1024, tp=8, pp=4)   # local: no MPI, no GPU, no compiler
+    plan["dp"].of(17)                                    # ranks of the group of rank 17: a numpy array
+    plan.at(17).ask("data_parallel_rank")                # the modelled system's own questions
+    plan.why(3, 515)
+    plan.draw("tp", "pp")                                # a picture in a notebook
+
+    job = mg.mpi(comm)                                   # of mpi4py; moongrid.torch is the bridge to torch
+    with job.open("megatron", tp=8) as state:
+        state["dp"].comm.Allreduce(MPI.IN_PLACE, gradients)
+
+Refusals are exceptions: MoongridError, with the library's `status` and one line that names the nearest value that fits.
+"""
+from ._abi import Coverage, Kind, Status, Way
+from ._errors import (BackendError, DisagreeError, LimitError, MoongridError, RefusedError, UnknownNameError, UsageError)
+from ._families import Family, Grid, Place, Window, fill, grid, rule, table, union, zip
+from ._library import include, libraries, version
+from ._move import Move, Peer, Piece, Sums, move
+from ._mpi import Job, mpi
+from ._pictures import Picture, Report
+from ._plan import Change, Checked, Plan, Recipe, Topology, load, load_text, plan, read, recipes, topology
+from ._state import Group, Policy, Segment, Shift, State
+
+__all__ = ["BackendError", "Change", "Checked", "Coverage", "DisagreeError", "Family", "Grid", "Group", "Job", "Kind",
+           "LimitError", "MoongridError", "Move", "Peer", "Picture", "Piece", "Place", "Plan", "Policy", "Recipe",
+           "RefusedError", "Report", "Segment", "Shift", "State", "Status", "Sums", "Topology", "UnknownNameError",
+           "UsageError", "Way", "Window", "fill", "grid", "include", "libraries", "load", "load_text", "move", "mpi",
+           "plan", "read", "recipes", "rule", "table", "topology", "union", "version", "zip"]
+

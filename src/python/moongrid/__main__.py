@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: MIT
+"""python -m moongrid: the command."""
+from ._command import main
+
+main()

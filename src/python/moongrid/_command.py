@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The command `moongrid`, which the package brings: pictures, explanations and laws are its own."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ._abi import Status
+from ._errors import error
+from ._library import PACKAGE
+
+
+def path() -> str:
+    """Return the file: that of the wheel, else that of the clone, else the one on the PATH."""
+    for file in (PACKAGE / "bin" / "moongrid", PACKAGE.parents[1] / "moongrid"):
+        if file.is_file():
+            return str(file)
+    if found := shutil.which("moongrid"):
+        return found
+    raise error(Status.MISSING, "the command moongrid is not here: neither in the package nor on the PATH")
+
+
+def run(*arguments: str, given: str | None = None, may_fail: bool = False) -> str:
+    """Return what the command prints, with a text as its standard input; raise what it refuses. may_fail: it says on its
+    output what does not hold."""
+    done = subprocess.run([path(), *arguments], input=given, capture_output=True, text=True, check=False,
+                          env={**os.environ, "LC_ALL": "C.UTF-8"})
+    if done.returncode == 0 or (may_fail and done.stdout):
+        return done.stdout
+    said = re.sub(r"^moongrid: ", "", done.stderr.strip()) or f"the command ended with {done.returncode}"
+    raise error(done.returncode * 100 if 1 <= done.returncode <= 5 else Status.BACKEND, said)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which the command finds the MPI backend of the launcher's MPI, and that MPI where it is a
+    package of this Python, too."""
+    variables = dict(os.environ)
+    mpich = any(name.startswith(("PMI_", "MPIR_", "HYDI_")) for name in variables)
+    folders = [PACKAGE / "lib" / ("mpich" if mpich and "PMIX_RANK" not in variables else "openmpi"),
+               Path(sys.prefix) / "lib"]
+    found = [str(f) for f in folders if any(f.glob("libmoongrid_mpi.so.*")) or any(f.glob("libmpi.so.*"))]
+    if before := variables.get("LD_LIBRARY_PATH"):
+        found.append(before)
+    if found:
+        variables["LD_LIBRARY_PATH"] = ":".join(found)
+    return variables
+
+
+def main() -> None:
+    """Become the command."""
+    file = path()
+    os.execve(file, ["moongrid", *sys.argv[1:]], environment() if (PACKAGE / "lib").exists() else dict(os.environ))
+
+

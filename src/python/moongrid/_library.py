@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""libmoongrid, opened by ctypes: where it lies, calls that raise, texts that are printed, objects with an owner."""
+from __future__ import annotations
+
+import array
+import ctypes
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from ctypes import POINTER, c_char_p, c_int64, c_void_p
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _abi
+from ._errors import error
+
+try:
+    import numpy as numpy
+except ModuleNotFoundError:
+    numpy = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    import numpy.typing
+
+# A list of ranks: a numpy array of int64 where numpy is installed, else an array.array of them; both have tolist().
+Ranks = Union["numpy.typing.NDArray[numpy.int64]", "array.array[int]"]
+
+PACKAGE = Path(__file__).resolve().parent
+NAME = f"libmoongrid.so.{_abi.INTERFACE}"
+
+
+def _where() -> str:
+    """$MOONGRID_LIBRARY, else that of the wheel, else that of the clone (this file lies in build/python/moongrid), else
+    the one that the loader finds."""
+    if wanted := os.environ.get("MOONGRID_LIBRARY"):
+        return wanted
+    for folder in (PACKAGE / "lib", PACKAGE.parents[1]):
+        if (folder / NAME).exists():
+            return str(folder / NAME)
+    return NAME
+
+
+class Library:
+    """A libmoongrid with the functions of _abi."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path or _where()
+        try:
+            self.c = ctypes.CDLL(self.path)
+            self.c.mgrid_version.restype = c_char_p
+            version = self.c.mgrid_version().decode()
+            if version.rpartition(".")[0] != _abi.INTERFACE:
+                raise OSError(f"{self.path} is of moongrid {version}, this package is of {_abi.VERSION}")
+            for name, (result, arguments) in _abi.FUNCTIONS.items():
+                function = getattr(self.c, name)
+                function.restype, function.argtypes = result, arguments
+        except (OSError, AttributeError) as why:
+            raise error(_abi.Status.MISSING, f"no moongrid library: {why}; name it by MOONGRID_LIBRARY=PATH, or build "
+                                             "the clone (make)") from None
+        self.version = version
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a function whose last argument is an mgrid_error, and raise what it reports."""
+        failed = _abi.mgrid_error()
+        result = getattr(self.c, name)(*arguments, ctypes.byref(failed))
+        if failed.status:
+            raise error(failed.status, failed.message.decode(errors="replace"), failed.file.decode(errors="replace"),
+                        failed.line)
+        return result
+
+    def text(self, name: str, *arguments: Any) -> str:
+        """Return what a function that prints into a sink prints."""
+        pieces: list[bytes] = []
+
+        def take(_ud: object, text: int, length: int) -> int:
+            pieces.append(ctypes.string_at(text, length))
+            return 0
+        self.call(name, *arguments, _abi.mgrid_sink(take), None)
+        return b"".join(pieces).decode()
+
+    def described(self, name: str, *arguments: Any) -> str:
+        """Return the text of a function that writes as snprintf, and has no error."""
+        function = getattr(self.c, name)
+        buffer = ctypes.create_string_buffer(function(*arguments, None, 0) + 1)
+        function(*arguments, buffer, len(buffer))
+        return buffer.value.decode()
+
+
+@functools.cache
+def library() -> Library:
+    """Return the library of this process, opened when it is first needed."""
+    return Library()
+
+
+def version() -> str:
+    """Return the version of the library."""
+    return str(library().version)
+
+
+def include() -> str:
+    """Return the folder of the C headers: cc -I."""
+    return str(PACKAGE / "include" if (PACKAGE / "include").is_dir() else PACKAGE.parents[2] / "src")
+
+
+def libraries() -> str:
+    """Return the folder of the library: cc -L."""
+    return str(Path(library().path).resolve().parent)
+
+
+class Owner:
+    """An object of the library, freed with this one. `_free` names the function that frees it."""
+
+    _free = ""
+
+    def __init__(self, handle: int) -> None:
+        self._handle: int | None = handle
+
+    def __del__(self) -> None:
+        handle = self.__dict__.pop("_handle", None)
+        if handle and self._free:
+            getattr(library().c, self._free)(handle)
+
+
+# ------------------------------------------------------------------------- arguments and results
+
+
+def names_of(names: Iterable[str]) -> tuple[int, Any]:
+    """Return the number of names, and them as C takes them."""
+    encoded = [name.encode() for name in names]
+    return len(encoded), (c_char_p * len(encoded))(*encoded)
+
+
+def numbers_of(numbers: Iterable[int]) -> tuple[int, Any]:
+    """Return the number of integers, and them as C takes them."""
+    if numpy is not None and isinstance(numbers, numpy.ndarray):
+        numbers = numpy.ascontiguousarray(numbers, dtype=numpy.int64)
+        return numbers.size, numbers.ctypes.data_as(POINTER(c_int64))
+    listed = numbers if isinstance(numbers, Sequence) else list(numbers)
+    return len(listed), (c_int64 * len(listed))(*listed)
+
+
+def handles_of(owners: Iterable[Owner]) -> tuple[int, Any]:
+    """Return the number of objects, and them as C takes them."""
+    handles = [owner._handle for owner in owners]
+    return len(handles), (c_void_p * len(handles))(*handles)
+
+
+def new_ranks(length: int) -> tuple[Ranks, Any]:
+    """Return an array of that many ranks, and where C writes them."""
+    if numpy is not None:
+        made = numpy.empty(length, dtype=numpy.int64)
+        return made, made.ctypes.data_as(POINTER(c_int64))
+    plain = array.array("q", bytes(8 * length))
+    return plain, (c_int64 * length).from_buffer(plain)
+
+
+def record(struct: Any) -> dict[str, Any]:
+    """Return a struct of results as a dict, without its size."""
+    return {name: getattr(struct, name) for name, *_ in struct._fields_ if name != "size"}

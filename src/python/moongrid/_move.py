@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Moves: what each rank sends and receives so that the tensors of one plan become those of another."""
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from . import _abi, _command
+from ._abi import Status, Way
+from ._errors import error
+from ._library import Owner, library, names_of, numbers_of, record
+from ._pictures import Report
+from ._plan import Plan
+
+
+class Peer(NamedTuple):
+    """A rank that this one exchanges bytes with; rounds are -1 without a message, or where none were asked for."""
+    rank: int
+    send: int
+    receive: int
+    send_round: int
+    receive_round: int
+
+
+class Sums(NamedTuple):
+    """Bytes and messages of a rank in a move."""
+    stay: int
+    send: int
+    receive: int
+    sends: int
+    receives: int
+    rounds: int
+
+
+class Piece(NamedTuple):
+    """A box of elements of one tensor that goes from part to part: element i, j, ... lies at offset + i * strides[0] +
+    j * strides[1] + ... in the part, counted in elements."""
+    way: Way
+    peer: int
+    tensor: str
+    bytes: int
+    lengths: tuple[int, ...]
+    from_offset: int
+    from_strides: tuple[int, ...]
+    to_offset: int
+    to_strides: tuple[int, ...]
+
+
+class Move(Owner):
+    """What one rank sends and receives. Made by `move` and `Plan.move` with a rank."""
+
+    _free = "mgrid_move_free"
+
+    def __init__(self, handle: int, rank: int) -> None:
+        super().__init__(handle)
+        self.rank = rank
+        c = library().c
+        self.tensors = [c.mgrid_move_tensor(handle, i).decode() for i in range(c.mgrid_move_ntensors(handle))]
+
+    @property
+    def sums(self) -> Sums:
+        """Bytes that stay, are sent and received, and the messages."""
+        found = _abi.mgrid_move_sums()
+        library().call("mgrid_move_bytes", self._handle, ctypes.byref(found))
+        return Sums(**record(found))
+
+    @property
+    def peers(self) -> list[Peer]:
+        """The ranks that this one sends to or receives from."""
+        found: list[Peer] = []
+        for i in range(library().c.mgrid_move_npeers(self._handle)):
+            peer = _abi.mgrid_move_peer()
+            library().call("mgrid_move_peers", self._handle, i, ctypes.byref(peer))
+            found.append(Peer(**record(peer)))
+        return found
+
+    def pieces(self, way: Way, peer: int = -1) -> list[Piece]:
+        """List the pieces that this rank sends to a peer (Way.SENDS) or receives from it (Way.RECEIVES), or that stay
+        (Way.STAYS). Packed one after the other they are the message."""
+        found: list[Piece] = []
+
+        def take(_ud: object, at: Any) -> int:
+            p, n = at.contents, at.contents.naxes
+            found.append(Piece(Way(p.way), p.peer, self.tensors[p.tensor], p.bytes, tuple(p.lengths[:n]), p.from_offset,
+                               tuple(p.from_strides[:n]), p.to_offset, tuple(p.to_strides[:n])))
+            return 0
+        library().call("mgrid_move_pieces", self._handle, int(way), peer, _abi.mgrid_piece_fn(take), None)
+        return found
+
+    def run(self, job: Any, before: Sequence[Any], after: Sequence[Any], *, window: int = 0, timeout: float = 0) -> None:
+        """Carry it out over a job of `moongrid.mpi`: before[i] is the memory of this rank's part of tensor i in the old
+        layout, after[i] in the new one (numpy arrays, or writable memory of any kind). Collective over the job."""
+        options = _abi.mgrid_move_run_options(timeout=timeout)
+        if window:
+            options.window = window
+        library().call("mgrid_move_run", self._handle, job._open(), self._buffers(before), self._buffers(after),
+                       ctypes.byref(options))
+
+    def prove(self, job: Any) -> None:
+        """Move numbers that identify each element, and check all of them on their arrival. Collective over the job."""
+        library().call("mgrid_move_prove", self._handle, job._open(), None)
+
+    def _buffers(self, parts: Sequence[Any]) -> Any:
+        if len(parts) != len(self.tensors):
+            raise error(Status.BAD_VALUE, f"the move has {len(self.tensors)} tensors ({', '.join(self.tensors)}), not "
+                                          f"{len(parts)}")
+        made = (_abi.mgrid_buffer * len(parts))()
+        for i, part in enumerate(parts):
+            if part is None:
+                continue
+            try:
+                memory = memoryview(part).cast("B")
+            except TypeError as why:
+                raise error(Status.BAD_VALUE, f"'{self.tensors[i]}' is no contiguous memory: {why}") from None
+            if memory.readonly:
+                raise error(Status.BAD_VALUE, f"'{self.tensors[i]}' is memory that may not be written")
+            made[i].bytes = memory.nbytes
+            if memory.nbytes:
+                made[i].data = ctypes.addressof((ctypes.c_char * memory.nbytes).from_buffer(memory))
+        return made
+
+    def __repr__(self) -> str:
+        s = self.sums
+        return (f"Move(rank {self.rank}, {len(self.tensors)} tensors: {s.stay} bytes stay, {s.send} sent in {s.sends} "
+                f"messages, {s.receive} received in {s.receives})")
+
+
+def move(a: Plan, b: Plan, rank: int | None = None, *, tensors: Iterable[str] = (), ranks: Iterable[int] | None = None,
+         rounds: bool = False, convert: bool = False, machine: int = 0) -> Move | Report:
+    """Plan the move of tensors from plan a to plan b, with the fewest bytes. With a rank what it sends and receives, a
+    Move; else a report of the whole job, whose `data` has it as values.
+
+    tensors  some of them by name; all by default
+    ranks    the rank that each rank of b is, ranks of a and above them new ones; the same numbers by default
+    rounds   put messages into rounds, in each of which a rank sends at most one and receives at most one
+    convert  a tensor may be f32 in one plan and bf16 in the other; it is sent as bf16
+    machine  consecutive ranks of a machine, between which bytes are saved first; 0: all are equally near
+    """
+    if rank is None:
+        words = [word for name in tensors for word in ("--tensor", name)]
+        if ranks is not None:
+            words += ["--map", ",".join(map(str, ranks))]
+        words += ["--machine", str(machine)] if machine else []
+        words += ["--convert"] if convert else []
+        with a.saved() as before, b.saved() as after:
+            return Report(_command.run("move", before, "vs", after, *words),
+                          json.loads(_command.run("move", before, "vs", after, *words, "--json")))
+    options = _abi.mgrid_move_options(rounds=rounds, convert=convert, machine=machine)
+    if ranks is not None:
+        options.nranks, options.ranks = numbers_of(ranks)
+    handle = library().call("mgrid_move_new", a._handle, b._handle, rank, *names_of(tensors), ctypes.byref(options))
+    return Move(handle, rank)

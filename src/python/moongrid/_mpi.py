@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Jobs over MPI: communicators of mpi4py in, communicators of mpi4py out."""
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _abi
+from ._abi import OnDeadline, Status, Threads
+from ._errors import error
+from ._library import NAME, PACKAGE, library, names_of
+from ._plan import Params, Plan, Recipe, params_of
+from ._state import State, new_state
+from ._values import words_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def _module() -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError as why:
+        raise error(Status.MISSING, f"mpi() needs mpi4py and an MPI library: {why}") from None
+    return MPI
+
+
+def _family(MPI: Any) -> str:
+    """The folder of the backend for the MPI of mpi4py: openmpi or mpich."""
+    said = MPI.Get_library_version()
+    if MPI._handleof(MPI.COMM_WORLD) == 0x101 if hasattr(MPI, "_handleof") else False:  # MPI 5.0, section 20
+        raise error(Status.MISSING, "mpi: this mpi4py uses the standard ABI of MPI 5, for which the package has no library; "
+                                    "choose that of the MPI itself by MPI4PY_MPIABI=mpich or MPI4PY_MPIABI=openmpi")
+    if "Open MPI" in said:
+        return "openmpi"
+    if any(name in said for name in ("MPICH", "Intel", "MVAPICH")):  # which have MPICH's ABI
+        return "mpich"
+    raise error(Status.MISSING, f"mpi: this mpi4py uses {said.splitlines()[0]}; the package has libraries for Open MPI and "
+                                "for MPICH and its relatives")
+
+
+def _load(MPI: Any) -> None:
+    """Load the backend that fits, which the library then finds by its name. In a clone there is one, and it says itself
+    whether it fits."""
+    file = PACKAGE / "lib" / _family(MPI) / NAME.replace("libmoongrid", "libmoongrid_mpi")
+    if not file.exists():
+        return
+    try:
+        ctypes.CDLL(str(file))
+    except OSError as why:
+        raise error(Status.MISSING, f"mpi: {why}") from None
+
+
+def comm_of(native: int | None) -> Intracomm:
+    """A communicator of mpi4py for the MPI_Comm at an address; COMM_SELF for None."""
+    MPI = _module()
+    if native is None:
+        made: Intracomm = MPI.COMM_SELF
+        return made
+    made = MPI.Intracomm()
+    ctypes.memmove(MPI._addressof(made), native, MPI._sizeof(MPI.Comm))
+    return MPI.Cartcomm(made) if made.Get_topology() == MPI.CART else made
+
+
+class Job:
+    """A running job over a communicator, whose ranks are the world. Made by `mpi`; close it on all ranks, after its states
+    and before MPI is finalized (it is a context manager)."""
+
+    def __init__(self, handle: int, MPI: Any) -> None:
+        self._handle: int | None = handle
+        self._MPI = MPI
+
+    @property
+    def alive(self) -> bool:
+        """Neither the job is closed nor MPI finalized."""
+        return bool(self._handle) and not self._MPI.Is_finalized()
+
+    def _open(self) -> int:
+        if not self._handle:
+            raise error(Status.NOT_NOW, "the job is closed")
+        return self._handle
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return int(library().c.mgrid_backend_rank(self._open()))
+
+    @property
+    def world(self) -> int:
+        """Ranks of the job."""
+        return int(library().c.mgrid_backend_world(self._open()))
+
+    @property
+    def ncomms(self) -> int:
+        """Communicators of all states on this rank; shared ones count once."""
+        return int(library().c.mgrid_backend_ncomms(self._open()))
+
+    def materialize(self, plan: Plan, name: str = "") -> State:
+        """Agree on a plan, then make this rank's communicators: all or nothing. Collective. A rank that cannot plan calls
+        `open` instead, so that the others are told."""
+        return State(library().call("mgrid_materialize", plan._handle, self._open(), name.encode()), plan, plan.recipe,
+                     self)
+
+    def open(self, recipe: str | os.PathLike[str], params: Params = None, *, name: str = "", **more: Any) -> State:
+        """From a recipe to communicators in one call: load, plan for this job, agree, make. Collective, all or nothing:
+        where one rank cannot load or plan, every rank gets an error."""
+        options = _abi.mgrid_open_options(name=name.encode())
+        options.params, given = params_of(params)
+        words = words_of({**given, **more})
+        handle = library().call("mgrid_open", self._open(), os.fsencode(recipe), *names_of(words), ctypes.byref(options))
+        c = library().c
+        runtime = c.mgrid_runtime_ref(c.mgrid_state_runtime(handle))
+        return new_state(handle, Recipe(runtime, os.fspath(recipe)), self)
+
+    def close(self) -> None:
+        """Leave the job. Collective; again is harmless."""
+        handle, self._handle = self._handle, None
+        if handle and not self._MPI.Is_finalized():
+            library().c.mgrid_backend_free(handle)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Job(rank {self.rank} of {self.world})" if self._handle else "Job(closed)"
+
+
+def mpi(comm: Intracomm | None = None, *, timeout: float = 0, threads: Threads = Threads.THREADS_ANY,
+        on_deadline: OnDeadline = OnDeadline.DEADLINE_ERROR, communicators: int = 0) -> Job:
+    """Open a job over a communicator of mpi4py (None: MPI.COMM_WORLD), of which a duplicate is used. Collective over it.
+
+        job = mg.mpi(MPI.COMM_WORLD)
+        with job.open("layout.lua", tp=2) as state:
+            state["dp"].comm.Allreduce(MPI.IN_PLACE, gradients)   # comm is a communicator of mpi4py
+        job.close()
+
+    The options are those of mgrid_mpi_options (moongrid_backend.h). It works with Open MPI and with MPICH and its relatives;
+    an mpi4py of another MPI is refused."""
+    MPI = _module()
+    if comm is None:
+        comm = MPI.COMM_WORLD
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        raise error(Status.USAGE, f"mpi() takes an intracommunicator of mpi4py, not {comm!r}")
+    _load(MPI)
+    handle = ctypes.c_int(comm.py2f())
+    options = _abi.mgrid_mpi_options(timeout=timeout, threads=int(threads), on_deadline=int(on_deadline),
+                                     comm=ctypes.pointer(handle), communicators=communicators)
+    opening = _abi.mgrid_backend_options(mpi=ctypes.pointer(options))
+    return Job(library().call("mgrid_backend_open", b"mpi", ctypes.byref(opening)), MPI)

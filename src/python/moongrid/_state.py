@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""States: a plan as one rank sees it, with communicators or without; its groups, queries and policies."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from ctypes import byref, c_bool, c_double, c_int64, c_size_t
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._abi import Coverage, Kind, Native, Status
+from ._errors import error, known
+from ._families import Grid
+from ._library import Ranks, library, names_of, new_ranks, numbers_of, record
+from ._plan import Change, Plan, Recipe
+from ._values import arg_of, args_of, words_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """The segment of a group that this rank is in; ranks are those of the world."""
+    index: int
+    start: int
+    members: int
+    position: int
+    first: int
+    last: int
+    next: int
+    prev: int
+
+
+class Shift(NamedTuple):
+    """Positions in the group to receive from and to send to; -1: none."""
+    source: int
+    dest: int
+
+
+class Group:
+    """This rank's group of a family: an ordered list of ranks, and its communicator. It keeps its state alive."""
+
+    def __init__(self, state: State, handle: int) -> None:
+        self._state, self._at = state, handle
+
+    @property
+    def _handle(self) -> int:
+        self._state._open()
+        return self._at
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        found: bytes = library().c.mgrid_group_family(self._handle)
+        return found.decode()
+
+    @property
+    def index(self) -> int:
+        """Which group of the family it is."""
+        return int(library().c.mgrid_group_index(self._handle))
+
+    @property
+    def position(self) -> int:
+        """Of this rank in the group: its rank in the communicator."""
+        return int(library().c.mgrid_group_position(self._handle))
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return int(library().c.mgrid_group_size(self._handle))
+
+    @property
+    def ranks(self) -> Ranks:
+        """Ranks of the world, in the order of the group."""
+        ranks, into = new_ranks(self.size)
+        library().c.mgrid_group_ranks(self._handle, len(ranks), into)
+        return ranks
+
+    @property
+    def launch_order(self) -> int:
+        """Place among this rank's groups: whoever launches calls on several groups launches the lowest first."""
+        return int(library().c.mgrid_group_launch_order(self._handle))
+
+    @property
+    def backend(self) -> str:
+        """The backend that made its communicator; "dry" where there is none."""
+        found: bytes = library().c.mgrid_group_backend(self._handle)
+        return found.decode()
+
+    @property
+    def comm(self) -> Intracomm | None:
+        """The communicator as one of mpi4py, ranks in the order of the group; MPI.COMM_SELF for most groups of one rank;
+        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it."""
+        from ._mpi import comm_of
+        handle = self._handle
+        if Native(library().c.mgrid_group_native_kind(handle)) == Native.NATIVE_MPI:
+            return comm_of(library().c.mgrid_group_native(handle))
+        return comm_of(None) if self.size == 1 and self.backend == "" and self._state.job is not None else None
+
+    def next(self, wrap: bool = True) -> int:
+        """Return the rank of the world at the next position; past the end that of the other end, or -1 without wrap."""
+        return int(library().c.mgrid_group_next(self._handle, wrap))
+
+    def prev(self, wrap: bool = True) -> int:
+        """The same for the previous position."""
+        return int(library().c.mgrid_group_prev(self._handle, wrap))
+
+    def position_of(self, rank: int) -> int:
+        """Return the position of a rank of the world, or -1."""
+        return int(library().c.mgrid_group_position_of(self._handle, rank))
+
+    def shift(self, dim: str, displacement: int = 1) -> Shift:
+        """As MPI_Cart_shift, by the name of a dim, for a family with a Cartesian shape."""
+        source, dest = c_int64(), c_int64()
+        library().call("mgrid_group_shift", self._handle, dim.encode(), displacement, byref(source), byref(dest))
+        return Shift(source.value, dest.value)
+
+    def segment(self, *sizes: int) -> Segment:
+        """Cut the group into consecutive segments of these sizes (one may be `fill`); describe that of this rank."""
+        found = _abi.mgrid_segment()
+        library().call("mgrid_group_segment", self._handle, *numbers_of(sizes), byref(found))
+        return Segment(**record(found))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ranks.tolist())
+
+    def __getitem__(self, position: int) -> int:
+        if not -self.size <= position < self.size:
+            raise IndexError(f"position {position} of {self.size}")
+        return int(library().c.mgrid_group_at(self._handle, position % self.size))
+
+    def __contains__(self, rank: object) -> bool:
+        return isinstance(rank, int) and self.position_of(rank) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and self._at == other._at
+
+    def __hash__(self) -> int:
+        return hash(self._at)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.ranks.tolist()[:8])) + (", ..." if self.size > 8 else "")
+        return f"Group({self.family!r}[{self.index}], position {self.position} of [{shown}])"
+
+
+class Policy:
+    """A decision of a recipe. Call it with its arguments by name; the result is a plain value."""
+
+    def __init__(self, state: State, name: str) -> None:
+        self.name, self._state = name, state
+        self._handle: int = library().call("mgrid_policy_new", state.recipe_of(), state._open(), name.encode())
+        state._policies.append(self)
+
+    @property
+    def agreed(self) -> str:
+        """Which ranks compare the results, so that a call is collective over them: "world", a family, or ""."""
+        found: bytes = library().c.mgrid_policy_agreed(self._handle)
+        return found.decode()
+
+    def __call__(self, **arguments: Any) -> Any:
+        self._state._open()
+        library().call("mgrid_policy_call", self._handle, *args_of(arguments))
+        return self._value("")
+
+    def _value(self, path: str) -> Any:
+        """The result at a path, as of mgrid_policy_kind."""
+        lib, at = library(), path.encode()
+        kind = Kind(lib.c.mgrid_policy_kind(self._handle, at))
+        if kind == Kind.IS_NONE:
+            return None
+        if kind == Kind.IS_TEXT:
+            text = ctypes.c_char_p()
+            lib.call("mgrid_policy_text", self._handle, at, byref(text))
+            return (text.value or b"").decode()
+        for scalar, function, into in ((Kind.IS_BOOLEAN, "boolean", c_bool), (Kind.IS_INTEGER, "integer", c_int64),
+                                       (Kind.IS_NUMBER, "number", c_double)):
+            if kind == scalar:
+                value = into()
+                lib.call(f"mgrid_policy_{function}", self._handle, at, byref(value))
+                return value.value
+        length = c_size_t()
+        lib.call("mgrid_policy_length", self._handle, at, byref(length))
+        n = length.value
+        if kind in (Kind.IS_INTEGERS, Kind.IS_NUMBERS):
+            values = ((c_int64 if kind == Kind.IS_INTEGERS else c_double) * n)()
+            name = "mgrid_policy_integers" if kind == Kind.IS_INTEGERS else "mgrid_policy_numbers"
+            lib.call(name, self._handle, at, n, values, byref(length))
+            return list(values)
+        if kind == Kind.IS_LIST:
+            return [self._value(f"{path}[{i}]") for i in range(n)]
+        keys = (ctypes.c_char_p * n)()
+        lib.call("mgrid_policy_keys", self._handle, at, n, keys, byref(length))
+        names = [key.decode() for key in keys if key is not None]
+        return {name: self._value(f"{path}[{json.dumps(name, ensure_ascii=False)}]") for name in names}
+
+    def _close(self) -> None:
+        if self._handle:
+            library().c.mgrid_policy_free(self._handle)
+            self._handle = 0
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name!r})"
+
+
+class State(Mapping[str, "Group | None | list[Group]"]):
+    """A plan seen from this rank. state["dp"] is its Group; None where the rank is in none; a list where it may be in
+    several. Made by `Plan.at`, without communicators, or by `Job.materialize` and `Job.open`: then close it before its
+    job, on all ranks in one order (it is a context manager)."""
+
+    def __init__(self, handle: int, plan: Plan, recipe: Recipe | None, job: Any = None) -> None:
+        self._at: int | None = handle
+        self.plan, self.recipe, self.job = plan, recipe, job
+        self._policies: list[Policy] = []
+
+    def _open(self) -> int:
+        if not self._at:
+            raise error(Status.NOT_NOW, "the state is closed")
+        if self.job is not None:
+            self.job._open()
+        return self._at
+
+    def recipe_of(self) -> int | None:
+        """Return the runtime of the recipe, or raise if there is none."""
+        if self.recipe is None:
+            raise error(Status.NOT_NOW, "the plan has no recipe: it is of a topology, or was read from a file")
+        return self.recipe._handle
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return int(library().c.mgrid_state_rank(self._open()))
+
+    @property
+    def world(self) -> int:
+        """Ranks of the world."""
+        return self.plan.world
+
+    def __getitem__(self, family: str) -> Group | None | list[Group]:
+        found = self.groups(family)
+        if self.plan[family].coverage == Coverage.COVER:
+            return found
+        return found[0] if found else None
+
+    def groups(self, family: str) -> list[Group]:
+        """Return this rank's groups of a family: none, one, or in a cover several."""
+        known(family, self.plan.families, "family")
+        found: list[Group] = []
+        while handle := library().call("mgrid_state_group_nth", self._open(), family.encode(), len(found)):
+            found.append(Group(self, handle))
+        return found
+
+    def __contains__(self, family: object) -> bool:
+        return family in self.plan
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plan)
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def coord(self, grid: str, dim: str) -> int:
+        """Return this rank's coordinate in a dim of a grid of the plan, or -1 outside the grid."""
+        return int(library().call("mgrid_state_coord", self._open(), grid.encode(), dim.encode()))
+
+    def submesh(self, grid: str, *dims: str) -> Grid | None:
+        """Return the part of a grid along these dims that this rank is in, or None outside the grid."""
+        handle = library().call("mgrid_state_submesh", self._open(), grid.encode(), *names_of(dims))
+        return Grid(handle) if handle else None
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The machine of this rank, and how the job is spread over machines (mgrid_machine of moongrid_state.h)."""
+        found = _abi.mgrid_machine()
+        library().call("mgrid_state_machine", self._open(), byref(found))
+        values = record(found)
+        return {**values, "name": values["name"].decode()}
+
+    # --------------------------------------------------------------------------- the recipe's answers
+
+    def ask(self, query: str, **arguments: Any) -> Any:
+        """Ask a query of the modelled system by its own name; None: no value on this rank."""
+        words = json.dumps(arguments).encode() if arguments else None
+        recipe, state, length = self.recipe_of(), self._open(), c_size_t()
+        buffer = ctypes.create_string_buffer(256)
+        for _ in range(2):
+            library().call("mgrid_runtime_ask", recipe, state, query.encode(), words, buffer, len(buffer), byref(length))
+            if length.value < len(buffer):
+                break
+            buffer = ctypes.create_string_buffer(length.value + 1)
+        return json.loads(buffer.value)
+
+    def group(self, getter: str, **arguments: Any) -> Group | None:
+        """Return the group that a getter of the modelled system returns: state.group("get_data_parallel_group")."""
+        words = json.dumps(arguments).encode() if arguments else None
+        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), words)
+        return Group(self, handle) if handle else None
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a setting of the recipe for queries about this state; None: its default again."""
+        library().call("mgrid_runtime_set", self.recipe_of(), self._open(), byref(arg_of(name, value)))
+
+    def policy(self, name: str) -> Policy:
+        """Return a policy of the recipe, a function to call. Collective where it is `agreed`."""
+        return Policy(self, name)
+
+    # ------------------------------------------------------------------------------- a running job's
+
+    @property
+    def ncomms(self) -> int:
+        """Number of communicators, without those of groups of one rank."""
+        return int(library().c.mgrid_state_ncomms(self._open()))
+
+    def create(self, family: str) -> None:
+        """Make the communicators of a lazy family. Collective over the job; again is harmless."""
+        library().call("mgrid_state_create", self._open(), family.encode())
+
+    def prove(self) -> int:
+        """Prove every communicator by collectives, and return the number of those of this rank. Collective."""
+        proved = c_int64()
+        library().call("mgrid_state_prove", self._open(), byref(proved))
+        return proved.value
+
+    def reload(self, recipe: str | os.PathLike[str] | None = None, params: Mapping[str, Any] | None = None,
+               **more: Any) -> tuple[State, Change]:
+        """Evaluate the recipe again (None: the same one, whose file may have changed) with all its parameters, and make its
+        communicators beside the old ones; equal ones are kept. Collective, all or nothing. Close the old state then."""
+        runtime, state, change = ctypes.c_void_p(), ctypes.c_void_p(), _abi.mgrid_change()
+        library().call("mgrid_reload", self.recipe_of(), self._open(), os.fsencode(recipe) if recipe else None,
+                       *names_of(words_of({**(params or {}), **more})), byref(runtime), byref(state), byref(change))
+        assert runtime.value and state.value and self.recipe
+        of = Recipe(runtime.value, os.fspath(recipe) if recipe else self.recipe.name)
+        return new_state(state.value, of, self.job), Change(**record(change))
+
+    def close(self) -> None:
+        """End the state and its groups. Collective if it has communicators; again is harmless."""
+        for policy in self._policies:
+            policy._close()
+        self._policies.clear()
+        handle, self._at = self._at, None
+        if handle and (self.job is None or self.job.alive):
+            library().c.mgrid_state_free(handle)
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_at"):
+            return
+        if self.job is None:
+            self.close()
+        elif self.job.alive:  # to free it is collective: it ends with its job
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2)
+
+    def __repr__(self) -> str:
+        if not self._at:
+            return "State(closed)"
+        what = f"{self.ncomms} communicators" if self.job is not None else "without communicators"
+        return f"State({self.plan.name or 'a topology'!r}, rank {self.rank} of {self.world}, {what})"
+
+    def __str__(self) -> str:
+        """A line for each family: this rank's groups."""
+        return "\n".join(f"{family}: {' '.join(map(repr, self.groups(family))) or 'none'}" for family in self)
+
+
+def new_state(handle: int, recipe: Recipe | None, job: Any) -> State:
+    """A state that the library has made, with its plan."""
+    c = library().c
+    plan = Plan(c.mgrid_plan_ref(c.mgrid_state_plan(handle)), recipe, recipe.name if recipe else "")
+    return State(handle, plan, recipe, job)
+
+
+def dry(plan: Plan, rank: int) -> State:
+    """The state of one rank without communicators."""
+    lib = library()
+    backend = lib.call("mgrid_backend_dry", plan.world, rank)
+    try:
+        return State(lib.call("mgrid_materialize", plan._handle, backend, b""), plan, plan.recipe)
+    finally:
+        lib.c.mgrid_backend_free(backend)
+
+

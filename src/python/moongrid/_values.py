@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Values of Python as the library takes them, and its values as Python has them."""
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping
+from ctypes import POINTER, c_double, c_int64, cast
+from typing import Any
+
+from . import _abi
+from ._abi import Kind, Status
+from ._errors import error
+
+def words_of(params: Mapping[str, Any]) -> list[str]:
+    """Return parameters as the words of a command line: tp=2, hcp=[2,1]."""
+    return [f"{name}={value if isinstance(value, str) else json.dumps(plain(value))}" for name, value in params.items()]
+
+
+def plain(value: Any) -> Any:
+    """Return numbers and arrays of numpy as numbers and lists."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
+    """Return a value as an mgrid_arg, which keeps alive what it points to."""
+    arg = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg), name=name.encode())
+    into = getattr(arg, "as")
+    value = plain(value)
+    if value is None:
+        arg.kind = Kind.IS_NONE
+    elif isinstance(value, bool):
+        arg.kind, into.boolean = Kind.IS_BOOLEAN, value
+    elif isinstance(value, int):
+        arg.kind, into.integer = Kind.IS_INTEGER, _int64(name, value)
+    elif isinstance(value, float):
+        arg.kind, into.number = Kind.IS_NUMBER, value
+    elif isinstance(value, str):
+        arg.kind, into.text = Kind.IS_TEXT, value.encode()
+    elif isinstance(value, Mapping):
+        inner = [arg_of(str(key), one) for key, one in value.items()]
+        arg.kind = Kind.IS_TABLE
+        into.table.n, into.table.at = len(inner), cast((_abi.mgrid_arg * len(inner))(*inner), POINTER(_abi.mgrid_arg))
+    elif isinstance(value, (list, tuple, range)) and all(type(one) in (int, float) for one in value):
+        listed = list(value)
+        if all(type(one) is int for one in listed):
+            for one in listed:
+                _int64(name, one)
+            arg.kind, into.integers.n = Kind.IS_INTEGERS, len(listed)
+            into.integers.at = cast((c_int64 * len(listed))(*listed), POINTER(c_int64))
+        else:
+            arg.kind, into.numbers.n = Kind.IS_NUMBERS, len(listed)
+            into.numbers.at = cast((c_double * len(listed))(*listed), POINTER(c_double))
+    else:
+        raise error(Status.BAD_VALUE, f"'{name}' is none of None, a truth value, a number, text, a list of numbers or a dict "
+                                      f"of these, but {type(value).__name__}")
+    return arg
+
+
+def _int64(name: str, value: int) -> int:
+    if not -2**63 <= value < 2**63:
+        raise error(Status.OUT_OF_RANGE, f"'{name}' is {value}, which 64 bits do not hold")
+    return value
+
+
+def args_of(values: Mapping[str, Any]) -> tuple[int, Any]:
+    """Return the number of values by name, and them as C takes them."""
+    made = [arg_of(name, value) for name, value in values.items()]
+    return len(made), (_abi.mgrid_arg * len(made))(*made)

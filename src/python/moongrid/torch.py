@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""The process groups of a moongrid recipe, in torch.distributed.
+
+    import moongrid.torch as mg
+
+    dist.init_process_group("nccl")
+    groups = mg.groups("megatron", {"tp": 2, "pp": 2})      # collective; or a path: "layout.lua"
+    dist.all_reduce(gradient, group=groups["dp"])
+    mesh = mg.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
+    pgs = mg.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
+
+examples/torch/README.md says what it promises. It needs torch 2.4 or later, and no MPI.
+"""
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Union
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+from torch.distributed.device_mesh import DeviceMesh
+
+from ._abi import Status
+from ._errors import MoongridError, error, known
+from ._plan import Plan, plan
+
+__all__ = ["Groups", "Made", "MoongridError", "Plan", "Status", "device_mesh", "groups", "megatron_collection", "plan"]
+
+Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
+
+
+# ---------------------------------------------------------------- the agreement
+
+
+def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> int:
+    """Have all ranks the same plan, and do they ask for the same? Collective over the world, by torch's
+    store alone. A rank without a plan takes part with its failure, so that nobody waits for it. Returns the
+    number of this agreement, which is the same on all ranks and was never used before."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    calls = dist.PrefixStore("moongrid", c10d._get_default_store())
+    number: int = calls.add(f"calls of {rank}", 1)
+    store = dist.PrefixStore(str(number), calls)
+    mine = f"{plan.digest} {asked}" if plan else f"failed: {failure}"
+    if store.add(f"count {mine}", 1) == 1 and plan:
+        store.set(f"text {mine}", str(plan))  # by the first that has it
+    # One counter decides: the last rank to come, or the first that waits no longer.
+    late = 1 << 32
+    if store.add("here", 1) == world:
+        store.set("outcome", "equal" if plan and store.add(f"count {mine}", 0) == world else "different")
+    try:
+        store.wait(["outcome"], timeout)
+    except RuntimeError:  # DistStoreError since torch 2.5
+        if store.add("here", late) - late < world:
+            absent = [r for r in range(world) if calls.add(f"calls of {r}", 0) < number]
+            store.set("outcome", f"{_ranks(absent)} did not make groups within {timeout}")
+        store.wait(["outcome"], timeout)
+    outcome = store.get("outcome").decode()
+    if outcome == "equal":
+        return number
+    if outcome != "different":
+        raise error(Status.TIMED_OUT, outcome)
+    store.set(f"rank {rank}", mine)
+    said = [store.get(f"rank {r}").decode() for r in range(world)]  # waits for each
+    if failed := [r for r in range(world) if said[r].startswith("failed: ")]:
+        first = said[failed[0]].removeprefix("failed: ")
+        raise error(Status.OTHER_RANK, f"{_ranks(failed)} cannot make groups: {first}")
+    most = max(said, key=said.count)
+    others = [r for r in range(world) if said[r] != most]
+    texts = [store.get(f"text {which}").decode() + f"asked for {which.split(' ', 1)[1]}"
+             for which in (said[others[0]], most)]
+    lines = itertools.zip_longest(*(text.splitlines() for text in texts), fillvalue="")
+    theirs, ours = next((pair for pair in lines if pair[0] != pair[1]), (said[others[0]], most))
+    raise error(Status.DISAGREE, f'{_ranks(others)} would make other groups: rank {others[0]} has '
+                                         f'"{theirs.strip()}", rank {said.index(most)} has "{ours.strip()}"')
+
+
+def _ranks(ranks: list[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+
+
+# ------------------------------------------------------------------- the groups
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A process group that this rank is in, and what was chosen for it."""
+    families: tuple[str, ...]  # that use it
+    ranks: tuple[int, ...]     # in the order of the group
+    backend: str               # torch's name
+    timeout: timedelta         # of its creation and of every operation on it
+    ignored: tuple[str, ...]   # options of the recipe that this backend does not have
+    options: object            # ProcessGroupNCCL.Options, or None
+    lazy: bool
+    group: dist.ProcessGroup | None = None  # None: not created
+
+
+class Groups(Mapping[str, Group]):
+    """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None where this rank is in
+    no group of the family; a list where a rank may be in several (pairs). Made by `groups`."""
+
+    def __init__(self, plan: Plan, backends: Mapping[str, str], timeout: timedelta | None, sort_ranks: bool) -> None:
+        """Choose, and make nothing yet."""
+        self.plan = plan
+        self._number = 0  # of the agreement; 0: nothing is made
+        self._alone: dist.ProcessGroup | None = None
+        self._view = plan.json(dist.get_rank())
+        self.made = [self._choose(i, what["options"], backends, timeout, sort_ranks)
+                     for i, what in enumerate(self._view["communicators"])]
+
+    def make(self, number: int) -> None:
+        """Make the groups that are not lazy, after the agreement of that number."""
+        self._number = number
+        try:
+            for i, made in enumerate(self.made):
+                if not made.lazy:
+                    self._create(i)
+        except BaseException:
+            self.destroy()
+            raise
+
+    def __getitem__(self, family: str) -> Group:
+        where = self._view["families"][known(family, self.plan.families, "family")]
+        if isinstance(where, list):
+            return [self._group(family, one) for one in where]
+        return None if where is None else self._group(family, where)
+
+    def __contains__(self, family: object) -> bool:
+        return family in self.plan.families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plan.families)
+
+    def __len__(self) -> int:
+        return len(self.plan.families)
+
+    def __str__(self) -> str:
+        """What was made on this rank, a line for each group."""
+        return "\n".join(f"{' '.join(made.families)}: ranks {' '.join(map(str, made.ranks))}, {made.backend}, "
+                         f"{made.timeout.total_seconds():g} s{', lazy' if made.lazy else ''}"
+                         + (f" (without {', '.join(made.ignored)})" if made.ignored else "") for made in self.made)
+
+    def create(self, family: str) -> None:
+        """Make this rank's groups of a lazy family. Collective over the members of each; again is harmless."""
+        where = self._view["families"][known(family, self.plan.families, "family")]
+        for one in where if isinstance(where, list) else [where]:
+            number = one and one["communicator"]
+            if number is not None and self._number and self.made[number].group is None:
+                self._create(number)
+
+    def destroy(self) -> None:
+        """Destroy the process groups, the last first. Every member does it; then this object is empty."""
+        made, self.made, self._number = self.made, [], 0
+        for group in [self._alone, *(one.group for one in reversed(made))]:
+            if group is not None:
+                dist.destroy_process_group(group)
+        self._alone = None
+
+    def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
+        if self._number == 0:
+            raise error(Status.NOT_NOW, f"family '{family}' is not created: the groups were destroyed")
+        if where["communicator"] is None:
+            return self.one_rank()
+        if (group := self.made[where["communicator"]].group) is None:
+            raise error(Status.NOT_NOW, f"family '{family}' is not created: it is lazy, call create")
+        return group
+
+    def one_rank(self) -> dist.ProcessGroup:
+        """One group for all families in which this rank is alone; made when it is first asked for, without
+        a message to anybody."""
+        if self._alone is None:
+            rank, backend = dist.get_rank(), dist.get_backend()
+            self._alone = _new_group(f"moongrid/{self._number}/alone/{rank}", [rank], backend,
+                                     c10d._get_default_timeout(backend), None, dist.HashStore(), "one rank")
+        return self._alone
+
+    def _choose(self, number: int, asked: Mapping[str, Any], backends: Mapping[str, str], timeout: timedelta | None,
+                sort_ranks: bool) -> Made:
+        """What the groups of the view say of the communicator of that number, in torch's terms."""
+        users = {name: one["ranks"] for name, where in self._view["families"].items()
+                 for one in (where if isinstance(where, list) else [where]) if one and one["communicator"] == number}
+        first, ranks = next(iter(users.items()))
+        backend = backends[asked.get("backend", "")]
+        if not dist.is_backend_available(backend):
+            raise error(Status.MISSING, f"this torch has no backend '{backend}', which '{first}' needs; "
+                                                "backends={...} of groups names another")
+        limit = timedelta(seconds=asked["timeout"]) if "timeout" in asked else timeout
+        limit = limit or c10d._get_default_timeout(backend)
+        nccl = backend == "nccl"
+        return Made(families=tuple(users), ranks=tuple(sorted(ranks) if sort_ranks else ranks), backend=backend,
+                    timeout=limit, ignored=() if nccl else tuple(o for o in ("high_priority", "nccl") if o in asked),
+                    options=_nccl_options(first, limit, asked) if nccl else None, lazy=asked.get("lazy", False))
+
+    def _create(self, number: int) -> None:
+        made, what = self.made[number], self._view["communicators"][number]
+        group = _new_group(f"moongrid/{self._number}/{what['family']}/{what['index']}", list(made.ranks), made.backend,
+                           made.timeout, made.options, c10d._get_default_store(), " ".join(made.families))
+        self.made[number] = dataclasses.replace(made, group=group)
+
+
+def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: dist.Store,
+               description: str) -> dist.ProcessGroup:
+    """torch's new_group for the members alone, under a name of ours. new_group(use_local_synchronization=True)
+    names a group by a count of this process, and where ranks are in unequal numbers of groups the counts
+    differ: the members then wait for each other under different names (README.md). Our names come from the
+    plan. The rest is what new_group does."""
+    keyword = "backend_options" if "backend_options" in inspect.signature(
+        c10d._new_process_group_helper).parameters else "pg_options"
+    try:
+        group, _ = c10d._new_process_group_helper(len(ranks), ranks.index(dist.get_rank()), ranks,
+                                                  dist.Backend(backend), store, name, timeout=timeout,
+                                                  group_desc=description, **{keyword: options})
+    except Exception as why:  # torch raises many kinds
+        message = f"{backend} made no group of ranks {ranks} for {description}: {why}"
+        raise error(Status.BACKEND, message) from why
+    c10d._world.pg_group_ranks[group] = {rank: position for position, rank in enumerate(ranks)}
+    return group
+
+
+def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> object:
+    """high_priority and the fields of `nccl` as ProcessGroupNCCL.Options; None where neither is asked for."""
+    if not ("nccl" in asked or "high_priority" in asked):
+        return None
+    found = dist.ProcessGroupNCCL.Options(is_high_priority_stream=asked.get("high_priority", False))
+    found._timeout = timeout
+    fields = dict(field.split("=", 1) for field in asked.get("nccl", "").split())
+    optional = fields.pop("optional", "0") == "1"
+    for name, value in fields.items():
+        if hasattr(found.config, name):
+            setattr(found.config, name, value if name == "net_name" else int(value))
+        elif not optional:
+            raise error(Status.UNSUPPORTED, f"torch {torch.__version__} cannot set the NCCL field '{name}' of "
+                                             f"'{family}'; nccl = {{ optional = true }} leaves it out")
+    return found
+
+
+def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backends: Mapping[str, str] | None = None,
+           timeout: timedelta | None = None, agreement: timedelta = timedelta(minutes=5),
+           sort_ranks: bool = False) -> Groups:
+    """Make the groups of a recipe (or of a Plan) in torch. Collective over the world: first all ranks agree
+    on the plan and on these arguments, then each makes the groups it is in, in the plan's order. A refusal is
+    raised on every rank before anything is made; where torch itself fails later the other members of the
+    group find out by its timeout. Every error is a MoongridError.
+
+    backends    what the recipe's option `backend` means: by default {"": that of the default group, "mpi":
+                "gloo", "nccl": "nccl"}; {"nccl": "gloo"} runs a recipe for GPUs on a laptop
+    timeout     of groups whose family has none; torch's default for the backend otherwise
+    agreement   how long to wait for the other ranks
+    sort_ranks  sort the ranks of each group, as torch's new_group does; by default the order is the recipe's
+    """
+    if not dist.is_initialized():
+        raise error(Status.NOT_NOW, "torch.distributed is not initialized: call init_process_group first")
+    chosen = {"": dist.get_backend(), "mpi": "gloo", "nccl": "nccl", **(backends or {})}
+    agreed, failure = None, None
+    try:
+        if unknown := set(chosen) - {"", "mpi", "nccl"}:
+            raise error(Status.UNKNOWN_NAME, f"no backend '{min(unknown)}' in recipes; there are \"\", mpi "
+                                                     "and nccl")
+        if getattr(dist.group.WORLD, "bound_device_id", None) is not None:
+            raise error(Status.UNSUPPORTED, "init_process_group(device_id=...) makes torch split every group "
+                                                    "from the world with all ranks; leave device_id out")
+        if isinstance(recipe, Plan) and params:
+            raise error(Status.USAGE, "a Plan has its parameters already")
+        found = recipe if isinstance(recipe, Plan) else plan(recipe, dist.get_world_size(), params)
+        if found.world != dist.get_world_size():
+            raise error(Status.USAGE, f"the plan is for {found.world} ranks, torch has {dist.get_world_size()}")
+        made = Groups(found, chosen, timeout, sort_ranks)
+        agreed = found
+    except MoongridError as why:
+        failure = why
+    asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
+    try:
+        number = _agree(agreed, asked, str(failure), agreement)
+    except MoongridError as why:
+        raise failure or why from None
+    except RuntimeError as why:
+        raise error(Status.BACKEND, f"torch's store failed: {why}") from why
+    made.make(number)
+    return made
+
+
+# ------------------------------------------------------- what torch users hold
+
+
+def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | None:
+    """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
+    Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
+    grid. Local. torch makes groups of its own when the mesh is flattened."""
+    over = made.plan.grids[known(grid, list(made.plan.grids), "grid")]
+    dims = list(over.dims.items())[::-1]
+    ranks = over(*over.dims)[0].tolist()
+    inside: list[dist.ProcessGroup] = []
+    if dist.get_rank() not in ranks:
+        return None
+    for name, size in dims:
+        families = [family for family in made.plan if made.plan[family] == over(name)]
+        if size > 1 and not families:
+            raise error(Status.UNKNOWN_NAME, f"no family has the groups of dim '{name}' of grid '{grid}'; add "
+                                              f"t.{name} = t.{grid} \"{name}\" to the recipe")
+        group = made[name if name in families else families[0]] if size > 1 else made.one_rank()
+        assert isinstance(group, dist.ProcessGroup)
+        inside.append(group)
+    mesh = torch.tensor(ranks, dtype=torch.int).view([size for _, size in dims])
+    if device_type is None:
+        device_type = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    return DeviceMesh.from_group(inside, device_type, mesh, mesh_dim_names=tuple(name for name, _ in dims))
+
+
+def megatron_collection(made: Groups) -> Any:
+    """Megatron-core's ProcessGroupCollection from groups("megatron", ...), as use_mpu_process_groups fills it:
+    a field has the group of the family of its name, None where this rank is in none or the plan has no such
+    family (inter_dist_opt with one optimizer instance); hcp is the list of hcp_0, hcp_1, ... Local.
+
+    Give `version` ("0.16") to the recipe as the installed Megatron-core is, and sort_ranks=True to `groups` where
+    the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
+    if "tp" not in made or "intra_dist_opt" not in made:
+        raise error(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
+    try:
+        from megatron.core.process_groups_config import ProcessGroupCollection
+    except ModuleNotFoundError as why:
+        raise error(Status.MISSING, f"no ProcessGroupCollection: {why}") from why
+    fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
+    levels = [name for name in made if name.startswith("hcp_")]
+    values = {name: made[name] if name in made else None for name in fields}
+    return ProcessGroupCollection(**{**values, "hcp": [made[name] for name in levels] or None})

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""What the package refuses: kind, status and message, whole."""
+from __future__ import annotations
+
+import _ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tap import Tap, refusal
+
+import moongrid as mg
+from moongrid import _abi, _library
+
+BUNDLED = ", ".join(mg.recipes())
+QUERIES = ("cp_dp_group_ids, cp_dp_world_size, cp_first_rank, cp_group_ids, cp_last_rank, cp_rank, cp_recv_"
+         "rank, cp_send_rank, cp_world_size, dp_first_rank, dp_group_ids, dp_last_rank, dp_rank, dp_world"
+         "_size, global_rank, local_rank, pp_first_rank, pp_group_ids, pp_is_first_stage, pp_is_last_stag"
+         "e, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, str, tp_first_rank, tp_gro"
+         "up_ids, tp_last_rank, tp_rank, tp_world_size, world_size")
+NO_POLICY = ("picotron:28: unknown policy 'x'; the recipe has none: policy = { NAME = function(state, q, p) ."
+         ".. end } makes one, policy = { layers = policies.layers() } takes in a bundled one")
+OWN = "return recipe { params = { tp = 2, pp = 1 }, build = function(world) return topology(world) end }"
+MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
+
+
+def plan() -> mg.Plan:
+    return mg.plan("picotron", 8, tp=2)
+
+
+def calls(tap: Tap) -> None:
+    p, grid = plan(), mg.grid(8, a=4, b=2)
+    recipe = mg.load_text("return recipe { build = function(world) return topology(world) end }", "bare")
+    state = p.at(0)
+    closed = p.at(0)
+    group = closed["tp"]
+    closed.close()
+    for name, call, wanted in [
+        ("no such recipe", lambda: mg.plan("picotro", 8),
+         (101, f"no recipe 'picotro': neither bundled nor a file; nearest is 'picotron' ({BUNDLED})")),
+        ("no such parameter", lambda: mg.load_text(OWN, "own").plan(8, tpp=3),
+         (101, "own:1: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)")),
+        ("a value of another kind", lambda: mg.plan("picotron", 8, tp=[2]),
+         (102, "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not '[2]'")),
+        ("sizes that do not fit", lambda: mg.plan("picotron", 8, tp=3), (100, MISFIT)),
+        ("no ranks", lambda: mg.plan("picotron", 0), (103, "a world has 1 to 2147483647 ranks, not 0")),
+        ("too many ranks", lambda: mg.plan("picotron", 2**31), (103, "a world has 1 to 2147483647 ranks, not 2147483648")),
+        ("no such file of parameters", lambda: mg.plan("picotron", 8, "none.json"),
+         (100, "cannot open none.json: No such file or directory")),
+        ("no such family", lambda: p["dpp"],
+         (101, "no family 'dpp'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
+        ("a rank outside the world", lambda: p.at(8), (103, "rank 8 is out of range in a world of 8")),
+        ("no such query", lambda: p.ask("tp_rnk", 0), (101, f"unknown query 'tp_rnk'; nearest is 'tp_rank' ({QUERIES})")),
+        ("the same rank twice", lambda: p.why(3, 3), (102, "both ranks are 3; two different ranks are needed")),
+        ("an unknown law", lambda: p.check("wthin(tp, dp)"),
+         (100, "unknown law 'wthin'; nearest is 'within' (same, within, disjoint, covers)")),
+        ("a law that does not hold", lambda: p.check("disjoint(tp, dp)"),
+         (100, "law disjoint(tp, dp) does not hold: rank 0 is in group 0 of tp and in group 0 of dp")),
+        ("explain of no family", lambda: p.explain("x"),
+         (101, "no family 'x'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group")),
+        ("no such policy", lambda: state.policy("x"), (101, NO_POLICY)),
+        ("a value that is none", lambda: mg.load_text(_echo(), "echo").plan(8).at(0).policy("echo")(x=object()),
+         (102, "'x' is none of None, a truth value, a number, text, a list of numbers or a dict of these, but object")),
+        ("a number of more bits", lambda: mg.load_text(_echo(), "echo").plan(8).at(0).policy("echo")(x=2**63),
+         (103, "'x' is 9223372036854775808, which 64 bits do not hold")),
+        ("dims that do not fit", lambda: mg.grid(8, a=3, b=mg.fill),
+         (100, "a 3 does not divide the 8 ranks; nearest: a 2 or 4, or a world of 6 or 9 ranks")),
+        ("no such dim", lambda: grid("c"), (101, "unknown dim 'c'; known: a, b")),
+        ("no such coordinate", lambda: grid.rank(a=4), (103, "no rank at {'a': 4}: the grid is a 4 x b 2 over ranks 0..7")),
+        ("a dim outside of the order", lambda: mg.grid(8, "a", a=4, b=2), (101, "no dim in the order 'b'; there are a")),
+        ("no such option", lambda: mg.topology(8).add("x", grid("a"), lasy=True),
+         (101, "no option 'lasy'; there are unique, first, lazy, high_priority, timeout, backend, nccl, cartesian, windows, "
+               "device, parent, single")),
+        ("a rule that is none", lambda: mg.rule(8, "(2:1) y"), (102, "layout '(2:1) y', character 7: 'x', '+' or the end expected, not 'y'")),
+        ("a list with a rank twice", lambda: mg.table(4, [[0, 1], [1, 2]]), (100, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant")),
+        ("no such limit", lambda: mg.load("picotron", memry=3),
+         (101, "no limit 'memry'; there are memory, instructions, seconds, call_seconds")),
+        ("a limit that is spent", lambda: mg.load_text("while true do end", "ever", instructions=100000),
+         (300, "ever:1: the recipe runs for more than 100000 instructions")),
+        ("a topology's value", lambda: mg.topology(8).__setitem__("x", [1]),
+         (102, "'x' is neither a Family nor a Grid, but list")),
+        ("a plan without a recipe", lambda: mg.topology(4).plan().ask("x", 0),
+         (202, "the plan has no recipe: it is of a topology, or was read from a file")),
+        ("a plan of no families explains", lambda: recipe.plan(8).tensor("w", 0), (101, "unknown tensor 'w'; the plan has none")),
+        ("a state that is closed", lambda: closed.ask("x"), (202, "the state is closed")),
+        ("a group of a closed state", lambda: group.size, (202, "the state is closed")),
+        ("a move of other tensors", lambda: plan().move(plan(), 0, tensors=["w"]), (101, "unknown tensor 'w'; the plan has none")),
+    ]:
+        tap.same(refusal(call), wanted, name)
+
+
+def _echo() -> str:
+    return "return recipe { policy = { echo = function(_, q) return q end }, build = function(w) return topology(w) end }"
+
+
+def kinds(tap: Tap) -> None:
+    """What may stand after `except`."""
+    for kind, call in [(mg.UnknownNameError, lambda: mg.plan("picotro", 8)), (KeyError, lambda: plan()["x"]),
+                       (ValueError, lambda: mg.plan("picotron", 8, tp=3)), (mg.RefusedError, lambda: mg.plan("picotron", 0)),
+                       (mg.LimitError, lambda: mg.load_text("while true do end", instructions=100000)),
+                       (mg.UsageError, lambda: mg.topology(4).plan().ask("x", 0)), (RuntimeError, lambda: mg.grid(8, a=3))]:
+        try:
+            call()
+        except kind as why:
+            tap.check(isinstance(why, mg.MoongridError) and why.status is mg.Status(why.status), kind.__name__)
+        else:
+            tap.check(False, kind.__name__)
+    try:
+        mg.plan("picotron", 8, tp=3)
+    except mg.MoongridError as why:
+        tap.same((why.file, why.line), ("picotron", 37), "file and line of the recipe")
+    tap.same(plan().get("x", None), None, "get of no family")
+    try:
+        plan()["tp"][4]
+    except IndexError as why:
+        tap.same(str(why), "group 4 of 4", "no such group")
+    try:
+        plan()["tp"].map(lambda ranks: [1 // 0])
+    except ZeroDivisionError as why:
+        tap.same(str(why), "integer division or modulo by zero", "a function that raises")
+
+
+def libraries(tap: Tap) -> None:
+    """A library that is missing, is another one, or is of another release."""
+    way_out = "; name it by MOONGRID_LIBRARY=PATH, or build the clone (make)"
+    missing = "cannot open shared object file: No such file or directory"
+    other = _ctypes.__file__
+    tap.same(refusal(lambda: _library.Library("/none/libmoongrid.so")),
+             (401, f"no moongrid library: /none/libmoongrid.so: {missing}{way_out}"), "no library")
+    tap.same(refusal(lambda: _library.Library(other)),
+             (401, f"no moongrid library: {other}: undefined symbol: mgrid_version{way_out}"), "another library")
+    if shutil.which("cc"):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "a.c").write_text('const char *mgrid_version(void) { return "9.8.7"; }', encoding="utf-8")
+            subprocess.run(["cc", "-shared", "-fPIC", f"{folder}/a.c", "-o", f"{folder}/a.so"], check=True)
+            tap.same(refusal(lambda: _library.Library(f"{folder}/a.so")),
+                     (401, f"no moongrid library: {folder}/a.so is of moongrid 9.8.7, this package is of {_abi.VERSION}"
+                           f"{way_out}"), "a library of another release")
+    said = subprocess.run([sys.executable, "-c", "import moongrid as mg; mg.recipes()"], capture_output=True, text=True,
+                          check=False, env={**os.environ, "MOONGRID_LIBRARY": "/none/from-the-environment.so",
+                                            "PYTHONPATH": os.pathsep.join(sys.path)})
+    tap.check(f"no moongrid library: /none/from-the-environment.so: {missing}" in said.stderr,
+              "MOONGRID_LIBRARY is what is opened", said.stderr)
+
+
+def main() -> None:
+    tap = Tap()
+    calls(tap)
+    kinds(tap)
+    libraries(tap)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()
