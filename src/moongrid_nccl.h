@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_nccl.h - the few functions of moongrid that speak of NCCL, or of RCCL. They need the headers of
-** NCCL and of the CUDA runtime, or of RCCL and HIP, and no library: moongrid opens both at run time, and calls the
-** copies that are loaded.
+** moongrid_nccl.h - the few functions of moongrid with types of NCCL or RCCL. They need the headers of NCCL and of the
+** CUDA runtime, or of RCCL and HIP, and no library: moongrid opens the libraries at run time, and uses copies that are
+** loaded already.
 */
 #ifndef MOONGRID_NCCL_H
 #define MOONGRID_NCCL_H
@@ -26,31 +26,31 @@ typedef cudaStream_t mgrid_gpu_stream;
 extern "C" {
 #endif
 
-/* What mgrid_group_native points to where mgrid_group_native_kind is MGRID_NATIVE_NCCL. */
+/* What mgrid_group_native points to if mgrid_group_native_kind is MGRID_NATIVE_NCCL. */
 typedef struct mgrid_nccl_pair {
   ncclComm_t       comm;
   mgrid_gpu_stream stream;
 } mgrid_nccl_pair;
 
-/* The communicator of a group, ranks in group order. Borrowed: never destroy it; it may be shared
-** by families of equal members, and ends with the last state that uses it. It blocks, as those of
-** ncclCommInitRank do, unless the backend's options or its family say blocking = 0: then a call may return
-** ncclInProgress, and is looked at with ncclCommGetAsyncError. NULL for a group of one rank,
-** a rank that is in no group (g NULL), a lazy family not created yet, a dry state, and a group
-** whose communicator is MPI's. */
+/* Return the communicator of a group, ranks in group order. Borrowed: never destroy it; families with equal members
+** may share it, and it ends with the last state that uses it. It blocks, as those of ncclCommInitRank do, unless the
+** backend's options or its family have blocking = 0: then a call may return ncclInProgress, and ncclCommGetAsyncError
+** tells when it is done. NULL for a group of one rank, if the rank is in no group (g NULL), for a lazy family that is
+** not created yet, in a dry state, and for a group whose communicator is MPI's. */
 static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->comm : NULL;
 }
 
-/* A stream of its own for the calls of this communicator, of high priority where the family says
-** so. Borrowed. NULL where there is no communicator. */
+/* Return the communicator's own stream for its calls, of high priority if the family has that option. Borrowed. NULL
+** without a communicator. */
 static inline mgrid_gpu_stream mgrid_nccl_stream(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }
 
-/* The window of that name (mgrid_group_window), and its memory in *buffer, which may be NULL. NULL where there is none. */
+/* Return the window of that name (mgrid_group_window), with its memory in *buffer (may be NULL); NULL if there is
+** none. */
 static inline ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char *name, void **buffer,
                                                 mgrid_error *err) {
   mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
@@ -59,8 +59,8 @@ static inline ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char
   return (ncclWindow_t)w.handle;
 }
 
-/* The device communicator (mgrid_group_device), for kernels of this program. NULL where there is none, and where the
-** NCCL that runs has another ncclDevComm than the headers that this program is built with. */
+/* Return the device communicator (mgrid_group_device) for kernels of this program; NULL if there is none, or if the
+** NCCL that runs has another ncclDevComm than the headers of this program. */
 struct ncclDevComm;
 static inline const struct ncclDevComm *mgrid_nccl_device(const mgrid_group *g) {
   int         version = 0;

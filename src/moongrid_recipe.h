@@ -22,121 +22,119 @@ extern "C" {
 
 typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
 
-/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua. The first mgrid_runtime_new loads it from
-** beside libmoongrid, where it stays loaded (MGRID_MISSING where it is not): the host may have any Lua of its own,
-** of any version, and a host without recipes has none. */
+/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The first
+** mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the host may have a Lua of
+** any version, and a host without recipes loads none. */
 
 typedef struct mgrid_limits {
   size_t   size;         /* sizeof(mgrid_limits) */
-  size_t   memory;       /* bytes of the Lua heap and of what its values hold in C; default 64 MiB */
-  uint64_t instructions; /* Lua instructions per call, and as many for work in C; default 200 million */
+  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; default 64 MiB */
+  uint64_t instructions; /* Lua instructions of a call, and as much work in C; default 200 million */
   double   seconds;      /* processor time of this thread to load a recipe and make a plan; default 10 */
   double   call_seconds; /* the same of one query, setting or policy; default 2 */
 } mgrid_limits;
 #define MGRID_LIMITS_INIT \
   { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 10.0, 2.0 }
 
-/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload
-** makes of this one. */
+/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
+** from this one. */
 MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
 MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
 MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
-/* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
-** runtime. */
+/* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once in each runtime. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
-/* The same with the recipe itself, `length` bytes of text, at most 1 MiB, borrowed for the call; `name` is what messages
-** and the plan call it. It lies in no folder: it may name bundled recipes, and no files. */
+/* Load a recipe from memory: `length` bytes of text, at most 1 MiB, borrowed for the call. Messages and the plan call
+** it `name`. It has no folder: it may name bundled recipes, but no files. */
 MGRID_API mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t length, const char *name,
                                                mgrid_error *err);
-/* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value": parameters, and options of
-** families on top of the recipe's own by names with a dot, "tp.max_ctas=8", "*.timeout=600" (* stands for any part
-** of a name, and a family's own option wins; lua/README.md has all). The runtime stays usable after a failure and
-** outlives the plan. */
+/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters, and by names with a
+** dot options of families on top of the recipe's own, "tp.max_ctas=8", "*.timeout=600" (* stands for any part of a
+** name, and a family's own option wins; lua/README.md lists all). The runtime stays usable after a failure, and may
+** be freed before the plan. */
 MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
                                          mgrid_error *err);
-/* The same with parameters from a file, which args override: a JSON object (a path that ends with .json), a
-** mapping of YAML (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in the sandbox of recipes.
-** Names of the file that are no parameters are refused, but for a recipe with a parameter for them (`rest`).
-** path NULL: no file. */
+/* The same with parameters from a file, which args override: a JSON object (.json), a YAML mapping (.yaml, .yml), or
+** Lua that returns a table, return { tp = 2 }, run in the sandbox of recipes. A name that is not a parameter is
+** refused, unless the recipe has a parameter for all others (`rest`). path NULL: no file. */
 MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                               const char *const *args, mgrid_error *err);
-/* The same with C values (mgrid_arg is below, at policies). */
+/* The same with parameters as C values (mgrid_arg, below). */
 typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
-/* Ask a query of the loaded recipe about a state of its plan. Queries are the getters of the modelled
-** system under its own names ("pipeline_model_parallel_next_rank"), else MGRID_UNKNOWN_NAME. args is NULL or a JSON object,
-** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
-** NULL) is the length of the whole answer. "null": no value on this rank. Local. */
+/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
+** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args is NULL or a JSON object,
+** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, written to (buf, len) as snprintf; *length (may
+** be NULL) is the length of the whole answer. "null": no value on this rank. Local. */
 MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                          char *buf, size_t len, size_t *length, mgrid_error *err);
-/* The same where the answer is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE
-** where it is something else. */
+/* The same for an answer that is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE if it is
+** something else. */
 MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                                  int64_t *answer, mgrid_error *err);
-/* The same where the answer is text, unquoted, as snprintf into (buf, len); "" for no value. MGRID_BAD_VALUE
-** where it is something else. */
+/* The same for an answer that is text, written without quotes; "" for no value. MGRID_BAD_VALUE if it is something
+** else. */
 MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                               char *buf, size_t len, size_t *length, mgrid_error *err);
-/* This rank's group that a getter of the modelled system gives ("get_tensor_and_data_parallel_group"), which
-** the loaded recipe has in `getters`; args as above, {"with_context_parallel": true}. NULL where the rank is in none
-** (no error). MGRID_UNKNOWN_NAME with the nearest getter, MGRID_REFUSED where the plan has no such family, with
-** the parameter that would make it; NULL without an error there if the getter takes {"check_initialized": false}.
-** Look it up once: the handle is that of mgrid_state_group. Local. */
+/* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
+** the loaded recipe lists them in `getters`. args as above, {"with_context_parallel": true}. NULL if the rank is in
+** none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such family, with the
+** parameter that makes it, or NULL without an error if the getter takes {"check_initialized": false}. Look it up
+** once: the handle is that of mgrid_state_group. Local. */
 MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
                                                  const char *args, mgrid_error *err);
-/* Switch a setting that the loaded recipe declares (settings = { training = param.flag(true) }): what its
-** queries over this state see from now on, by name or alias; MGRID_IS_NONE puts the default back. Each state
-** has settings of its own, at their defaults when it is made, by mgrid_reload too. They are no part of the
-** plan, its digest or any agreement: ranks may differ. MGRID_UNKNOWN_NAME with the nearest name,
-** MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE where the value is not of its kind; the setting is as before then. Local. */
+/* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
+** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
+** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
+** ranks may differ. MGRID_UNKNOWN_NAME with the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong
+** value; the setting is unchanged then. Local. */
 MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
-/* Doc, parameters, settings, policies, queries, getters and what they take of the loaded recipe, for a person
-** or as JSON. */
+/* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with their arguments, as
+** text or as JSON. */
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
                                               mgrid_error *err);
 
-/* The way from a recipe to communicators in one call: a runtime, its recipe, the plan for the world of the backend, and
-** mgrid_materialize over it. The state owns all of them: mgrid_state_free gives back the runtime and the plan, and the
-** backend, too, once the host has freed its own share of it (mgrid_backend_free right after this call, if it likes).
-** recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or
-** nothing, as mgrid_materialize: a rank that cannot load or plan takes part, and every rank gets an error. The message
-** ends with the stage, "(while loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)";
-** backend NULL: what opening it left in *err stays.
-**
+/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world of the backend, and
+** materialize. The state owns all of them: mgrid_state_free frees the runtime, the plan and the backend, once the
+** host has freed its own share of the backend (which it may do right after this call). recipe, n and args are those
+** of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or nothing, as mgrid_materialize: a
+** rank that cannot load or plan takes part, and every rank gets an error. The message ends with the stage, "(while
+** loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error of
+** opening it stays in *err.
 **     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
 **     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
 **     mgrid_backend_free(b);
 **     ...
 **     mgrid_state_free(s);
-**
-** mgrid_mpi_open of moongrid_mpi.h does the first three.
-*/
+** mgrid_mpi_open of moongrid_mpi.h does the first three. */
+typedef struct mgrid_function mgrid_function;
 typedef struct mgrid_open_options {
-  size_t              size; /* sizeof(mgrid_open_options) */
-  const char         *name; /* of the state; NULL: "" */
-  const char         *text; /* the recipe itself, as of mgrid_runtime_load_text, which `recipe` is the name of then; */
-  size_t              length; /* bytes of it */
-  const char         *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
-  const mgrid_limits *limits; /* of the runtime, with its hooks; NULL: the defaults */
-  const mgrid_hooks  *hooks;
+  size_t                size;   /* sizeof(mgrid_open_options) */
+  const char           *name;   /* of the state; NULL: "" */
+  const char           *text;   /* the text of the recipe, as of mgrid_runtime_load_text; `recipe` is its name then */
+  size_t                length; /* bytes of text */
+  const char           *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
+  const mgrid_limits   *limits; /* of the runtime, with its hooks; NULL: the defaults */
+  const mgrid_hooks    *hooks;
+  size_t                nfunctions; /* functions of the host, as of mgrid_runtime_function */
+  const mgrid_function *functions;
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
-  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL }
+  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL }
 /* options may be NULL. */
 MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                                   const mgrid_open_options *options, mgrid_error *err);
-/* The runtime of a state that mgrid_open made, for queries, settings, policies and mgrid_reload; NULL of others.
-** Borrowed: it ends with the state, unless the host takes a share (mgrid_runtime_ref). */
+/* Return the runtime of a state of mgrid_open, for queries, settings, policies and mgrid_reload; NULL for other
+** states. Borrowed: it ends with the state, unless the host takes a share (mgrid_runtime_ref). */
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 /* ---------------------------------------------------------------- policies
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
-** a decision that changes without recompiling. It sees the state, its families, groups, grids and
-** machine read-only, the arguments by name in q, and in p what the plan was made with; policies.NAME
-** of a recipe makes bundled ones, documented in lua/moongrid/meta_recipe.lua. Every call has the
-** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
-** keeps in a local of the recipe stays until the next reload. */
+** a decision that changes without recompiling. It reads the state with its families, groups, grids and
+** machine, the arguments by name in q, and the parameters of the plan in p; policies.NAME in a recipe
+** makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every call has the runtime's limits;
+** after an error the runtime and the policy work as before. A local variable of the recipe keeps its
+** value until the next reload. */
 
 typedef enum mgrid_kind {
   MGRID_IS_NONE, /* nil */
@@ -145,13 +143,13 @@ typedef enum mgrid_kind {
   MGRID_IS_NUMBER,
   MGRID_IS_TEXT,
   MGRID_IS_INTEGERS, /* a list */
-  MGRID_IS_NUMBERS,  /* a list, of which some are no integers */
+  MGRID_IS_NUMBERS,  /* a list with some that are not integers */
   MGRID_IS_TABLE,    /* by key, or empty */
-  MGRID_IS_LIST      /* a list of anything else; of results alone */
+  MGRID_IS_LIST      /* a list of other values, which have no names; not in parameters and settings */
 } mgrid_kind;
 
-/* A named value that the host gives to a policy, as a parameter or as a setting. Everything in it is borrowed for
-** the call. The functions below make one. All in an array have the same `size`. */
+/* A named value: an argument of a policy, a parameter, or a setting. All that it points to is borrowed for the call.
+** The functions below make one. All in an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -172,7 +170,7 @@ struct mgrid_arg {
     struct {
       size_t           n;
       const mgrid_arg *at;
-    } table;
+    } table; /* or list */
   } as;
 };
 #define MGRID_ARG_INIT \
@@ -220,40 +218,45 @@ static inline mgrid_arg mgrid_arg_table(const char *name, size_t n, const mgrid_
   a.as.table.n = n, a.as.table.at = at;
   return a;
 }
+static inline mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_arg *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_LIST);
+  a.as.table.n = n, a.as.table.at = at;
+  return a;
+}
 
 typedef struct mgrid_policy mgrid_policy;
 
-/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest
-** name where there is none. It keeps the runtime alive; free it before the state. Local. */
+/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest name. It keeps
+** the runtime alive; free it before the state. Local. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
 MGRID_API void          mgrid_policy_free(mgrid_policy *p);
-/* Who compares its results, so that a call is collective over them (agreed = { name = "world" }): "world", else the
-** name of a family, whose groups compare; "" where nobody does, and a call is local. Borrowed from the policy. */
+/* Return which ranks compare the policy's results, so that a call is collective over them (agreed = { name = "world"
+** }): "world", or the name of a family, each of whose groups compares; "" if none does, and a call is local. Borrowed
+** from the policy. */
 MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
-/* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
-** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
-** collective over the world or this rank's group of that family (whose groups share no ranks), and
-** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
-** it failed gets its own error instead. An integer and a number of equal value are not the same. Ranks that call
-** different policies at a time are MGRID_DISAGREE, too. A rank that does not call, or has no such policy (p NULL), takes
-** no part: the others wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
+/* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call. If the recipe
+** declares the policy agreed (agreed = { name = "world" } or a family), the call is collective over the world or this
+** rank's group of that family (whose groups share no ranks). If results differ, all these ranks get MGRID_DISAGREE
+** with the results of two of them; a rank on which the policy failed gets its own error instead. An integer and a
+** float of equal value differ. MGRID_DISAGREE also if ranks call different policies at a time. If a rank does not
+** call, or passes p NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 
-/* The result is read by path: NULL or "" is the whole, "lr" what is at that key, "layers[0].first" goes
-** on from there. Lists count from 0, as everywhere in C; a key that is no name is written ["so"]. */
+/* Read the result by path: NULL or "" is the whole result, "lr" the value of that key, "layers[0].first" a value
+** further inside. Lists count from 0, as everywhere in C; write a key that is not a name as ["a key"]. */
 
-/* The kind of what is at the path; MGRID_IS_NONE where there is nothing. */
+/* Return the kind of the value at the path; MGRID_IS_NONE if there is none. */
 MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path);
-/* Elements of the list, or keys of the table, at the path. */
+/* Count the elements of the list, or the keys of the table, at the path. */
 MGRID_API mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err);
-/* Text keys of the table at the path, by their bytes, at most `cap` of them; *length (may be NULL) is how many
-** there are. Borrowed until the next call. */
+/* Get the text keys of the table at the path, sorted by their bytes, at most `cap` of them; *length (may be NULL) is
+** their number. Borrowed until the next call. */
 MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out,
                                          size_t *length, mgrid_error *err);
-/* Read what is at the path. MGRID_BAD_VALUE where it is of another kind, naming the policy, the path
-** and both kinds; *out is 0, false or NULL then. A number is read from an integer as well, an integer
-** from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed until the
-** next call; lists are copied, at most `cap` elements, *length (may be NULL) the whole. */
+/* Read the value at the path. MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds;
+** *out is 0, false or NULL then. An integer is also a number, and a number without a fraction an integer, alone and
+** in lists; {} is also an empty list. Text is borrowed until the next call; lists are copied, at most `cap` elements,
+** and *length (may be NULL) is the number of all. */
 MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err);
@@ -263,22 +266,66 @@ MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *
 MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out,
                                             size_t *length, mgrid_error *err);
 
-/* At a step boundary: evaluate the recipe again (its file may have changed; `recipe` NULL: the same
-** one) with n arguments, agree, and materialize beside the old state: communicators that are equal are
-** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
-** caller's, who then frees the old policies, state and runtime (that of mgrid_open goes with its state); this
-** destroys the communicators that are not used any more. On failure, of this rank or another, every rank gets one
-** error, its status and its text, and what runs is untouched: MGRID_DISAGREE where some ranks have a plan and others
-** have not, or another; where none has one that of rank 0. change may be NULL. Parameters are not carried over: args
-** are all there are. With parameters
-** from a file or as C values do the same by mgrid_runtime_new, _load, _plan_file or _plan_values, and
-** mgrid_materialize, under another name, over the same backend while the old state still exists. mgrid_state_move
-** (moongrid_tensor.h) then tells how tensors go from the old state to the new one. */
+/* --------------------------------------------------- functions of the host
+** A recipe calls a C function of its host as one of its words, rack_of(rank): in build, in queries and in policies. Such a
+** function is pure: what it answers depends on its arguments and its version alone, so it is the same on every rank. A plan
+** has the name and the version of each function that the text of its recipe names. They are printed ("function rack_of =
+** 2") and part of the digest: ranks whose hosts have other versions get MGRID_DISAGREE, and nothing is created. The command
+** has no functions of a host, but shows the plans that a host saves (mgrid_plan_save).
+**     mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args,
+**                          mgrid_arg *result, mgrid_error *err) {
+**       if (n != 1 || args->kind != MGRID_IS_INTEGER) return MGRID_BAD_VALUE;
+**       *result = mgrid_arg_integer(NULL, args->as.integer / 8);
+**       return MGRID_OK;
+**     }
+**     mgrid_function f = mgrid_function_of("rack_of", "2", rack_of, NULL);
+**     mgrid_runtime_function(rt, &f, &e);  // then mgrid_runtime_load */
+
+/* Answer a call with n arguments, which have no names. They are plain values: a list is MGRID_IS_INTEGERS, _NUMBERS or _LIST,
+** an empty table MGRID_IS_TABLE. Set *result, which is MGRID_IS_NONE before; what it points to is copied after the return,
+** so keep it until the next call. For a failure return its status, and fill in *err if there is more to say: the recipe
+** gets the error, with its own line, and the host its status if that is of the 100s or 300s, else MGRID_REFUSED. Do not call moongrid with this runtime, its policies or its states, and do not leave
+** the function by longjmp or a C++ exception. */
+typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err);
+
+struct mgrid_function {
+  size_t      size;     /* sizeof(mgrid_function) */
+  size_t      arg_size; /* sizeof(mgrid_arg) */
+  const char *name;     /* as that of a family, and not a word that recipes or Lua have */
+  const char
+      *version; /* one line of text; give a new one with all that changes an answer: code, or a table behind it */
+  mgrid_call_fn *call;
+  void          *ud;   /* first argument of call */
+  int64_t        work; /* instructions that the recipe's budget is charged for a call, 0 or more; default 100 */
+};
+#define MGRID_FUNCTION_INIT \
+  { sizeof(mgrid_function), sizeof(mgrid_arg), NULL, NULL, NULL, NULL, 100 }
+
+static inline mgrid_function mgrid_function_of(const char *name, const char *version, mgrid_call_fn *call, void *ud) {
+  mgrid_function f = MGRID_FUNCTION_INIT;
+  f.name = name, f.version = version, f.call = call, f.ud = ud;
+  return f;
+}
+
+/* Let the recipe of this runtime call a function. Register it before the recipe is loaded (later: MGRID_NOT_NOW). name and
+** version are copied; ud lives as long as the runtime and those that mgrid_reload makes from it, which have its functions.
+** MGRID_BAD_VALUE for a name or a version that cannot be, MGRID_DUPLICATE for a name that is taken. */
+MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err);
+
+/* At a step boundary, evaluate the recipe again (its file may have changed; `recipe` NULL: the same one) with n
+** arguments, agree, and materialize beside the old state: equal communicators are kept, new ones created. Collective
+** over the state's backend. On success *new_rt and *new_s are the caller's, who then frees the old policies, state
+** and runtime (that of mgrid_open is freed with its state); this destroys the communicators that are no longer used.
+** If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans differ or
+** only some ranks have one, the error of rank 0 if none has one. change may be NULL. Parameters are not carried over:
+** args are all of them. For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or
+** _plan_values, and mgrid_materialize with another name over the same backend while the old state exists.
+** mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                                     const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
                                     mgrid_change *change, mgrid_error *err);
 
-/* Names of the bundled recipes, NULL at the end. */
+/* Return the names of the bundled recipes, with NULL at the end. */
 MGRID_API const char *const *mgrid_recipe_names(void);
 
 #ifdef __cplusplus

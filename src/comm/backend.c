@@ -5,6 +5,8 @@
 */
 #include "comm/backend.h"
 
+#include "comm/state.h"
+
 const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
 int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
 int64_t     mgrid_backend_world(const mgrid_backend *b) { return b ? b->world : -1; }
@@ -40,7 +42,7 @@ void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
   while (b->states) { /* abandoned ones; each counts as a user while it is freed */
     b->users += 2;
-    mgrid_state_free(b->states);
+    mgrid_state_end(b->states);
     b->users--;
   }
   for (mgrid_attached *a; (a = b->attached);) {

@@ -45,8 +45,16 @@ typedef struct mgrid_work {
   size_t          count;    /* elements; of all-gather, reduce-scatter and all-to-all: of one member */
   int64_t         root;     /* MGRID_BROADCAST: position of the sender */
   int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
+  bool            rooted;   /* of `together`: an all-reduce or all-gather to `root` alone, an all-to-all from it alone */
   bool            ours;     /* an all-reduce or a broadcast of the library's own, on int64: it has a deadline */
 } mgrid_work;
+
+/* One of several calls that begin together. */
+typedef struct mgrid_together {
+  const struct mgrid_comm_spec *spec;
+  void                         *native;
+  mgrid_work                    work; /* the two sides of MGRID_SENDRECV are calls of their own: `to` or `from` is -1 */
+} mgrid_together;
 
 /* Result on this rank of a call that waits for other ranks: an mgrid_status, or one of these, which never
 ** leave the library. */
@@ -192,6 +200,9 @@ typedef struct mgrid_backend_ops {
                        bool to_buffer, mgrid_error *err);
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                               mgrid_error *err);
+  /* Begin n calls over communicators of this backend, then wait for all of them, at most so many seconds: MGRID_TIMED_OUT
+  ** names what did not end, and the members that did not come if it is one collective. NULL: not supported. */
+  mgrid_status (*together)(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
 
   /* Suspend the n communicators, in this order, or resume them; each is a call over its members. First with `dry`:
   ** could it be done? NULL: there is nothing to do. */
@@ -255,7 +266,9 @@ struct mgrid_backend {
   mgrid_shared            *pool;      /* set by pool.c: communicators that states may share */
   mgrid_state             *states;    /* set by state.c: those not freed yet, the newest first */
   double                   longest;   /* of core: longest timeout of a family so far, seconds; identical on all ranks */
-  uint64_t                 epoch;     /* of core: creations so far; identical on all ranks */
+  mgrid_backend           *carrier;   /* of a backend over another one: that, else NULL */
+  uint64_t                 creations; /* of core: of it and of the backends over it, so far; identical on all ranks */
+  uint64_t                 epoch;     /* of core: the number of its last creation among those */
   uint64_t                 meetings;  /* of core: rendezvous so far; identical on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: rendezvous.c */
   /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether the group of a family with these
@@ -263,6 +276,7 @@ struct mgrid_backend {
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place     place;
+  double          waited;      /* of a backend over this one: seconds of the deadline that passed before the call */
   bool            left;        /* of core: mgrid_state_leave was called, and others may have that state still */
   mgrid_attached *attached;    /* of core: what slices keep with it */
   int64_t         read;        /* of core: bytes of parts that this rank has read so far, packed ones included */

@@ -94,7 +94,7 @@ static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
   bool          votes = b->ops->growth && !b->whole;
   mgrid_outcome s = MGRID_OK;
-  b->epoch++;
+  mgrid_pool_count(b);
   if (votes) s = all_of(b, b->ops->growth(b, batch->n, batch->spec, g->origin, err));
   if (s) return s;
   size_t anew = sort_batch(batch, g, MGRID_ANEW, 0), grown = sort_batch(batch, g, MGRID_GROWN, anew);

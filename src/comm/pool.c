@@ -120,8 +120,10 @@ mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error 
   return b->ops->check(b, batch->n, batch->spec, err);
 }
 
+void mgrid_pool_count(mgrid_backend *b) { b->epoch = ++(b->carrier ? b->carrier : b)->creations; }
+
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err) {
-  b->epoch++;
+  mgrid_pool_count(b);
   mgrid_outcome s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
   for (size_t i = 0; i < batch->n; i++) {
     if (!batch->entry[i]) continue;
@@ -189,6 +191,20 @@ mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_er
 mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
   return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
+}
+
+mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w, double seconds,
+                                 mgrid_error *err) {
+  enum { MOST = 64 };
+  mgrid_comm_spec spec[MOST];
+  mgrid_together  call[MOST];
+  if (!b->ops->together) return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", mgrid_backend_name(b));
+  if (n > MOST) return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MOST);
+  for (size_t i = 0; i < n; i++) {
+    spec[i] = spec_of(c[i]);
+    call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };
+  }
+  return b->ops->together(b, n, call, seconds, err);
 }
 
 void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c) {

@@ -50,6 +50,11 @@ void mgrid_runtime_free(mgrid_runtime *rt) {
   if (rt) entry_of(rt)->runtime_free(rt);
 }
 
+mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
+  if (!rt || mgrid_lacks(f, "the function", err)) return MGRID_USAGE;
+  return entry_of(rt)->function(rt, f, err);
+}
+
 mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
   if (!rt || mgrid_lacks(recipe, "the recipe", err)) return MGRID_USAGE;
   return entry_of(rt)->load(rt, recipe, NULL, 0, err);
@@ -60,6 +65,14 @@ mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t
   if (!rt || mgrid_lacks(name, "the name of the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
     return MGRID_USAGE;
   return entry_of(rt)->load(rt, name, text ? text : "", length, err);
+}
+
+mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
+  return rt ? entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
+}
+
+mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
+  return rt ? entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }
 
 mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args, mgrid_error *err) {
@@ -86,6 +99,20 @@ static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   return e->status;
 }
 
+/* Make the runtime of mgrid_open and load the recipe; *err says whether that failed. */
+static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe, mgrid_error *err) {
+  mgrid_runtime *rt = mgrid_runtime_new(o->limits, o->hooks, err);
+  if (!rt || mgrid_lacks_list(o->nfunctions, o->functions, "functions", err)) return rt;
+  const char *at = (const char *)o->functions; /* each of the size that the host's header has */
+  for (size_t i = 0; i < o->nfunctions; i++, at += o->functions->size)
+    if (mgrid_runtime_function(rt, (const mgrid_function *)at, err)) return rt;
+  if (o->text)
+    mgrid_runtime_load_text(rt, o->text, o->length, recipe, err);
+  else
+    mgrid_runtime_load(rt, recipe, err);
+  return rt;
+}
+
 mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                         const mgrid_open_options *options, mgrid_error *err) {
   if (!b) return NULL;
@@ -94,12 +121,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
   mgrid_runtime     *rt = NULL;
   mgrid_plan        *plan = NULL;
   int64_t            world = mgrid_backend_world(b);
-  if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine))
-    rt = mgrid_runtime_new(o.limits, o.hooks, &mine);
-  if (o.text)
-    mgrid_runtime_load_text(rt, o.text, o.length, recipe, &mine);
-  else
-    mgrid_runtime_load(rt, recipe, &mine);
+  if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine)) rt = runtime_of(&o, recipe, &mine);
   if (!failed_while(&mine, "loading the recipe", world)) {
     plan = mgrid_runtime_plan_file(rt, world, o.params, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);

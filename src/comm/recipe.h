@@ -7,19 +7,30 @@
 #define MGRID_COMM_RECIPE_H
 
 #include "comm/backend.h"
+#include "plan/item.h"
 
 /* mgrid_runtime_load where text is NULL; else mgrid_runtime_load_text, with the name as `recipe`. */
 typedef mgrid_status mgrid_recipe_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
                                        mgrid_error *err);
 
+/* Give the recipe a thing of a slice, for all plans from now on: one of each kind, NULL for none. The runtime is an owner,
+** and so are those that mgrid_reload makes from it. */
+typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err);
+/* Hand the request of a slice's C function to what the slice has for Lua (recipe/slice.h). */
+typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err);
+mgrid_recipe_serve   mgrid_runtime_serve;
+
 /* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h as mgrid_script_NAME. But
-** for `load` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that may not be NULL are
-** not, and results are set as they are after a failure. */
+** for `load`, `lend` and `serve` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that
+** may not be NULL are not, and results are set as they are after a failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \
   X(runtime_free, __typeof__(mgrid_runtime_free)) \
+  X(function, __typeof__(mgrid_runtime_function)) \
   X(load, mgrid_recipe_load) \
+  X(lend, mgrid_recipe_lend) \
+  X(serve, mgrid_recipe_serve) \
   X(plan_file, __typeof__(mgrid_runtime_plan_file)) \
   X(plan_values, __typeof__(mgrid_runtime_plan_values)) \
   X(ask, __typeof__(mgrid_runtime_ask)) \
@@ -50,6 +61,9 @@ typedef struct mgrid_recipe_entry {
   MGRID_RECIPE_FUNCTIONS(X)
 #undef X
 } mgrid_recipe_entry;
+
+/* For a slice's function of its public header. recipe.c */
+mgrid_recipe_lend mgrid_runtime_lend;
 
 /* What a runtime and a policy begin with: the entry points of the library that made it. */
 typedef struct mgrid_made_by {

@@ -8,7 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mgrid_state_abandon(mgrid_state *s) { mgrid_backend_free(s->backend); }
+mgrid_state *mgrid_state_ref(mgrid_state *s) {
+  if (s) atomic_fetch_add(&s->refs, 1);
+  return s;
+}
+
+static bool is_last_owner(mgrid_state *s) { return atomic_fetch_sub(&s->refs, 1) == 1; }
+
+void mgrid_state_abandon(mgrid_state *s) {
+  if (is_last_owner(s)) mgrid_backend_free(s->backend);
+}
 
 static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
@@ -89,6 +98,7 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   mgrid_state *s = mgrid_zeroed(&b->hooks, sizeof *s);
   b->hooks_fixed = true;
   if (!s) return mgrid_null_oom(err);
+  atomic_init(&s->refs, 1);
   s->backend = mgrid_backend_ref(b);
   s->next = b->states;
   b->states = s;
@@ -144,8 +154,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   return status ? status : mgrid_pool_check(b, &s->batch, err);
 }
 
-void mgrid_state_free(mgrid_state *s) {
-  if (!s) return;
+void mgrid_state_end(mgrid_state *s) {
   mgrid_backend    *b = s->backend;
   const mgrid_hooks h = b->hooks; /* the backend may end here */
   mgrid_state     **at = &b->states;
@@ -163,6 +172,10 @@ void mgrid_state_free(mgrid_state *s) {
   json_decref(s->settings);
   mgrid_realloc(&h, s, sizeof *s, 0);
   mgrid_backend_free(b);
+}
+
+void mgrid_state_free(mgrid_state *s) {
+  if (s && is_last_owner(s)) mgrid_state_end(s);
 }
 
 mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {

@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 /* A communicator in a backend's pool. Groups with the same members in the same order and the same options share one entry,
 ** also across states, unless they are unique. */
@@ -46,6 +47,7 @@ struct mgrid_group {
 };
 
 struct mgrid_state {
+  atomic_int     refs;
   mgrid_state   *next; /* in the backend's list */
   mgrid_plan    *plan;
   mgrid_backend *backend;
@@ -76,6 +78,8 @@ mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *e
 void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const mgrid_descriptor *backend);
 /* Fail if the batch cannot be created. Local, called before the ranks agree. */
 mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
+/* Begin a creation: its number distinguishes its messages from those of all earlier ones over the same carrier. */
+void mgrid_pool_count(mgrid_backend *b);
 /* Create the batch. After a failure some may exist: call _undo. */
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
 void          mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
@@ -86,6 +90,9 @@ void         mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its 
 mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch, mgrid_error *err);
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
 mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
+/* Begin n calls, the ith over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED: the backend has none. */
+mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w, double seconds,
+                                 mgrid_error *err);
 /* Remove one user of each; destroy those without users, in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
@@ -105,9 +112,10 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err);
 /* "unknown family 'x'; nearest is ..." */
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
-/* Give up a state without a collective call: its communicators stay until the backend is freed. For garbage collectors,
-** which run at different times on different ranks. */
+/* Give up one owner without a collective call: if it was the last one, the communicators stay until the backend is freed.
+** For garbage collectors, which run at different times on different ranks. */
 void mgrid_state_abandon(mgrid_state *s);
+void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
 
 /* ----------------------------------------------------------------- group.c */
 

@@ -40,8 +40,9 @@ static mgrid_demand demand(const char *options, int64_t n, int64_t local, bool n
   return d;
 }
 
-/* Buffers of 9.2 MiB. */
-static int64_t links(int64_t n) { return n * (INT64_C(92) << 20) / 10; }
+/* n channels to a neighbour and from one, on this machine and on another. */
+static int64_t near(int64_t n) { return n * (INT64_C(12) << 20); }
+static int64_t far(int64_t n) { return n * (INT64_C(20) << 20); }
 
 /* The numbers that src/comm/README.md derives, by hand. */
 static void test_demand(void **unused) {
@@ -53,8 +54,8 @@ static void test_demand(void **unused) {
   d = demand("max_ctas=16", 8, 8, true);    /* a whole machine */
   assert_int_equal(d.created, 100 * mib);
   assert_int_equal(d.nvls_created, (16 + 1) * 2 * mib);
-  assert_int_equal(d.ring, links(16 * 2));
-  assert_int_equal(d.tree, links(16 * 2));
+  assert_int_equal(d.ring, near(16));
+  assert_int_equal(d.tree, near(16));
   assert_int_equal(d.nvls, 256 * mib);
   assert_int_equal(d.p2p, 7 * 16 * 12 * mib);
   assert_int_equal(d.blocks, 16);
@@ -62,11 +63,11 @@ static void test_demand(void **unused) {
   assert_int_equal(d.files, 14);
   d = demand("max_ctas=16", 8, 1, true); /* a rank on each of 8 machines */
   assert_int_equal(d.nvls_created + d.nvls + d.multicast, 0);
-  assert_int_equal(d.tree, links(16 * 6));
+  assert_int_equal(d.tree, far(16 * 3));
   assert_int_equal(d.p2p, 16 * 4 * mib);
   assert_int_equal(d.files, 14 + 4 * 16); /* 20 of them, and a limit of 1,024 is passed */
   d = demand("max_ctas=16", 16, 8, true); /* two machines */
-  assert_int_equal(d.nvls, 256 * mib + links(16 * 2));
+  assert_int_equal(d.nvls, 256 * mib + far(16));
   assert_int_equal(d.p2p, 16 * 4 * mib + 7 * 2 * 12 * mib);
   assert_int_equal(demand("max_ctas=16 n_channels_per_net_peer=3", 16, 8, true).p2p, 16 * 4 * mib + 7 * 4 * 12 * mib);
   d = demand("max_ctas=16", 2, 2, false); /* a pair: up and down are the ring's neighbours */
@@ -114,7 +115,7 @@ static void test_plan_memory(void **unused) {
   assert_int_equal(mgrid_plan_gpu_memory(p, -1, &m, anew(&why)), MGRID_OK);
   assert_int_equal(m.communicators, 2);
   assert_int_equal(m.created >> 20, 196 + 10);
-  assert_int_equal(m.first_use, (INT64_C(184) << 20) * 32 / 10 + (INT64_C(184) << 20) / 10);
+  assert_int_equal(m.first_use, far(32) + far(1));
   for (int64_t r = 0; r < 8; r++) {
     mgrid_gpu_memory mine = MGRID_GPU_MEMORY_INIT;
     assert_int_equal(mgrid_plan_gpu_memory(p, r, &mine, anew(&why)), MGRID_OK);

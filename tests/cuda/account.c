@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "rank:name:number[:error]" of CUDARIG_FAIL, "rank:name:milliseconds" of CUDARIG_DELAY; rank * is every one. */
+/* "rank:name:number[:error]" of CUDARIG_FAIL, "rank:name:milliseconds" of CUDARIG_DELAY; rank * is every one, and name *
+** every function. */
 typedef struct fault {
   char name[64];
   long number;
@@ -31,6 +32,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static rig_site       *sites;
 static fault           faults[32];
 static int             nfaults, log_fd = -1;
+static fault           asked; /* of cudarig_fail; its number counts down. Under the lock */
+static atomic_bool     asks;
 static long long       limit = -1;
 static long long       now[RIG_KINDS], peak[RIG_KINDS], taken[RIG_DEVICES];
 static atomic_llong    launches;
@@ -70,7 +73,7 @@ static void read_faults(const char *variable, bool delay) {
     const char *rest = mine(w);
     int         error = 0;
     if (!rest) continue;
-    int n = sscanf(rest, "%63[A-Za-z0-9_]:%ld:%d", f.name, &f.number, &error);
+    int n = sscanf(rest, "%63[A-Za-z0-9_*]:%ld:%d", f.name, &f.number, &error);
     if (n < 2 || nfaults == (int)(sizeof faults / sizeof *faults)) {
       rig_say("%s: '%s' is not rank:name:number, or one too many", variable, w);
       continue;
@@ -100,10 +103,11 @@ static void read_environment(void) {
 
 /* ------------------------------------------------------------------------- calls */
 
-/* name, or name_v2 for the fault of name */
+/* name, or name_v2 for the fault of name; * for any */
 static bool names(const char *called, const char *wanted) {
   size_t n = strlen(wanted);
-  return !strncmp(called, wanted, n) && (!called[n] || (called[n] == '_' && called[n + 1] == 'v'));
+  return !strcmp(wanted, "*")
+         || (!strncmp(called, wanted, n) && (!called[n] || (called[n] == '_' && called[n + 1] == 'v')));
 }
 
 void rig_note(const char *text) {
@@ -112,6 +116,24 @@ void rig_note(const char *text) {
   int     n = snprintf(line, sizeof line, "%s\n", text);
   ssize_t written = write(log_fd, line, (size_t)n); /* one write, so that lines of threads do not mix */
   (void)written;
+}
+
+void cudarig_fail(const char *name, long nth, int error) {
+  pthread_mutex_lock(&lock);
+  asked = (fault){ .number = nth, .error = error };
+  snprintf(asked.name, sizeof asked.name, "%s", name ? name : "");
+  pthread_mutex_unlock(&lock);
+  atomic_store(&asks, name != NULL);
+}
+
+/* The error of this call by cudarig_fail. */
+static int asked_error(const char *name) {
+  pthread_mutex_lock(&lock);
+  bool every = asked.number == 0, hit = names(name, asked.name) && (every || --asked.number == 0);
+  int  error = hit ? asked.error : 0;
+  if (hit && !every) atomic_store(&asks, false);
+  pthread_mutex_unlock(&lock);
+  return error;
 }
 
 int rig_enter(rig_site *site, const char *name) {
@@ -134,7 +156,7 @@ int rig_enter(rig_site *site, const char *name) {
     } else if (f->number == 0 || f->number == nth)
       return f->error;
   }
-  return 0;
+  return atomic_load(&asks) ? asked_error(name) : 0;
 }
 
 void rig_launched(const char *what) {
@@ -194,6 +216,15 @@ long long cudarig_count(const char *name) {
     if (names(s->name, name)) n = (n < 0 ? 0 : n) + atomic_load(&s->calls);
   pthread_mutex_unlock(&lock);
   return n;
+}
+
+const char *cudarig_function(int i, long *calls) {
+  pthread_mutex_lock(&lock);
+  rig_site *s = sites;
+  while (s && i-- > 0) s = s->next;
+  if (s && calls) *calls = atomic_load(&s->calls);
+  pthread_mutex_unlock(&lock);
+  return s ? s->name : NULL;
 }
 
 /* CUDARIG_COUNTS=prefix: what was counted, in prefix.<rank>, when the process ends. */

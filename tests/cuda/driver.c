@@ -112,32 +112,51 @@ FN cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice devic
   return (CUresult)rig_attribute(value, (int)attribute, device);
 }
 
-FN cuGetErrorName(CUresult error, const char **name) {
-  static const struct {
-    CUresult    error;
-    const char *name;
-  } names[] = {
-    { CUDA_SUCCESS, "CUDA_SUCCESS" },
-    { CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE" },
-    { CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY" },
-    { CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE" },
-    { CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE" },
-    { CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE" },
-    { CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY" },
-    { CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED" },
-    { CUDA_ERROR_MAP_FAILED, "CUDA_ERROR_MAP_FAILED" },
-    { CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN" },
-  };
+/* A GPU's identity; the same for a process that sees it under another number. */
+FN cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   RIG_ENTER(CUresult);
-  for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-    if (names[i].error == error) return *name = names[i].name, CUDA_SUCCESS;
-  if (name) *name = NULL;
-  return CUDA_ERROR_INVALID_VALUE;
+  if (rig_physical(device) < 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (!uuid) return CUDA_ERROR_INVALID_VALUE;
+  memset(uuid, 0, sizeof *uuid);
+  snprintf(uuid->bytes, sizeof uuid->bytes, "moongrid GPU %d", rig_physical(device));
+  return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------- errors */
+
+static const struct {
+  CUresult    error;
+  const char *name, *text;
+} errors[] = {
+  { CUDA_SUCCESS, "CUDA_SUCCESS", "no error" },
+  { CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
+  { CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
+  { CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected" },
+  { CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal" },
+  { CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle" },
+  { CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
+  { CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready" },
+  { CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported" },
+  { CUDA_ERROR_MAP_FAILED, "CUDA_ERROR_MAP_FAILED", "mapping of buffer object failed" },
+  { CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
+};
+
+static CUresult about(CUresult error, bool name, const char **out) {
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  *out = NULL;
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+    if (errors[i].error == error) *out = name ? errors[i].name : errors[i].text;
+  return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+FN cuGetErrorName(CUresult error, const char **name) {
+  RIG_ENTER(CUresult);
+  return about(error, true, name);
 }
 
 FN cuGetErrorString(CUresult error, const char **text) {
   RIG_ENTER(CUresult);
-  return cuGetErrorName(error, text);
+  return about(error, false, text);
 }
 
 /* ----------------------------------------------------------------------------- contexts */

@@ -54,6 +54,13 @@ RIG_API void      rig_note(const char *text); /* a line of the log */
 ** "launches", "streams", "events", or a function's calls. -1: no such name yet. */
 RIG_API long long cudarig_count(const char *name);
 
+/* From now on the nth call of that function fails, once; 0: every one, and name "*": of every function, as of a device that
+** is lost. NULL: none. It takes the place of what was asked before. */
+RIG_API void cudarig_fail(const char *name, long nth, int error);
+
+/* A function that was called, the latest first, and how often; NULL: there are no more. */
+RIG_API const char *cudarig_function(int i, long *calls);
+
 /* ------------------------------------------------------------------------ machine.c */
 
 typedef struct rig_machine {

@@ -56,6 +56,19 @@ static void devices(void) {
   IS(cudaDeviceGetAttribute(&v, (enum cudaDeviceAttr)9999, 0), cudaErrorNotSupported);
   OK(cudaDriverGetVersion(&v));
   check(v >= 13000, "a driver of CUDA 13");
+
+  CUresult (*uuid)(CUuuid *, CUdevice) = (CUresult(*)(CUuuid *, CUdevice))(uintptr_t)entry("cuDeviceGetUuid");
+  CUuuid a, b;
+  OK(uuid(&a, 0));
+  OK(uuid(&b, 1));
+  check(memcmp(&a, &b, sizeof a) != 0, "each device has its own identity");
+  IS(uuid(&a, 8), CUDA_ERROR_INVALID_DEVICE);
+  CUresult (*describe)(CUresult, const char **) =
+      (CUresult(*)(CUresult, const char **))(uintptr_t)entry("cuGetErrorString");
+  const char *text = NULL;
+  OK(describe(CUDA_ERROR_OUT_OF_MEMORY, &text));
+  check(text && !strcmp(text, "out of memory"), "an error is described, not named");
+  IS(describe((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void memory(void) {
@@ -257,6 +270,26 @@ static void kernels(void) {
   check(cudarig_count("launches") == n + 1, "a launch is counted");
 }
 
+/* Faults that a program asks for while it runs. */
+static void asked(void) {
+  void *p = NULL;
+  long  calls = 0;
+  int   i = 0;
+  cudarig_fail("cudaMalloc", 2, 700);
+  OK(cudaMalloc(&p, 4096));
+  OK(cudaFree(p));
+  IS(cudaMalloc(&p, 4096), 700);
+  OK(cudaMalloc(&p, 4096));
+  cudarig_fail("*", 0, 46);
+  IS(cudaFree(p), 46);
+  IS(cudaDeviceSynchronize(), 46);
+  cudarig_fail(NULL, 0, 0);
+  OK(cudaFree(p));
+  while (cudarig_function(i, &calls) && strcmp(cudarig_function(i, &calls), "cudaDeviceSynchronize")) i++;
+  check(cudarig_function(i, NULL) && calls == cudarig_count("cudaDeviceSynchronize"),
+        "functions by name, with their calls");
+}
+
 /* What the environment of selftest.sh has changed. */
 static void faults(void) {
   void *p = NULL;
@@ -298,6 +331,7 @@ int main(int argc, char **argv) {
     cumem();
     processes();
     kernels();
+    asked();
   }
   printf("1..%d\n", tests);
   return wrong != 0;

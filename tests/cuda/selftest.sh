@@ -4,18 +4,29 @@
 # selftest.sh OUTDIR: the self test of the rig that build.sh has made there, in every machine and with faults. Prints TAP.
 set -u
 dir=${1:?selftest.sh OUTDIR}
-part() { env "${@:2}" timeout -k 2 60 "$dir/selftest" "$1" 2> /dev/null || rc=1; }
-rc=0
-timeout -k 2 60 "$dir/selftest" 2> /dev/null || rc=1
+rc=0 n=0
+# Each part numbers its checks from 1: number them anew, all in one row.
+part() {
+  local out
+  out=$(env "${@:2}" timeout -k 2 60 "$dir/selftest" "$1" 2> /dev/null) || rc=1
+  while read -r words; do
+    case $words in
+    "ok "*) echo "ok $((++n)) ${words#ok * }" ;;
+    "not ok "*) echo "not ok $((++n)) ${words#not ok * }" ;;
+    esac
+  done <<< "$out"
+}
+part ""
 for machine in pairs pcie hosts; do part $machine CUDARIG_MACHINE=$machine; done
 part none CUDARIG_MACHINE=anything
 part faults CUDARIG_FAIL='*:cudaMalloc:2:700,7:cudaFree:0' CUDARIG_DELAY='*:cudaFree:100' CUDARIG_MEMORY=2
 counts=$(mktemp -u)
 part pairs CUDARIG_MACHINE=pairs CUDARIG_COUNTS="$counts" CUDARIG_LOG="$counts.log"
 if grep -q '^call cudaGetDeviceCount 1$' "$counts.0" && grep -q '^cudaDeviceCanAccessPeer$' "$counts.log.0"; then
-  echo "ok 1000 counts and log in files"
+  echo "ok $((++n)) counts and log in files"
 else
-  echo "not ok 1000 counts and log in files" && rc=1
+  echo "not ok $((++n)) counts and log in files" && rc=1
 fi
 rm -f "$counts".*
+echo "1..$n"
 exit $rc

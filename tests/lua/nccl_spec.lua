@@ -241,6 +241,8 @@ describe("on the stand-in", function()
     ["a creation that fails"] = { "NCCL_COMM_BLOCKING=0 STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/pp%[1%]: " },
     ["a rank that never joins"] = { "NCCL_COMM_BLOCKING=0 STANDIN_MISSING=3:2", "^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: "
       .. "rank [37] of it waits for some of its 2 ranks: 3 7$" },
+    ["a machine where no kernel runs"] = { "STANDIN_NO_KERNEL=1", "^rank %d: nccl: run/tp%[0%] is not proved: no kernel ran "
+      .. "%(ncclAllReduce ended and wrote nothing%)$" },
     ["a collective that fails"] = { "STANDIN_ASYNC_ERROR=1:3", "^rank 1: nccl: ncclBroadcast for run/tp%[0%]: " },
   } do
     it(name .. " is told, in time, and nothing stays behind", function()

@@ -18,7 +18,7 @@ static void note(void *ud, mgrid_level level, const char *message) {
 static mgrid_backend *open_backend(mgrid_backend *mpi, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_hooks        hooks = MGRID_HOOKS_INIT;
-  o.timeout = 4;
+  o.timeout = no_kernels() ? 40 : 4; /* NCCL itself takes seconds on a busy machine */
   mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(e));
   hooks.log = note;
   if (b) mgrid_backend_set_hooks(b, &hooks, e);
@@ -88,7 +88,7 @@ static void windows(mgrid_backend *mpi) {
 
 static void device(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_options  o = asking("kv=65536", "barriers=4 multimem=1");
+  mgrid_options  o = asking("kv=65536", no_kernels() ? "lsa_barriers=4" : "lsa_barriers=4 multimem=1");
   mgrid_backend *b = open_backend(mpi, &e);
   mgrid_plan    *p = plan_of(size, &o, false, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
@@ -96,9 +96,11 @@ static void device(mgrid_backend *mpi) {
   test(s != NULL, s ? "a family with a device communicator is there" : e.message);
   const mgrid_group *dp = mgrid_state_group(s, "dp", NULL);
   const int         *seen = mgrid_group_device(dp, &version);
-  const char        *played = getenv("STANDIN_NCCL_VERSION");
-  int                runs = played ? atoi(played) : NCCL_VERSION_CODE;
-  test(seen && version == runs && seen[0] == mgrid_group_position(dp) && seen[1] == mgrid_group_size(dp),
+  int                runs = 0, head = 0;
+  p_GetVersion(&runs);
+  if (seen && runs >= 23000 && !getenv("STANDIN_NCCL_VERSION"))
+    head = 2; /* magic and version: ncclDevComm since 2.30 */
+  test(seen && version == runs && seen[head] == mgrid_group_position(dp) && seen[head + 1] == mgrid_group_size(dp),
        "NCCL has filled it in");
   bool readable = runs / 100 == NCCL_VERSION_CODE / 100;
   test((mgrid_nccl_device(dp) != NULL) == readable, "and it is given to programs whose headers know its layout");
@@ -133,7 +135,8 @@ static void suspend(mgrid_backend *mpi) {
   mgrid_state      *s = mgrid_materialize(p, b, "train", anew(&e));
   test(mgrid_state_held_memory(s, &m, anew(&e)) == MGRID_OK && m.communicators == 2 && m.suspended == 0, e.message);
   test(m.total > 0 && m.suspendable > 0 && m.total == m.suspendable + m.persistent, "what they hold is told");
-  test(mgrid_state_suspend(s, anew(&e)) == MGRID_OK, e.status ? e.message : "all of it is suspended");
+  mgrid_status done = mgrid_state_suspend(s, anew(&e));
+  test(done == MGRID_OK, done ? e.message : "all of it is suspended");
   test(mgrid_state_suspend(s, anew(&e)) == MGRID_OK, e.status ? e.message : "once is enough");
   test(mgrid_state_held_memory(s, &m, anew(&e)) == MGRID_OK && m.suspended == 2, "and that is told");
   mgrid_status proved = mgrid_state_prove(s, NULL, anew(&e));
@@ -180,8 +183,7 @@ static void grow(mgrid_backend *mpi, bool reversed) {
   mgrid_backend *small = few ? open_backend(few, &e) : NULL, *large = open_backend(mpi, &e);
   mgrid_plan    *before = plan_of(WAS, &o, reversed, &e), *after = plan_of(size, &o, reversed, &e);
   mgrid_state   *was = small ? mgrid_materialize(before, small, "train", anew(&e)) : NULL, *now;
-  test(rank >= WAS || (was && mgrid_state_prove(was, NULL, anew(&e)) == MGRID_OK),
-       e.status ? e.message : "six ranks train");
+  test(rank >= WAS || proved(was, &e), e.status ? e.message : "six ranks train");
   const mgrid_group *tp = was ? mgrid_state_group(was, "tp", NULL) : NULL;
   ncclComm_t         kept = mgrid_nccl_comm(tp);
   said[0] = '\0';
@@ -203,7 +205,7 @@ static void grow(mgrid_backend *mpi, bool reversed) {
   mgrid_backend_free(small);
   mgrid_backend_free(few);
   test(now && right(now, "tp") && right(now, "dp"), "also without the old state");
-  test(mgrid_state_prove(now, NULL, anew(&e)) == MGRID_OK, e.status ? e.message : "and is proved");
+  test(proved(now, &e), e.status ? e.message : "and is proved");
   mgrid_state_free(now);
   mgrid_backend_free(large);
   mgrid_plan_free(before);
@@ -253,7 +255,7 @@ static void ras(mgrid_backend *mpi) {
   mgrid_plan    *p = plan_of(size, NULL, false, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   void          *buffer = NULL;
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
+  test(proved(s, &e), "all are there, and proved");
   const mgrid_group *dp = mgrid_state_group(s, "dp", NULL);
   p_Malloc(&buffer, 8);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -4,27 +4,13 @@
 ** is made is compared with the plan, and no value of a collective is looked at. Under mpirun; host.sh runs it. TAP from rank 0.
 **
 **     host made RECIPE [NAME=VALUE ...]    each communicator of the recipe: size and rank; then all are gone
-**     host memory|cycles|denied|shrink|split
+**     host hold RECIPE [NAME=VALUE ...]    its communicators, until the file $HOLD_UNTIL is there
+**     host memory|cycles|fields|scalable|denied|shrink|revoked|split|gathered|stopped
 */
-#include "trainer.h"
+#include "rigged.h"
 
-#include <dirent.h>
-
-static long long (*count)(const char *); /* cudarig_count of the runtime */
-
-static void load_rig(void) {
-  void *rig = dlopen("libcuda.so.1", RTLD_NOW), *found = rig ? dlsym(rig, "cudarig_count") : NULL;
-  if (!found) exit(77);
-  memcpy(&count, &found, sizeof count);
-}
-
-static long long device_bytes(void) { return count("device") + count("cumem"); }
-
-static mgrid_backend *open_nccl(mgrid_backend *mpi, mgrid_error *e) {
-  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  o.timeout = 40;
-  return mgrid_backend_over(mpi, "nccl", &o, e);
-}
+#include <signal.h>
+#include <sys/wait.h>
 
 /* Is what NCCL says of a communicator what the plan says of the group? */
 static bool as_planned(const mgrid_state *s, int *n) {
@@ -61,18 +47,6 @@ static void made(mgrid_backend *mpi, const char *recipe, size_t nargs, const cha
   test(count("cumem") == 0, what);
 }
 
-/* One family over all ranks, with the options of a text. */
-static mgrid_state *world_of(mgrid_backend *b, const char *options, mgrid_error *e) {
-  char               text[512];
-  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
-  snprintf(text, sizeof text,
-           "return recipe { build = function(world) local t = topology(world) "
-           "t.w = grid(world, 'a', { a = fill }) 'a':with { unique = true, nccl = { %s } } return t end }",
-           options);
-  o.text = text, o.length = strlen(text), o.name = options;
-  return mgrid_open(b, "world", 0, NULL, &o, e);
-}
-
 static void memory(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *b = open_nccl(mpi, &e);
@@ -95,21 +69,15 @@ static void memory(mgrid_backend *mpi) {
   mgrid_backend_free(b);
 }
 
-static int entries(const char *folder) {
-  DIR *d = opendir(folder);
-  int  n = 0;
-  while (d && readdir(d)) n++;
-  if (d) closedir(d);
-  return n;
-}
-
 static void cycles(mgrid_backend *mpi) {
-  enum { CYCLES = 100, WARM = 10 };
+  enum { WARM = 10 };
+  const int      most = getenv("CYCLES") ? atoi(getenv("CYCLES")) : 100;
+  char           what[64];
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *b = open_nccl(mpi, &e);
   int            files = 0, threads = 0, streams = 0, n = 0;
   long long      bytes = 0, pinned = 0;
-  for (; n < CYCLES; n++) {
+  for (; n < most; n++) {
     mgrid_state *s = world_of(b, "max_ctas = 2", anew(&e));
     if (!s) break;
     mgrid_state_free(s);
@@ -118,8 +86,9 @@ static void cycles(mgrid_backend *mpi) {
     files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     bytes = device_bytes(), pinned = count("host"), streams = (int)(count("streams") + count("events"));
   }
-  if (n < CYCLES) fprintf(stderr, "# rank %d: cycle %d: %s\n", rank, n, e.message);
-  test(n == CYCLES, "a hundred states are made and freed");
+  if (n < most) fprintf(stderr, "# rank %d: cycle %d: %s\n", rank, n, e.message);
+  snprintf(what, sizeof what, "%d states are made and freed", n);
+  test(n == most, what);
   test(device_bytes() == bytes && count("host") == pinned,
        "no memory of the device and no pinned memory more than after ten");
   test(count("streams") + count("events") == streams, "no stream and no event more");
@@ -177,33 +146,192 @@ static void split(mgrid_backend *mpi) {
   mgrid_backend_free(b);
 }
 
+/* Every field of ncclConfig_t that the headers of this build have. */
+static void fields(mgrid_backend *mpi) {
+  static const char *const given[] = {
+    "blocking = 0",
+    "blocking = 1",
+    "cga_cluster_size = 2",
+    "collnet_enable = 0",
+    "cta_policy = 1",
+    "cta_policy = 2",
+    "max_ctas = 2",
+    "min_ctas = 2, max_ctas = 4",
+    "net_name = 'Socket'",
+    "nvls_ctas = 4",
+    "shrink_share = 1",
+    "split_share = 1",
+    "traffic_class = 3",
+    "n_channels_per_net_peer = 2",
+    "nvlink_centric_sched = 1",
+  };
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_backend *b = open_nccl(mpi, &e);
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+    int          n = 0;
+    mgrid_state *s = world_of(b, given[i], anew(&e));
+    if (!s) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+    test(s && as_planned(s, &n) && n == 1, given[i]);
+    mgrid_state_free(s);
+  }
+  mgrid_backend_free(b);
+}
+
+/* Several ids for a communicator, each served by another rank. */
+static void scalable(mgrid_backend *mpi) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  for (int per = 1; per <= 4; per *= 2) {
+    char what[80];
+    int  n = 0;
+    o.timeout = 40, o.ranks_per_id = per;
+    mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+    mgrid_state   *s = world_of(b, "max_ctas = 2", &e);
+    if (!s) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+    snprintf(what, sizeof what, "%d ranks with an id for %d of them each", size, per);
+    test(s && as_planned(s, &n) && n == 1, what);
+    mgrid_state_free(s);
+    mgrid_backend_free(b);
+  }
+}
+
+static void revoked(mgrid_backend *mpi) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_backend *b = open_nccl(mpi, &e);
+  mgrid_state   *s = world_of(b, "max_ctas = 2", &e), *left = NULL;
+  int64_t        lost[] = { size - 1 };
+  int            n = 0;
+  mgrid_status   done = s ? mgrid_state_revoke(s, anew(&e)) : e.status;
+  test(!done, done ? e.message : "a state is revoked");
+  void              *buffer = NULL;
+  const mgrid_group *g = mgrid_state_group(s, "w", anew(&e));
+  p_Malloc(&buffer, 8);
+  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
+  test(r != ncclSuccess && r != ncclInProgress, "then NCCL takes no call");
+  p_Free(buffer);
+  if (rank != lost[0]) left = mgrid_state_shrink(s, "w", 1, lost, anew(&e));
+  if (rank != lost[0] && !left) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  test(rank == lost[0] || (left && as_planned(left, &n) && n == 1), "and the others go on without the last rank");
+  mgrid_state_free(left);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+}
+
+/* An all-gather by copy engines, which needs no kernel: real data. */
+static void gathered(mgrid_backend *mpi) {
+  enum { COUNT = 1 << 15 };
+  static const char  text[] = "return recipe { build = function(world) local t = topology(world) "
+                              "t.w = grid(world, 'a', { a = fill }) 'a':with { nccl = { cta_policy = 2 }, "
+                              "windows = { all = 4 << 20, part = 1 << 20 } } return t end }";
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  o.text = text, o.length = strlen(text), o.name = "gathered";
+  mgrid_backend     *b = open_nccl(mpi, &e);
+  mgrid_state       *s = mgrid_open(b, "gathered", 0, NULL, &o, &e);
+  const mgrid_group *g = mgrid_state_group(s, "w", &e);
+  mgrid_nccl_window  all = MGRID_NCCL_WINDOW_INIT, part = MGRID_NCCL_WINDOW_INIT;
+  long long         *host = malloc(8 * sizeof *host * COUNT);
+  if (!s) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  bool ok = s && host && !mgrid_group_window(g, "all", &all, &e) && !mgrid_group_window(g, "part", &part, &e);
+  for (int i = 0; ok && i < COUNT; i++) host[i] = (long long)rank * COUNT + i;
+  long long before = count("launches");
+  ok = ok && p_Memcpy(part.buffer, host, COUNT * sizeof *host, cudaMemcpyHostToDevice) == cudaSuccess;
+  ncclResult_t r = ok ? p_AllGather(part.buffer, all.buffer, COUNT, ncclInt64, mgrid_nccl_comm(g), mgrid_nccl_stream(g))
+                      : ncclInternalError;
+  ok = ok && r == ncclSuccess && p_StreamSynchronize(mgrid_nccl_stream(g)) == cudaSuccess;
+  test(ok && count("launches") == before, "an all-gather by the copy engine launches no kernel");
+  if (ok) p_Memcpy(host, all.buffer, (size_t)size * COUNT * sizeof *host, cudaMemcpyDeviceToHost);
+  for (long long i = 0; ok && i < (long long)size * COUNT; i++) ok = host[i] == i;
+  test(ok, "and brings every element");
+  free(host);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+}
+
+/* The state of a process, as /proc has it: 'T' is stopped. */
+static char state_of(pid_t pid) {
+  char  path[64], line[512] = "", *at;
+  FILE *f = NULL;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  if ((f = fopen(path, "r")) && !fgets(line, sizeof line, f)) *line = '\0';
+  if (f) fclose(f);
+  at = strrchr(line, ')');
+  return at && at[1] ? at[2] : '\0';
+}
+
+/* A process that stops the last rank a moment after a creation has begun, until the others have ended it. */
+static pid_t stopper(double after, double seconds) {
+  pid_t pid = fork(), target = getppid();
+  if (pid) return pid;
+  usleep((useconds_t)(after * 1e6));
+  kill(target, SIGSTOP);
+  while (state_of(target) != 'T') usleep(1000);
+  usleep((useconds_t)(seconds * 1e6));
+  kill(target, SIGCONT);
+  _exit(0);
+}
+
+/* The last rank stops within a creation: the others have an error that names it, in time. */
+static void stopped(mgrid_backend *mpi) {
+  enum { TIMEOUT = 5, GRACE = 3 };
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  char               what[64];
+  o.timeout = TIMEOUT;
+  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, anew(&e));
+  mgrid_plan    *p = two(true, false, &e);
+  bool           last = rank == size - 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  pid_t        pid = last ? stopper(0.2, TIMEOUT + GRACE + 1) : 0;
+  double       begun = MPI_Wtime();
+  mgrid_state *s = mgrid_materialize(p, b, "stopped", anew(&e));
+  double       took = MPI_Wtime() - begun;
+  snprintf(what, sizeof what, "rank %d is not there", size - 1);
+  test(last || (!s && strstr(e.message, what)), e.status ? e.message : "no error");
+  test(last || took < TIMEOUT + GRACE, "in time");
+  if (pid) waitpid(pid, NULL, 0);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+}
+
+static void hold(mgrid_backend *mpi, const char *recipe, size_t nargs, const char *const *args) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  const char    *until = getenv("HOLD_UNTIL");
+  mgrid_backend *b = open_nccl(mpi, &e);
+  mgrid_state   *s = mgrid_open(b, recipe, nargs, args, NULL, &e);
+  test(s != NULL, s ? "a state is held" : e.message);
+  for (int i = 0; until && i < 6000 && access(until, F_OK) != 0; i++) usleep(10000);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+}
+
+typedef struct test_row {
+  const char *name;
+  void (*run)(mgrid_backend *mpi);
+} test_row;
+static const test_row tests[] = {
+  { "memory", memory }, { "cycles", cycles },   { "fields", fields }, { "scalable", scalable }, { "denied", denied },
+  { "shrink", shrink }, { "revoked", revoked }, { "split", split },   { "gathered", gathered }, { "stopped", stopped },
+};
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   const char *what = argc > 1 ? argv[1] : "";
+  bool        known = false;
   load();
   load_rig();
   tap_begin(&argc, &argv);
-  const char *hosts = getenv("MOONGRID_TEST_HOSTS"); /* that NCCL is to see */
-  if (hosts && atoi(hosts) > 0) {
-    char id[32];
-    snprintf(id, sizeof id, "host%d", rank * atoi(hosts) / size);
-    setenv("NCCL_HOSTID", id, 1);
-  }
+  as_hosts();
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
-  if (strcmp(what, "made") == 0 && argc > 2)
-    made(mpi, argv[2], (size_t)(argc - 3), (const char *const *)argv + 3);
-  else if (strcmp(what, "memory") == 0)
-    memory(mpi);
-  else if (strcmp(what, "cycles") == 0)
-    cycles(mpi);
-  else if (strcmp(what, "denied") == 0)
-    denied(mpi);
-  else if (strcmp(what, "shrink") == 0)
-    shrink(mpi);
-  else if (strcmp(what, "split") == 0)
-    split(mpi);
-  else
-    test(false, "usage: host made RECIPE ... | memory | cycles | denied | shrink | split");
+  for (int i = 0; i < 2 && argc > 2; i++) {
+    if (strcmp(what, i ? "hold" : "made") != 0) continue;
+    (i ? hold : made)(mpi, argv[2], (size_t)(argc - 3), (const char *const *)argv + 3);
+    known = true;
+  }
+  for (size_t i = 0; i < sizeof tests / sizeof *tests && !known; i++)
+    if (strcmp(what, tests[i].name) == 0) tests[i].run(mpi), known = true;
+  if (!known) test(false, "a word that host.c does not know");
   mgrid_backend_free(mpi);
   return tap_end();
 }

@@ -59,7 +59,7 @@ static void latched_on(mgrid_backend *mpi, bool blocking) {
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   int64_t        lost[] = { 2 };
   void          *buffer = NULL;
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, s ? "all are there, and proved" : e.message);
+  test(proved(s, &e), s ? "all are there, and proved" : e.message);
   const mgrid_group *dp = mgrid_state_group(s, "dp", NULL), *tp = mgrid_state_group(s, "tp", NULL);
   bool               hit = mgrid_group_position_of(dp, 2) >= 0, beside = mgrid_group_position_of(tp, 2) >= 0;
   p_Malloc(&buffer, 8);
@@ -171,7 +171,7 @@ static void gone(mgrid_backend *mpi) {
   o.timeout = 3;
   mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
+  test(proved(s, &e), "all are there, and proved");
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 2) vanish();
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
@@ -191,7 +191,7 @@ static void busy(mgrid_backend *mpi) {
   mgrid_backend *b = open_backend(mpi, 1.5, true, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "first", anew(&e)), *second;
   void          *buffer = NULL;
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
+  test(proved(s, &e), "all are there, and proved");
   const mgrid_group *tp = mgrid_state_group(s, "tp", NULL);
   p_Malloc(&buffer, 8);
   if (rank == 1) begin_sum(mgrid_nccl_comm(tp), mgrid_nccl_stream(tp), buffer); /* rank 0 comes later */
@@ -228,7 +228,7 @@ static void beside(mgrid_backend *mpi) {
            && p_StreamSynchronize(stream) == cudaSuccess,
        "the trainer has a communicator of its own");
   if (rank) begin_sum(world, stream, buffer);
-  test(mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, e.status ? e.message : "what runs there is not waited for");
+  test(proved(s, &e), e.status ? e.message : "what runs there is not waited for");
   if (!rank) begin_sum(world, stream, buffer);
   test(p_StreamSynchronize(stream) == cudaSuccess, "and goes on");
   p_Free(buffer), p_StreamDestroy(stream), p_CommDestroy(world);
@@ -297,7 +297,7 @@ static void stays(mgrid_backend *mpi) {
   mgrid_plan    *p = two(true, false, &e);
   mgrid_backend *b = open_backend(mpi, 1, true, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
+  test(proved(s, &e), "all are there, and proved");
   double begun = MPI_Wtime();
   if (rank) mgrid_state_free(s);
   bool near = rank && (rank == 1 || rank % 2 == 0); /* in a group with rank 0 */

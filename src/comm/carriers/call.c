@@ -168,7 +168,7 @@ static mgrid_status usable(const mgrid_relay *m, mgrid_error *err) {
 static mgrid_status by_tree(mgrid_relay *m, motion kind, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mgrid_missing missing;
   mgrid_status  s = travel(m, kind, data, bytes, m->seconds, root, &missing, err);
-  if (!s && missing.n) s = mgrid_missing_fail(&missing, m->seconds, err);
+  if (!s && missing.n) s = mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
   m->broken |= s != MGRID_OK;
   return s;
 }
@@ -182,7 +182,7 @@ static mgrid_status by_host(mgrid_relay *m, const void *mine, void *all, size_t 
   m->broken = true;
   if (s != MGRID_TIMED_OUT) return mgrid_relay_failed(m, s, "allgather", err);
   s = travel(m, MINIMUM, NULL, 0, roll, 0, &missing, err);
-  return s ? s : mgrid_missing_fail(&missing, m->seconds, err);
+  return s ? s : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
 }
 
 mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {

@@ -290,6 +290,7 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .buffer_free = mpi_buffer_free,
   .copy = mpi_copy,
   .collective = mpi_collective,
+  .together = mgrid_mpi_together,
   .carrier = &mgrid_mpi_carrier,
   .transport = &mgrid_mpi_transport,
 };

@@ -148,6 +148,9 @@ mgrid_outcome mgrid_mpi_through(void *request); /* mgrid_look at one mpi_request
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err);
 
+/* `together` of backend.h. together.c */
+mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
+
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
 ** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.

@@ -289,16 +289,17 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
   const mgrid_mpi_options *o = options->mpi;
   int                      ready = 0, gone = 0, level;
-  if (mgrid_mpi_one_library(err)) return NULL;
+  mgrid_mpi_options        own = *o;
+  own.duplicate = true;
+  if (own.timeout == 0) own.timeout = options->timeout;
+  if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process in MPI_Comm_f2c */
+  if (o->comm) return mgrid_mpi_backend(MPI_Comm_f2c(*o->comm), &own, err);
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (!ready && !gone && mgrid_mpi_launched(MPI_COMM_NULL, err)) return NULL;
   int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
   if (!ready && !gone && MPI_Init_thread(NULL, NULL, wanted, &level) != MPI_SUCCESS)
     return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
-  mgrid_mpi_options own = *o;
-  own.duplicate = true;
-  if (own.timeout == 0) own.timeout = options->timeout;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &own, err);
   if (b)
     ((mpi_backend *)b)->finalize = !ready;

@@ -214,14 +214,17 @@ typedef struct proof {
   nccl_comm             *comm;
 } proof;
 
+/* No sum of ranks, and no rank: what the receive buffer holds until a kernel writes to it. */
+#define UNTOUCHED INT64_MIN
+
 /* Make one call with a number as input and a number as output. */
 static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
   int64_t    size = p->spec->size, at = p->spec->position;
   int64_t   *send = p->n->number, *recv = send + 1;
-  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size, false };
-  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, call == MGRID_BROADCAST ? recv : send, &mine,
-                                    sizeof mine, true, err);
+  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size, false, false };
+  int64_t    input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
+  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, send, input, sizeof input, true, err);
   if (!s) s = call_on(p->n, p->spec, p->comm, p->n->stream, &w, err);
   if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, recv, sizeof *got, false, err);
   return s;
@@ -232,6 +235,9 @@ static mgrid_outcome prove(const proof *p, mgrid_error *err) {
   int64_t                got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   mgrid_outcome s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
+  if (!s && got == UNTOUCHED) /* on all members alike, so none of them waits for a further call */
+    return mgrid_fail(err, MGRID_NO_KERNEL,
+                      MAKER ": %s is not proved: no kernel ran (ncclAllReduce ended and wrote nothing)", spec->name);
   if (!s && got != want)
     s = mgrid_fail(err, MGRID_UNPROVED, MAKER ": the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
                    want);
@@ -258,8 +264,9 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* all of its members find the same */
   proof         p = { n, spec, native };
   mgrid_outcome s = prove(&p, err);
+  p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
-  if (s && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
+  if (s && s != MGRID_NO_KERNEL && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }

@@ -6,10 +6,16 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
   return spec->options->asked.timeout > 0 ? spec->options->asked.timeout : n->options.timeout;
+}
+
+double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  double seconds = mgrid_nccl_patience(n, spec);
+  return n->creates ? fmax(n->begun + seconds - mgrid_now(), 0.1) : seconds;
 }
 
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,

@@ -40,6 +40,15 @@ static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) 
 #if NCCL_VERSION_CODE >= 23007
   case MGRID_NCCL_GRAPH_STREAM_ORDERING: c->graphStreamOrdering = n; return MGRID_OK;
 #endif
+#if NCCL_VERSION_CODE >= 23100
+  case MGRID_NCCL_HOST_CFT_MODE: c->hostCftMode = n; return MGRID_OK;
+  case MGRID_NCCL_LAUNCH_ORDER_IMPLICIT: c->launchOrderImplicit = n; return MGRID_OK;
+  case MGRID_NCCL_NUM_RMA_SIG: c->numRmaSig = n; return MGRID_OK;
+  case MGRID_NCCL_RMA_EAGER_INIT: c->rmaEagerInit = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 23200
+  case MGRID_NCCL_NVLS_HOST_MODE: c->nvlsHostMode = n; return MGRID_OK;
+#endif
   default: return MGRID_REFUSED; /* newer than the headers of this build */
   }
 }

@@ -64,8 +64,7 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
 static mgrid_outcome prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
   mgrid_outcome s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
-  double        left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
-  return s ? s : mgrid_nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
+  return s ? s : mgrid_nccl_ids(n, spec, mgrid_nccl_left(n, spec), &f->ids, &f->nids, err);
 }
 
 static ncclResult_t init(const nccl_library *lib, ncclComm_t *comm, int size, int position, int nids, ncclUniqueId *ids,
@@ -189,14 +188,12 @@ static bool serves(const nccl_backend *n, const flight *f) {
   return f->nids > 0 && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
 
-/* Abort what was made and what is in progress. A creation that blocks cannot be cancelled. */
+/* Leave the creations in progress. One that blocks cannot be cancelled. */
 static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
-  nccl_comm **made = calloc(nspecs + 1, sizeof *made);
-  int         before = n->leaks;
+  int before = n->leaks;
   for (size_t i = 0; i < nspecs; i++) {
     if (!f[i].done && serves(n, &f[i])) n->leaks++;
     if (f[i].maker) end_maker(n, &f[i]);
-    if (made) made[i] = f[i].made;
   }
   if (n->leaks > before)
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
@@ -204,13 +201,6 @@ static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
               ": creations that failed leave %d threads and sockets in this process, %d in all; above %d it makes no "
               "more",
               n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
-  if (made) mgrid_nccl_abort_all(n, nspecs, made);
-  for (size_t i = 0; i < nspecs; i++) {
-    if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
-    mgrid_nccl_drop(f[i].made);
-    f[i].made = NULL;
-  }
-  free(made);
 }
 
 /* Return whether NCCL makes it from an id, not by splitting another. */
@@ -250,9 +240,9 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
 ** cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
-  n->used = true, n->after = false; /* other ranks may be late by a deadline, and the phase does not end yet */
+  n->after = false; /* the phase does not end yet */
   mgrid_status s = mgrid_verdict(&n->base, mine, NULL, &told);
-  n->after = true;
+  n->after = n->creates = true;
   mgrid_error_clear(&told); /* the verdict after the creation reports it */
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
@@ -276,7 +266,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   mgrid_error   why = MGRID_ERROR_INIT;
   n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
   n->begun = mgrid_now();
-  n->after = true;
+  n->after = n->creates = true;
   if (b->whole) {
     mgrid_outcome carried = create_carried(n, nspecs, spec, native, &why);
     mgrid_outcome split = mgrid_nccl_split_all(n, nspecs, spec, native, carried ? NULL : &why);
@@ -302,9 +292,11 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice before the notice */
   }
   if (s && f) give_up(n, nspecs, f);
-  for (size_t i = 0; f && i < nspecs; i++) {
+  for (size_t i = 0; f && i < nspecs;
+       i++) { /* also what is half made: it is aborted after the verdict, which waits for no abort */
     free(f[i].ids);
-    if (s || !f[i].made) continue;
+    if (!f[i].made) continue;
+    f[i].made->lost = s != MGRID_OK;
     mgrid_nccl_keep(n, f[i].made);
     native[i] = f[i].made;
   }
@@ -319,8 +311,12 @@ mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec
   n->begun = mgrid_now();
   mgrid_outcome s = prepare(n, spec, &f, err);
   if (!s) s = make_all(n, 1, &f, err);
-  if (s) give_up(n, 1, &f);
   free(f.ids);
+  if (s) {
+    give_up(n, 1, &f);
+    if (f.made) mgrid_nccl_abort_one(n, f.made);
+    f.made = NULL;
+  }
   *made = f.made;
   return s;
 }

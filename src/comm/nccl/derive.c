@@ -35,7 +35,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
                             bool *keep, mgrid_error *err) {
   nccl_comm     from = { .comm = j->from };
-  double        seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
+  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
   s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
@@ -48,15 +48,14 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a job: hand the new communicator out, or abort it. */
+/* End a job: hand the new communicator out, or abort it; in a creation over all ranks that is done after the verdict. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
-  if (!s && j->made) {
+  if (j->made && (!s || n->creates)) {
+    j->made->lost = s != MGRID_OK;
     *native = j->made;
   } else if (j->made) {
-    if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
-    mgrid_nccl_abort_all(n, 1, &j->made);
-    mgrid_nccl_drop(j->made);
+    mgrid_nccl_abort_one(n, j->made);
   }
   free(j->lost);
   free(j);

@@ -116,6 +116,12 @@ void mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm) {
     if (comm[i]) comm[i]->comm = NULL;
 }
 
+void mgrid_nccl_abort_one(nccl_backend *n, nccl_comm *made) {
+  mgrid_nccl_abort_all(n, 1, &made);
+  if (made->stream) n->lib.cudaStreamDestroy(made->stream);
+  mgrid_nccl_drop(made);
+}
+
 /* ---------------------------------------------------------------------------- destroy */
 
 typedef struct stream_look {
@@ -186,7 +192,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   n->lib.cudaSetDevice(n->device);
   double until = mgrid_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++)
-    clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && drained(n, comm[i], until);
+    clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && !comm[i]->idle && drained(n, comm[i], until);
   for (size_t i = 0; i < count; i++) {
     if (clean[i] && comm[i]->suspended) clean[i] = mgrid_nccl_resume_one(n, comm[i], NULL) == MGRID_OK;
     if (clean[i]) mgrid_nccl_clear(n, comm[i]);
@@ -209,6 +215,7 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   destroy_carried(n, count, native);
   mgrid_nccl_abort_all(n, count, (nccl_comm **)native);
   forget_all(n, count, (nccl_comm **)native);
+  n->used = true; /* other ranks may end this later */
 }
 
 /* ----------------------------------------------------------------------------- revoke */

@@ -145,9 +145,7 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec, con
     *native = j->made;
   } else if (j && j->made && !keep) {
     if (spec->position == 0) n->leaks++; /* the thread that serves the id */
-    mgrid_nccl_abort_all(n, 1, &j->made);
-    if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
-    mgrid_nccl_drop(j->made);
+    mgrid_nccl_abort_one(n, j->made);
   }
   if (!keep) free(j);
   return s;

@@ -5,6 +5,7 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
@@ -32,19 +33,23 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation or a collective, ranks arrive here at different times: some at once, others only after a deadline.
-** Early ranks wait for that deadline and these seconds more. */
-#define AFTER_DEADLINE (NCCL_END_SECONDS + 3)
+/* After a creation, a collective or an abort, ranks arrive here at different times: some at once, others only after a
+** deadline. Early ranks wait for that deadline and these seconds more. The deadline of a creation counts from its start,
+** when all ranks have met; a collective waits twice, to begin and to end. */
+#define LATE 2.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   double        seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
-  if (n->used) seconds *= 2;
-  if (n->after || n->used) seconds += AFTER_DEADLINE;
+  n->carrier->waited = n->creates ? fmin(mgrid_now() - n->begun, seconds) : 0;
+  if (n->creates)
+    seconds += LATE - n->carrier->waited;
+  else if (n->used)
+    seconds = 2 * seconds + NCCL_END_SECONDS + LATE;
   n->carry->deadline(n->carrier, seconds);
   mgrid_status s = n->carrier->ops->allreduce_min(n->carrier, words, count, err);
   if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* odd: use */
-  n->after = n->used = false;
+  n->after = n->creates = n->used = false, n->carrier->waited = 0;
   return s;
 }
 
@@ -155,6 +160,8 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
                              .ops = &nccl_ops,
                              .rank = carrier->rank,
                              .world = carrier->world,
+                             .carrier = carrier,
+                             .epoch = carrier->creations,
                              .users = 1,
                              .wants_single = carrier->single ? carried_wants : NULL,
                              .single = carrier->single ? carried_single : NULL };

@@ -27,6 +27,7 @@ struct nccl_comm {
   int64_t      bytes;     /* predicted GPU memory */
   bool         blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking communicators */
   bool         lost;      /* some of its ranks are lost, or a call failed: abort it instead of destroying it */
+  bool         idle;      /* no kernel ran on it, so NCCL's proxies may wait for one forever: abort it, too */
   bool         revoked;   /* by mgrid_state_revoke: only shrink and destroy are allowed */
   bool         stuck;     /* a thread is left inside NCCL with it: none of its memory may be freed */
   bool         suspended; /* by mgrid_state_suspend */
@@ -64,8 +65,9 @@ typedef struct nccl_backend {
   int                      local_rank, local_size; /* index of this rank on its machine; ranks there */
   nccl_comm               *made;                   /* list of all communicators */
   int64_t                  bytes;                  /* predicted GPU memory of all in the list */
-  double                   begun; /* mgrid_now() at the start of the current creation, from which its deadlines count */
-  bool                     after; /* a creation has run since the last call over all ranks */
+  double                   begun;   /* mgrid_now() at the start of the last creation, from which its deadlines count */
+  bool                     creates; /* a creation over all ranks goes on, or its verdict is still to come */
+  bool                     after;   /* a creation has run since the last call over all ranks */
   bool         used;    /* a collective has run since then. After either, other ranks may be late by a deadline */
   bool         broken;  /* a collective or an end failed: abort communicators, do not destroy them */
   uint32_t     attempt; /* of a communicator that is created again (recover.c), else 0; part of each message */
@@ -165,6 +167,8 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
 void         mgrid_nccl_drop(nccl_comm *made); /* free only the memory; made may be NULL */
 double       mgrid_nccl_patience(const nccl_backend    *n,
                                  const mgrid_comm_spec *spec); /* deadline of its creation, in seconds */
+/* Seconds that are left of it: in a creation over all ranks since that began, else all. At least 0.1. */
+double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec);
 /* Wait until nothing is in progress on it; listen: or until another rank gives up. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err);
@@ -193,6 +197,7 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
 void         mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
 void         mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
 void         mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm); /* their `comm` is NULL then */
+void         mgrid_nccl_abort_one(nccl_backend *n, nccl_comm *made);                /* one in no list: free it, too */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 
 /* create.c */

@@ -47,13 +47,6 @@ static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
   return text;
 }
 
-static void drop(nccl_backend *n, nccl_comm *made) {
-  if (!made) return;
-  mgrid_nccl_abort_all(n, 1, &made);
-  if (made->stream) n->lib.cudaStreamDestroy(made->stream);
-  mgrid_nccl_drop(made);
-}
-
 /* Settle whether it exists on all members, or on none. A member that failed notifies the others, which wait for its
 ** vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
@@ -62,7 +55,7 @@ static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32
   mgrid_outcome s = mine ? mine : vote(n, spec, round, true, &all, err);
   if (!s) return s;
   if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
-  drop(n, *made);
+  if (*made) mgrid_nccl_abort_one(n, *made);
   *made = NULL;
   return s;
 }

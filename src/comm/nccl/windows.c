@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-/* ncclDevCommRequirements: without the head in 2.28.7 and 2.28.9; with it since 2.29.2, and with further fields at the
-** end, which NCCL fills in if `size` says that they are missing. */
+/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h): `body` alone in 2.28.7 to
+** 2.28.9, `head` before it since 2.29.2, `late` after it since 2.29.7. What later versions added, NCCL takes from its own
+** initializer if `head.size` ends before it. */
 typedef struct device_needs {
   struct {
     size_t       size;
@@ -22,14 +23,38 @@ typedef struct device_needs {
     bool  gin_force;
     int   gin_contexts, gin_signals, gin_counters;
   } body;
+  struct {
+    int  gin_connection;
+    bool gin_exclusive_contexts;
+    int  gin_queue_depth;
+  } late;
 } device_needs;
 #define MAGIC 0xcafebeefU
-enum { HEAD_SINCE = 22902, GIN_CONTEXTS = 4 };
-static const char *const network[] = { "gin_counters", "gin_signals", "rail_barriers" };
+enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
+
+/* What NCCL's network carries (GIN) has to be asked for by its connection since 2.29.7. Before, it was made unasked. */
+static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
+  static const char *const carried[] = { "barriers", "gin_counters", "gin_signals", "rail_barriers" };
+  const mgrid_numbers     *d = spec->options->device;
+  bool                     connected = mgrid_numbers_of(d, "gin_connection") > 0, late = n->lib.version >= LATE_SINCE;
+  char                     text[24];
+  if (connected && !late)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "%s: 'gin_connection' of option 'device' came with NCCL 2.29.7; this is " MAKER_TITLE " %s",
+                      spec->name, mgrid_nccl_library_text(n->lib.version, text));
+  for (size_t i = 0; late && !connected && i < sizeof carried / sizeof *carried; i++)
+    if (mgrid_numbers_of(d, carried[i]) > 0)
+      return mgrid_fail(err, MGRID_UNSUPPORTED,
+                        "%s: '%s' of option 'device' uses the network since NCCL 2.29.7, for which gin_connection is 1 "
+                        "(between all members) or 2 (along rails)%s; this is " MAKER_TITLE " %s",
+                        spec->name, carried[i], i == 0 ? "; within NVLink's reach, lsa_barriers do without" : "",
+                        mgrid_nccl_library_text(n->lib.version, text));
+  return MGRID_OK;
+}
 
 mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
   const mgrid_choice *o = spec->options;
-  char                what[192], text[24];
+  char                what[192];
   mgrid_status        s = MGRID_OK;
   if (o->windows) {
     snprintf(what, sizeof what, "%.150s: option 'windows'", spec->name);
@@ -40,12 +65,7 @@ mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec
     snprintf(what, sizeof what, "%.150s: option 'device'", spec->name);
     s = MGRID_NCCL_HAS(&n->lib, DevCommCreate, what, err);
   }
-  for (size_t i = 0; !s && n->lib.version >= HEAD_SINCE && i < sizeof network / sizeof *network; i++)
-    if (mgrid_numbers_of(o->device, network[i]) > 0)
-      s = mgrid_fail(err, MGRID_UNSUPPORTED,
-                     "%s: '%s' of option 'device' is asked for otherwise since NCCL 2.29, which moongrid does not "
-                     "know; this is " MAKER_TITLE " %s",
-                     spec->name, network[i], mgrid_nccl_library_text(n->lib.version, text));
+  if (!s && o->device) s = check_network(n, spec, err);
   return s;
 }
 
@@ -92,7 +112,7 @@ static ncclResult_t run_device(const nccl_library *lib, void *ud) {
 
 static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, const furnish_job *what,
                           ncclResult_t (*run)(const nccl_library *, void *), const char *name, mgrid_error *err) {
-  double        seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
+  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
   bool          left_behind = false;
   furnish_job  *j = malloc(sizeof *j);
   mgrid_outcome s;
@@ -108,7 +128,10 @@ static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_com
 }
 
 static void fill(device_needs *needs, const mgrid_numbers *d, int version) {
-  *needs = (device_needs){ .head = { sizeof *needs, MAGIC, (unsigned)version } };
+  size_t size = version < LATE_SINCE    ? offsetof(device_needs, late)
+                : version < SHORT_SINCE ? sizeof *needs
+                                        : offsetof(device_needs, late.gin_queue_depth) + sizeof(int);
+  *needs = (device_needs){ .head = { size, MAGIC, (unsigned)version } };
   needs->body.lsa_multimem = mgrid_numbers_of(d, "multimem") != 0;
   needs->body.barriers = (int)mgrid_numbers_of(d, "barriers");
   needs->body.lsa_barriers = (int)mgrid_numbers_of(d, "lsa_barriers");
@@ -116,6 +139,7 @@ static void fill(device_needs *needs, const mgrid_numbers *d, int version) {
   needs->body.gin_contexts = GIN_CONTEXTS;
   needs->body.gin_signals = (int)mgrid_numbers_of(d, "gin_signals");
   needs->body.gin_counters = (int)mgrid_numbers_of(d, "gin_counters");
+  needs->late.gin_connection = (int)mgrid_numbers_of(d, "gin_connection");
 }
 
 mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err) {

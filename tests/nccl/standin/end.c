@@ -265,7 +265,7 @@ SI_API ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
   if (revokeFlags != NCCL_REVOKE_DEFAULT)
     return si_fail(ncclInvalidArgument, "ncclCommRevoke: the flags must be 0, not %d", revokeFlags);
   if (comm->finalized || comm->revoked)
-    return si_wrong(ncclInvalidUsage, "ncclCommRevoke of a communicator that is finalized or revoked already");
+    return si_wrong(ncclInvalidArgument, "ncclCommRevoke of a communicator that is finalized or revoked already");
   standin_trace("revoke id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
   comm->revoked = true;
   leave(comm, &comm->pause);

@@ -54,6 +54,7 @@ SI_API ncclResult_t ncclMemAlloc(void **ptr, size_t size) {
 }
 
 SI_API ncclResult_t ncclMemFree(void *ptr) {
+  if (!ptr) return ncclSuccess;
   si_lock();
   block **at = &blocks, *b;
   while (*at && (*at)->at != (char *)ptr) at = &(*at)->next;

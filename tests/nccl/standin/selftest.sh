@@ -130,7 +130,8 @@ run old 0 4 STANDIN_NCCL_VERSION=22603 STANDIN_STRICT=1 STANDIN_TRACE="$out/trac
 line 'plays NCCL 2.26.3'
 line 'name=- config="blocking=1 cgaClusterSize=4 minCTAs=1 maxCTAs=64 splitShare=0 trafficClass=auto netName=-"' "$out/trace.0"
 run leaks 99 2 STANDIN_STRICT=1 -- leaks
-for l in 'forgotten (rank 1 of 2) was never destroyed' 'a stream on device 1 was never destroyed' \
+# The first rank that ends so ends the other: either may be the one that is heard.
+for l in 'forgotten (rank ' 'a stream on device ' \
   '4 bytes of memory on device 0 were never freed' 'an event was never destroyed' 'made and never used'; do
   line "leak: "; line "$l"
 done
