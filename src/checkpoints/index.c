@@ -18,8 +18,7 @@ void shards_part_free(shards_part *part) {
   *part = (shards_part){ 0 };
 }
 
-/* Allocate nruns[axis] runs for each axis. */
-static mgrid_status part_room(shards_part *part, mgrid_error *err) {
+mgrid_status shards_part_room(shards_part *part, mgrid_error *err) {
   size_t n = 0;
   for (size_t k = 0; k < part->naxes; k++) n += part->nruns[k];
   mgrid_run *runs = calloc(n + 1, sizeof *runs);
@@ -29,7 +28,7 @@ static mgrid_status part_room(shards_part *part, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static void part_shape(shards_part *part) {
+void shards_part_shape(shards_part *part) {
   for (size_t k = 0; k < part->naxes; k++) {
     part->shape[k] = 0;
     for (size_t i = 0; i < part->nruns[k]; i++) part->shape[k] += part->runs[k][i].length;
@@ -47,9 +46,9 @@ mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t ran
     if (n < 0) return err->status;
     part.nruns[k] = (size_t)n;
   }
-  if ((s = part_room(&part, err))) return s;
+  if ((s = shards_part_room(&part, err))) return s;
   for (size_t k = 0; k < part.naxes; k++) mgrid_tensor_runs(p, tensor, rank, k, part.nruns[k], part.runs[k], err);
-  part_shape(&part);
+  shards_part_shape(&part);
   *out = part;
   return MGRID_OK;
 }
@@ -144,7 +143,9 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
   if (more) s->file = more;
   if (!path || !more || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
     st_oom(err);
-  else if (snprintf(path, n, "%s%s", folder, name), (f = st_open(path, err)))
+  else if (snprintf(path, n, "%s%s", folder, name), access(path, F_OK) && errno == ENOENT)
+    st_fail(err, MGRID_REFUSED, "%s is missing; the index names it", path);
+  else if ((f = st_open(path, err)))
     s->file[s->nfiles++] = f;
   free(path);
   if (f) close(f->fd), f->fd = -1;
@@ -155,9 +156,9 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
 static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_error *err) {
   *part = (shards_part){ .naxes = t->naxes, .elements = st_elements(t->naxes, t->shape) };
   for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = 1;
-  if (part_room(part, err)) return err->status;
+  if (shards_part_room(part, err)) return err->status;
   for (size_t k = 0; k < t->naxes; k++) part->runs[k][0] = (mgrid_run){ 0, t->shape[k] };
-  part_shape(part);
+  shards_part_shape(part);
   return MGRID_OK;
 }
 
@@ -192,10 +193,10 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
       return wrong(t->name, "the runs of a part are no list of a start and a length each", err);
     part->nruns[k] = json_array_size(list) / 2;
   }
-  if (part_room(part, err)) return err->status;
+  if (shards_part_room(part, err)) return err->status;
   for (size_t k = 0; k < t->naxes; k++)
     if (read_axis(t, k, json_array_get(axes, k), part->runs[k], err)) return err->status;
-  part_shape(part);
+  shards_part_shape(part);
   return MGRID_OK;
 }
 
@@ -328,6 +329,16 @@ static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
+/* Find what a folder has: an index, else the one file of a small model. *single: it is that file. */
+static mgrid_status in_folder(const char *folder, char *path, size_t room, bool *single, mgrid_error *err) {
+  snprintf(path, room, "%s/" SHARDS_INDEX, folder);
+  if (access(path, F_OK) == 0) return MGRID_OK;
+  snprintf(path, room, "%s/" SHARDS_SINGLE, folder);
+  *single = access(path, F_OK) == 0;
+  if (*single) return MGRID_OK;
+  return st_fail(err, MGRID_REFUSED, "%s has neither " SHARDS_INDEX " nor " SHARDS_SINGLE, folder);
+}
+
 shards *shards_open(const char *path, mgrid_error *err) {
   static const char ending[] = ".safetensors";
   struct stat       about;
@@ -335,15 +346,13 @@ shards *shards_open(const char *path, mgrid_error *err) {
   bool              folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
   bool              single = n >= sizeof ending && strcmp(path + n + 1 - sizeof ending, ending) == 0;
   shards           *s = calloc(1, sizeof *s);
-  char             *index = malloc(room);
-  if (index) snprintf(index, room, folder ? "%s/" SHARDS_INDEX : "%s", path);
-  if (!s || !index)
+  char             *at = malloc(room);
+  if (at) snprintf(at, room, "%s", path);
+  if (!s || !at)
     st_oom(err);
-  else if (single && !folder)
-    read_single(s, path, err);
-  else
-    read_index(s, index, err);
-  free(index);
+  else if (!folder || !in_folder(path, at, room, &single, err))
+    (void)(single ? read_single(s, at, err) : read_index(s, at, err));
+  free(at);
   if (!err->status) return s;
   shards_close(s);
   return NULL;

@@ -15,7 +15,8 @@
 
 #include "checkpoints/safetensors.h"
 
-#define SHARDS_INDEX "model.safetensors.index.json"
+#define SHARDS_INDEX  "model.safetensors.index.json"
+#define SHARDS_SINGLE "model.safetensors"
 
 /* The part of a tensor in a file or on a rank: runs on each axis, and of these in C order `elements` from `first` on. */
 typedef struct shards_part {
@@ -56,6 +57,14 @@ int64_t shards_number(const shards *s, const char *name);
 mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
                          mgrid_error *err);
 
+/* Elements of a part in C order as boxes of it, each the largest that starts where the one before it ends. */
+typedef struct shards_box {
+  int64_t low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* on each axis, elements low to high - 1 of the part */
+} shards_box;
+enum { SHARDS_BOXES_MAX = 2 * MGRID_AXES_MAX };
+/* List the boxes of n elements from `first` on, at most 2 x naxes - 1. Return how many. */
+size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n, shards_box *out);
+
 /* Prove that the parts hold each element once; else MGRID_REFUSED with an element that is in no part, or in two. At most
 ** O(rows of the tensor), as reading all of it; O(runs log runs) if the parts are cut on one axis only. */
 mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err);
@@ -63,6 +72,9 @@ mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err);
 /* Return what a rank writes of a tensor of the plan: its part, if it holds the first copy; else elements is 0. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out, mgrid_error *err);
 void         shards_part_free(shards_part *part);
+/* Allocate the runs of a part whose nruns are set; compute its shape and elements from them. */
+mgrid_status shards_part_room(shards_part *part, mgrid_error *err);
+void         shards_part_shape(shards_part *part);
 /* Return how a part is stored in a file. */
 st_tensor shards_in_file(const char *name, const char *type, const shards_part *part);
 

@@ -15,7 +15,7 @@
 
 typedef struct box {
   const shards_part *part;
-  int64_t            low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* on each axis, elements low to high - 1 of the part */
+  shards_box         in;
 } box;
 
 typedef struct span {
@@ -55,27 +55,32 @@ static mgrid_status refuse(const proof *p, const box *a, const box *b) {
 
 /* --------------------------------------------------------------------- boxes */
 
-/* Cut a part into boxes, at most 2 x naxes - 1: each is the largest that starts where the one before it ends. */
-static size_t boxes_of(const shards_part *part, box *out) {
-  size_t  n = 0, last = part->naxes - 1;
-  int64_t stride[MGRID_AXES_MAX], at = part->first, end = part->first + part->elements;
-  if (part->elements == 0) return 0;
+size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n, shards_box *out) {
+  size_t  boxes = 0, last = naxes - 1;
+  int64_t stride[MGRID_AXES_MAX], at = first, end = first + n;
   stride[last] = 1;
-  for (size_t k = last; k-- > 0;) stride[k] = stride[k + 1] * part->shape[k + 1];
-  for (; at < end; n++) {
+  for (size_t k = last; k-- > 0;) stride[k] = stride[k + 1] * shape[k + 1];
+  for (; at < end; boxes++) {
     size_t axis = 0;
     while (at % stride[axis] || stride[axis] > end - at) axis++;
-    box *b = &out[n];
-    b->part = part;
+    shards_box *b = &out[boxes];
     for (size_t k = 0; k <= last; k++) {
-      int64_t index = at / stride[k] % part->shape[k];
+      int64_t index = at / stride[k] % shape[k];
       b->low[k] = k > axis ? 0 : index;
-      b->high[k] = k > axis ? part->shape[k] : index + 1;
+      b->high[k] = k > axis ? shape[k] : index + 1;
     }
-    int64_t more = least(part->shape[axis] - b->low[axis], (end - at) / stride[axis]);
+    int64_t more = least(shape[axis] - b->low[axis], (end - at) / stride[axis]);
     b->high[axis] = b->low[axis] + more;
     at += more * stride[axis];
   }
+  return boxes;
+}
+
+/* Cut a part into boxes. */
+static size_t boxes_of(const shards_part *part, box *out) {
+  shards_box list[SHARDS_BOXES_MAX];
+  size_t     n = part->elements ? shards_boxes(part->naxes, part->shape, part->first, part->elements, list) : 0;
+  for (size_t i = 0; i < n; i++) out[i] = (box){ part, list[i] };
   return n;
 }
 
@@ -95,7 +100,7 @@ static span *spans_of(size_t axis, size_t n, const box *const *boxes, size_t *ns
     int64_t            before = 0; /* elements of the part before this run */
     for (size_t k = 0; k < part->nruns[axis]; before += part->runs[axis][k++].length) {
       const mgrid_run *run = &part->runs[axis][k];
-      int64_t low = most(boxes[i]->low[axis], before), high = least(boxes[i]->high[axis], before + run->length);
+      int64_t low = most(boxes[i]->in.low[axis], before), high = least(boxes[i]->in.high[axis], before + run->length);
       if (low < high) list[(*nspans)++] = (span){ run->start + low - before, run->start + high - before, boxes[i] };
     }
   }

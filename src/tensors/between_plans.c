@@ -206,6 +206,7 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
   if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err)) return NULL;
   mgrid_move *m = calloc(1, sizeof *m);
   if (!m) return mgrid_null_oom(err);
+  atomic_init(&m->refs, 1);
   m->rank = rank;
   m->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
   mgrid_status s = mgrid_pairs_init(&m->pairs, from, to, ntensors, tensors, &options, err);
@@ -224,8 +225,13 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
   return NULL;
 }
 
+mgrid_move *mgrid_move_ref(mgrid_move *m) {
+  if (m) atomic_fetch_add(&m->refs, 1);
+  return m;
+}
+
 void mgrid_move_free(mgrid_move *m) {
-  if (!m) return;
+  if (!m || atomic_fetch_sub(&m->refs, 1) != 1) return;
   mgrid_pairs_free(&m->pairs);
   for (size_t i = 0; i < 2 * m->npeers && m->kept; i++) free(m->kept[i].piece);
   free(m->kept);

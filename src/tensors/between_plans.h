@@ -9,6 +9,8 @@
 #include "tensors/move.h"
 #include "tensors/of_plan.h"
 
+#include <stdatomic.h>
+
 /* A tensor whose type changes. `wide` is it on the side of the wider type; the pair holds `narrow` instead, because
 ** elements are sent in the narrower type. */
 typedef struct mgrid_typing {
@@ -47,6 +49,7 @@ typedef struct mgrid_kept {
 } mgrid_kept;
 
 struct mgrid_move {
+  atomic_int       refs;
   mgrid_pairs      pairs;
   int64_t          rank;
   size_t           npeers;

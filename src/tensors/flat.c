@@ -143,12 +143,6 @@ void mgrid_flat_free(mgrid_flat *f) {
   free(f);
 }
 
-static bool is_free(const mgrid_tensor *t, size_t dim) {
-  for (size_t i = 0; i < t->nfree; i++)
-    if (t->free_dim[i] == dim) return true;
-  return false;
-}
-
 /* Return the axis of a tensor that a dim cuts. */
 static const mgrid_slicing *axis_of(const mgrid_tensor *t, size_t dim) {
   for (size_t i = 0; i < t->naxes; i++)
@@ -183,7 +177,7 @@ static mgrid_status set_dims(mgrid_flat *f, size_t n, const char *const *dims, m
     if (cuts(f, (size_t)d)) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' cuts the flat twice", dims[i]);
     for (size_t k = 0; k < f->n; k++) {
       const mgrid_tensor *t = f->member[k];
-      if (!is_free(t, (size_t)d))
+      if (axis_of(t, (size_t)d))
         return mgrid_fail(err, MGRID_REFUSED,
                           "dim '%s' cuts axis '%s' of tensor %zu; a flat is cut by dims that cut none of its tensors",
                           dims[i], axis_of(t, (size_t)d)->name, k + 1);
@@ -209,8 +203,8 @@ static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
   return a->count[d] == b->count[d] && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Find the dims along which parts differ in size. Such a dim must cut every member; otherwise ranks with one part would
-** have different ranges of it. */
+/* Find the dims along which parts differ in size. Such a dim must cut every member, without copies; otherwise ranks with
+** one part would have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;
@@ -218,16 +212,17 @@ static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
     size_t uneven = f->n, uncut = f->n; /* members */
     for (size_t i = f->n; i-- > 0;) {
       const mgrid_slicing *s = axis_of(f->member[i], d);
-      if (!s) uncut = i;
+      if (!s || f->member[i]->share[d] > 1) uncut = i;
       if ((s && !is_even(s)) || !on_alike(f->member[i], f->member[0], d)) uneven = i;
     }
     if (uneven == f->n) continue;
     f->even = false;
     if (uncut < f->n)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "parts of tensor %zu differ along '%s', which does not cut tensor %zu of the flat; cut them "
+                        "parts of tensor %zu differ along '%s', which %s tensor %zu of the flat; cut them "
                         "evenly, or put these tensors into different flats",
-                        uneven + 1, g->axis[d].name, uncut + 1);
+                        uneven + 1, g->axis[d].name, axis_of(f->member[uncut], d) ? "makes copies of" : "does not cut",
+                        uncut + 1);
   }
   return MGRID_OK;
 }
@@ -277,6 +272,7 @@ static mgrid_tensor *member_of(mgrid_flat *f, size_t i) {
   t->nfree = 0;
   for (size_t k = 0; k < m->nfree; k++)
     if (!cuts(f, m->free_dim[k])) t->free_dim[t->nfree++] = m->free_dim[k];
+  for (size_t k = 0; k < f->ndims; k++) t->share[f->dim[k]] = 1;
   t->copies /= f->slices;
   atomic_fetch_add(&f->refs, 1);
   return t;

@@ -21,18 +21,12 @@ static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
   return full * filled_up(size + 1, k - 1, each) + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
 }
 
-/* Return what is dealt to the pieces of a part: the number of units, or of blocks. */
-static int64_t dealt(const mgrid_slicing *s, size_t part) {
-  int64_t n = s->starts[part + 1] - s->starts[part];
-  return s->cutting == MGRID_CUT_CYCLIC ? mgrid_slicing_blocks(s, n) : n / s->unit;
-}
-
 /* Return how many pieces have elements of a part. */
 static int64_t filled(const mgrid_slicing *s, size_t part) {
   int64_t n = 0;
   if (s->pieces == 1) return 1;
-  if (s->cutting == MGRID_CUT_CEIL) return filled_up(s->size, s->ndims, dealt(s, part));
-  if (!mgrid_slicing_listed(s)) return least(dealt(s, part), s->pieces);
+  if (s->cutting == MGRID_CUT_CEIL) return filled_up(s->size, s->ndims, mgrid_slicing_units(s, part));
+  if (!mgrid_slicing_listed(s)) return least(mgrid_slicing_units(s, part), s->pieces);
   for (int64_t i = 0; i < s->pieces; i++) n += mgrid_piece_size(s, i) > 0;
   return n;
 }
@@ -68,7 +62,7 @@ static int64_t nearest(const mgrid_slicing *s, int64_t now) {
   for (bool less = true; less;) { /* another part may have fewer */
     less = false;
     for (size_t i = 0; i < s->nparts; i++) {
-      int64_t n = filled_up(&now, 1, dealt(s, i));
+      int64_t n = filled_up(&now, 1, mgrid_slicing_units(s, i));
       less |= n < now;
       now = n;
     }
@@ -96,7 +90,7 @@ static void add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n
 
 /* Append "axis 'head' has 4 units of 128 for tp 8, so ". */
 static void add_cut(const mgrid_tensor *t, const mgrid_slicing *s, size_t part, mgrid_text *out) {
-  int64_t n = dealt(s, part), each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
+  int64_t n = mgrid_slicing_units(s, part), each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
   if (s->nparts > 1) mgrid_text_add(out, "part %zu of ", part);
   mgrid_text_add(out, "axis '%s' has ", s->name);
   if (mgrid_slicing_listed(s)) {
@@ -138,5 +132,7 @@ bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgr
     mgrid_text_add(out, "%s %" PRId64, t->grid->axis[s->dim[0]].name, near);
   else
     mgrid_text_add(out, "%" PRId64 " piece%s", near, near == 1 ? "" : "s");
+  if (s->cutting < MGRID_CUT_CYCLIC && s->nparts == 1 && s->ndims == 1 && s->pieces % mgrid_slicing_units(s, 0) == 0)
+    mgrid_text_str(out, ", or copies = true");
   return true;
 }

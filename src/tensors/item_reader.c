@@ -50,6 +50,7 @@ static void read_axis(mgrid_scan *s, reading *r) {
   if (mgrid_scan_take(s, " cyclic ")) a->cutting = MGRID_CUT_CYCLIC, a->block = mgrid_scan_number(s);
   if (mgrid_scan_take(s, " unit ")) a->unit = mgrid_scan_number(s);
   if (mgrid_scan_take(s, " parts ")) a->parts = r->list[i][0] = mgrid_scan_numbers(s, &a->nparts);
+  if (mgrid_scan_take(s, " copies")) a->copies = true;
   if (mgrid_scan_take(s, " bounds ")) {
     a->cutting = MGRID_CUT_BOUNDS;
     a->bounds = r->list[i][1] = mgrid_scan_numbers(s, &a->nbounds);
@@ -114,7 +115,7 @@ typedef struct flat { /* what the texts say of a flat */
 } flat;
 
 typedef struct named {
-  char          name[MGRID_NAME_MAX + 1];
+  char          name[MGRID_ITEM_NAME_MAX + 1];
   mgrid_tensor *tensor; /* NULL: member `at` of a flat */
   size_t        flat, at;
 } named;

@@ -68,33 +68,45 @@ static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* Limit a dim to low .. high - 1. Dims of size 1 have no range. */
-static void narrow(view *v, uint8_t dim, int64_t low, int64_t high) {
+/* The digits of a dim in the number of a piece or of a copy: `size` of them, each of which is `each` coordinates. */
+typedef struct digits {
+  int64_t size, each;
+} digits;
+
+static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
+  int64_t share = t->share[dim];
+  return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
+}
+
+/* Limit a dim to digits low .. high - 1: of a piece, or of a copy within the piece that was set before. Dims of size 1
+** have no range. */
+static void narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
   mgrid_range *c = &v->range[p->range_of[dim]];
-  c->low = low;
-  c->high = high;
+  digits       d = digits_of(p->to, i, dim);
+  int64_t      from = i < p->to->naxes ? 0 : c->low / d.size * d.size;
+  c->low = from + low * d.each;
+  c->high = from + high * d.each;
 }
 
 static int64_t all_from(view *v, size_t i);
 
 /* Count the remaining ranks with pieces x .. y - 1 of axis i, of which the dims from k on make `pieces`. */
 static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
-  const mgrid_grid *g = v->needs->pair->to->grid;
-  const uint8_t    *dim;
+  const uint8_t *dim;
   if (x >= y) return 0;
   if (y - x == pieces) return all_from(v, i + 1);
   dims_of(v->needs->pair->to, i, &dim);
-  int64_t size = g->axis[dim[k]].size, inner = pieces / size, sum = 0;
+  int64_t size = digits_of(v->needs->pair->to, i, dim[k]).size, inner = pieces / size, sum = 0;
   while (x < y) { /* to the next whole digit, whole digits, the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
     int64_t last = least(y - digit * inner, n == 1 ? inner : n * inner);
-    narrow(v, dim[k], digit, digit + n);
+    narrow(v, i, dim[k], digit, digit + n);
     sum += n > 1 ? all_from(v, i + 1) : between(v, i, k + 1, inner, first, last);
     x = digit * inner + last;
   }
-  narrow(v, dim[k], 0, size);
+  narrow(v, i, dim[k], 0, size);
   return sum;
 }
 
@@ -116,9 +128,10 @@ int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
   for (size_t i = 0; i <= t->naxes; i++) {
     int64_t piece = i < t->naxes ? at->piece[i] : at->copy;
     sum += between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies, i < t->naxes ? d->meets[i].low : 0, piece);
-    for (size_t k = dims_of(t, i, &dim); k-- > 0; piece /= t->grid->axis[dim[k]].size) {
-      int64_t digit = piece % t->grid->axis[dim[k]].size;
-      narrow(&v, dim[k], digit, digit + 1);
+    for (size_t k = dims_of(t, i, &dim); k-- > 0;) {
+      int64_t size = digits_of(t, i, dim[k]).size, digit = piece % size;
+      narrow(&v, i, dim[k], digit, digit + 1);
+      piece /= size;
     }
   }
   return sum;
@@ -132,13 +145,14 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
   for (size_t i = 0; i < f->naxes; i++) {
     int64_t piece = d->piece[i];
     for (size_t k = f->axis[i].ndims; k-- > 0; piece /= f->axis[i].size[k])
-      coord[f->axis[i].dim[k]] = piece % f->axis[i].size[k];
+      coord[f->axis[i].dim[k]] = piece % f->axis[i].size[k] * f->share[f->axis[i].dim[k]];
   }
   for (size_t i = 0; i < p->nranges; i++) {
     d->range[i] = p->range[i];
     if (p->range[i].dim < 0) continue;
-    d->range[i].low = coord[p->range[i].dim] / p->range[i].div;
-    d->range[i].high = d->range[i].low + 1;
+    int64_t low = coord[p->range[i].dim], high = low + f->share[p->range[i].dim], div = p->range[i].div;
+    d->range[i].low = low / div;
+    d->range[i].high = (high + div - 1) / div;
   }
   v.needs = d;
   memcpy(v.range, d->range, p->nranges * sizeof *v.range);
@@ -146,12 +160,6 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 }
 
 /* -------------------------------------------------------------------- a pair */
-
-static bool cuts(const mgrid_tensor *t, size_t dim) {
-  for (size_t i = 0; i < t->nfree; i++)
-    if (t->free_dim[i] == dim) return false;
-  return true;
-}
 
 /* Widen a range of holders to the ranks on their machines, by leaving out the coordinates within a machine. False: a
 ** machine ends inside of the range. */
@@ -216,7 +224,7 @@ bool mgrid_ranges_find(mgrid_pair *p) {
   for (size_t d = 0; d < a->n; d++) {
     mgrid_range c = { from, a->axis[d].stride, a->axis[d].size, 0, a->axis[d].size, (int32_t)d, 1 };
     if (f->some[d]) return false;
-    if (!cuts(f, d) || c.size == 1) continue;
+    if (f->share[d] == c.size) continue; /* it cuts nothing */
     if (!widen(&c, machine) || (c.size > 1 && !add(p, c))) return false;
   }
   for (size_t d = 0; d < b->n; d++) {

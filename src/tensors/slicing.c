@@ -156,6 +156,58 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
+/* Return into how many neighbouring pieces each unit of a part goes; 0: not all units into equally many. */
+static int64_t copies_of(const mgrid_slicing *s, size_t part) {
+  int64_t units = mgrid_slicing_units(s, part);
+  return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
+}
+
+/* Divide the sizes of the dims by the copies, the innermost first. False: the copies of a piece would begin or end
+** inside of a coordinate of an outer dim. */
+static bool share_dims(mgrid_slicing *s) {
+  int64_t left = s->copies;
+  for (size_t k = s->ndims; k-- > 0 && left > 1;) {
+    int64_t here = left % s->size[k] == 0 ? s->size[k] : left;
+    if (s->size[k] % here) return false;
+    s->size[k] /= here;
+    left /= here;
+  }
+  s->pieces /= s->copies;
+  return true;
+}
+
+/* Where there are fewer units than pieces, give neighbouring pieces the same unit: make them one piece with copies. */
+static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_error *err) {
+  const char  *what = s->unit > 1 ? "units" : "elements";
+  mgrid_text   dims = { 0 };
+  mgrid_status status = MGRID_OK;
+  mgrid_slicing_dims(s, g, &dims);
+  if (dims.failed) status = mgrid_oom(err);
+  s->copies = copies_of(s, 0);
+  for (size_t i = 0; i < s->nparts && !status; i++) {
+    int64_t n = mgrid_slicing_units(s, i), copies = copies_of(s, i);
+    char    part[32] = "";
+    if (s->nparts > 1) snprintf(part, sizeof part, " of part %zu", i);
+    if (copies == 0)
+      status = mgrid_fail(err, MGRID_REFUSED,
+                          "axis '%s': %" PRId64 " %s%s cannot have equally many copies for %s; nearest: %" PRId64
+                          " or %" PRId64 " pieces",
+                          s->name, n, what, part, dims.data, s->pieces / n * n, (s->pieces / n + 1) * n);
+    else if (copies != s->copies)
+      status = mgrid_fail(err, MGRID_REFUSED,
+                          "axis '%s': %" PRId64 " %s of part 0 and %" PRId64 "%s have %" PRId64 " and %" PRId64
+                          " copies for %s; make each part a tensor",
+                          s->name, mgrid_slicing_units(s, 0), what, n, part, s->copies, copies, dims.data);
+  }
+  if (!status && !share_dims(s))
+    status = mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': %" PRId64 " copies of each of %" PRId64 " %s do not fit into %s; the last dims are "
+                        "filled first",
+                        s->name, s->copies, mgrid_slicing_units(s, 0), what, dims.data);
+  mgrid_text_free(&dims);
+  return status;
+}
+
 /* Return whether each piece is one run, and only the last ones are empty. */
 static bool is_plain(const mgrid_slicing *s) {
   if (s->pieces == 1) return true;
@@ -178,6 +230,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   s->cutting = s->ndims ? given->cutting : MGRID_CUT_EVEN;
   s->unit = s->ndims && given->unit ? given->unit : 1;
   s->block = s->ndims && s->cutting == MGRID_CUT_CYCLIC ? given->block : 1;
+  s->copies = 1;
   mgrid_status status = set_parts(s, s->ndims ? given->nparts : 0, given->parts, err);
   if (status) return status;
   if (s->unit < 1)
@@ -187,6 +240,12 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
                       s->name, s->block, s->length);
   if (s->block > s->length) s->block = s->length; /* all in the first block */
+  bool copies = s->ndims && given->copies;
+  if (copies && s->cutting != MGRID_CUT_EVEN && s->cutting != MGRID_CUT_CEIL)
+    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %s say what every piece has, so they cannot have copies", s->name,
+                      s->cutting == MGRID_CUT_CYCLIC   ? "cyclic blocks"
+                      : s->cutting == MGRID_CUT_BOUNDS ? "bounds"
+                                                       : "owners");
   if (s->cutting == MGRID_CUT_BOUNDS) {
     if (s->nparts > 1 || s->unit > 1)
       return mgrid_fail(err, MGRID_REFUSED, "axis '%s': bounds say where every piece ends, so they cannot have %s",
@@ -208,6 +267,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   } else {
     status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is not a way to cut", s->name, (int)s->cutting);
   }
+  if (!status && copies) status = set_copies(s, g, err);
   s->plain = !status && is_plain(s);
   return status;
 }
@@ -236,6 +296,7 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
     for (size_t i = 0; i < s->nparts; i++)
       mgrid_text_add(t, "%s%" PRId64, i ? "," : " ", s->starts[i + 1] - s->starts[i]);
   }
+  if (s->copies > 1) mgrid_text_str(t, " copies");
   if (s->cutting == MGRID_CUT_BOUNDS) {
     mgrid_text_str(t, " bounds");
     list_text((size_t)s->pieces + 1, s->bounds, t);

@@ -84,7 +84,9 @@ static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, co
   memcpy(s->name, given->name, strlen(given->name));
   s->length = given->length;
   mgrid_status status = set_dims(t, s, given, cuts, err);
-  return status ? status : mgrid_slicing_init(s, t->grid, given, err);
+  if (!status) status = mgrid_slicing_init(s, t->grid, given, err);
+  for (size_t k = 0; k < s->ndims && !status; k++) t->share[s->dim[k]] = t->count[s->dim[k]] / s->size[k];
+  return status;
 }
 
 /* ------------------------------------------------------------------ holders */
@@ -204,11 +206,11 @@ static mgrid_tensor *make(const mgrid_grid *over, const char *type, size_t naxes
     if (!s) s = add_axis(t, &given, cuts, err);
   }
   t->copies = 1;
-  for (size_t d = over->n; d-- > 0 && !s;)
-    if (!cuts[d]) {
-      t->free_dim[t->nfree++] = (uint8_t)d;
-      t->copies *= t->count[d];
-    }
+  for (size_t d = over->n; d-- > 0 && !s;) {
+    if (!cuts[d]) t->share[d] = t->count[d];
+    if (!cuts[d] || t->share[d] > 1) t->free_dim[t->nfree++] = (uint8_t)d;
+    t->copies *= t->share[d];
+  }
   if (!s) return t;
   mgrid_tensor_free(t);
   return NULL;
@@ -289,10 +291,14 @@ bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
   for (size_t i = 0; i < t->naxes; i++) {
     const mgrid_slicing *s = &t->axis[i];
     at->piece[i] = 0;
-    for (size_t k = 0; k < s->ndims; k++) at->piece[i] = at->piece[i] * s->size[k] + place[s->dim[k]];
+    for (size_t k = 0; k < s->ndims; k++)
+      at->piece[i] = at->piece[i] * s->size[k] + place[s->dim[k]] / t->share[s->dim[k]];
   }
   at->copy = 0;
-  for (size_t i = 0; i < t->nfree; i++) at->copy = at->copy * t->count[t->free_dim[i]] + place[t->free_dim[i]];
+  for (size_t i = 0; i < t->nfree; i++) {
+    int64_t share = t->share[t->free_dim[i]];
+    at->copy = at->copy * share + place[t->free_dim[i]] % share;
+  }
   at->slice = 0;
   for (size_t i = 0; t->flat && i < t->flat->ndims; i++)
     at->slice = at->slice * t->count[t->flat->dim[i]] + place[t->flat->dim[i]];
@@ -304,10 +310,10 @@ int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
   for (size_t i = 0; i < t->naxes; i++) {
     int64_t piece = at->piece[i];
     for (size_t k = t->axis[i].ndims; k-- > 0; piece /= t->axis[i].size[k])
-      coord[t->axis[i].dim[k]] = piece % t->axis[i].size[k];
+      coord[t->axis[i].dim[k]] = piece % t->axis[i].size[k] * t->share[t->axis[i].dim[k]];
   }
-  for (size_t i = t->nfree; i-- > 0; copy /= t->count[t->free_dim[i]])
-    coord[t->free_dim[i]] = copy % t->count[t->free_dim[i]];
+  for (size_t i = t->nfree; i-- > 0; copy /= t->share[t->free_dim[i]])
+    coord[t->free_dim[i]] += copy % t->share[t->free_dim[i]];
   if (t->flat)
     for (int64_t i = (int64_t)t->flat->ndims, slice = at->slice; i-- > 0; slice /= t->count[t->flat->dim[i]])
       coord[t->flat->dim[i]] = slice % t->count[t->flat->dim[i]];

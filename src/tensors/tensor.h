@@ -4,7 +4,8 @@
 **
 ** A tensor's axes are cut independently, each by its own dims. So a part is a tuple with one piece of each axis, its
 ** elements are all combinations of theirs, and a rank's tuple follows from its coordinates. Dims that cut no axis
-** number the copies of a part. Nothing here loops over ranks.
+** number the copies of a part. A dim that makes more pieces than there are may do both: its coordinates / share number
+** the pieces, coordinates % share the copies. Nothing here loops over ranks.
 ** A flat cuts the parts once more: the parts that a rank would have of several tensors are concatenated, and each rank
 ** has a slice of that array. What it has of one tensor is a range of the part in C order, which is a few boxes.
 */
@@ -23,6 +24,7 @@ typedef struct mgrid_slicing {
   uint8_t       dim[MGRID_DIMS_MAX];  /* [ndims] of the grid, outermost first */
   int64_t       size[MGRID_DIMS_MAX]; /* [ndims], pieces along each */
   int64_t       pieces;               /* their product */
+  int64_t       copies;               /* neighbours along its dims that get the same piece */
   mgrid_cutting cutting;
   int64_t       block, unit;
   size_t        nparts; /* 1 or more */
@@ -34,7 +36,8 @@ typedef struct mgrid_slicing {
   bool          plain;  /* each piece is one run, and only the last ones may be empty */
 } mgrid_slicing;
 
-/* Check an axis whose name, length and dims are set, and complete it from `given`. Frees nothing. */
+/* Check an axis whose name, length and dims are set, and complete it from `given`. Frees nothing. With copies, sizes and
+** pieces become smaller. */
 mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
                                 mgrid_error *err);
 void         mgrid_slicing_free(mgrid_slicing *s);
@@ -47,6 +50,12 @@ static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->boun
 /* Return the blocks of a cyclic axis in a part of n elements; the last one may be shorter. */
 static inline int64_t mgrid_slicing_blocks(const mgrid_slicing *s, int64_t n) {
   return n / s->block + (n % s->block > 0);
+}
+
+/* Return what is dealt to the pieces of a part: the number of units, or of blocks. */
+static inline int64_t mgrid_slicing_units(const mgrid_slicing *s, size_t part) {
+  int64_t n = s->starts[part + 1] - s->starts[part];
+  return s->cutting == MGRID_CUT_CYCLIC ? mgrid_slicing_blocks(s, n) : n / s->unit;
 }
 
 /* ------------------------------------------------------------------ axis.c */
@@ -90,15 +99,16 @@ struct mgrid_tensor {
   mgrid_flat   *flat; /* or NULL. With one, all that is pointed to below is its member's */
   size_t        at;   /* the index of this tensor in the flat */
   mgrid_grid   *grid;
-  mgrid_family *on;                    /* as given; NULL: all ranks of the grid */
-  const char   *type;                  /* a static name */
-  int64_t       width;                 /* bytes of an element */
-  int64_t       bytes;                 /* of the whole */
-  int64_t       copies;                /* product of the counts of the free dims */
-  int64_t       count[MGRID_DIMS_MAX]; /* [dim of the grid], coordinates of the ranks that hold parts */
-  int64_t      *some[MGRID_DIMS_MAX];  /* [count], which coordinates, ascending; NULL: all */
-  size_t        nfree;
-  uint8_t       free_dim[MGRID_DIMS_MAX]; /* [nfree]: the dims that cut no axis, slowest first */
+  mgrid_family *on;                       /* as given; NULL: all ranks of the grid */
+  const char   *type;                     /* a static name */
+  int64_t       width;                    /* bytes of an element */
+  int64_t       bytes;                    /* of the whole */
+  int64_t       copies;                   /* product of the counts of the free dims */
+  int64_t       count[MGRID_DIMS_MAX];    /* [dim of the grid], coordinates of the ranks that hold parts */
+  int64_t      *some[MGRID_DIMS_MAX];     /* [count], which coordinates, ascending; NULL: all */
+  int64_t       share[MGRID_DIMS_MAX];    /* how many neighbours along a dim have one part: 1, or all that there are, */
+  size_t        nfree;                    /* or some of them, where an axis has copies */
+  uint8_t       free_dim[MGRID_DIMS_MAX]; /* [nfree]: the dims that share parts or cut no axis, slowest first */
   size_t        naxes;
   mgrid_slicing axis[MGRID_AXES_MAX]; /* [naxes], slowest first */
 };

@@ -16,7 +16,8 @@
 
 extern const cli_command command_reshard;
 
-static char home[] = P_tmpdir "/moongrid-reshard-XXXXXX";
+static const char *layout = "recipe.lua";
+static char        home[] = P_tmpdir "/moongrid-reshard-XXXXXX";
 
 static void put(const char *name, const void *text, size_t n) {
   FILE *f = fopen(name, "wb");
@@ -33,23 +34,32 @@ static void furnish(void) {
       "  t.a = tensor { axes = { { 'x', 4 }, { 'y', 6 } }, type = 'f32', cut = { y = 'tp' } }\n"
       "  t.b = flat { tensor { axes = { { 'x', 9 } }, type = 'u8' }, over = 'dp' }\n"
       "  return t end }\n";
+  static const char rules[] =
+      "return recipe { names = 'a -> turned transposed\\nb -> -', build = function(world)\n"
+      "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n"
+      "  t.grid = g\n"
+      "  t.a = tensor { axes = { { 'x', 4 }, { 'y', 6 } }, type = 'f32' }\n"
+      "  t.turned = tensor { axes = { { 'y', 6 }, { 'x', 4 } }, type = 'f32', cut = { y = 'tp' } }\n"
+      "  return t end }\n";
   static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"
                                "\"b\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[96,105]}}";
   unsigned char     file[8 + sizeof header - 1 + 105] = { sizeof header - 1 };
   static const char index[] = "{\"weight_map\":{\"a\":\"model.safetensors\",\"b\":\"model.safetensors\"}}";
   memcpy(file + 8, header, sizeof header - 1);
   put("recipe.lua", recipe, sizeof recipe - 1);
+  put("rules.lua", rules, sizeof rules - 1);
   put("model.safetensors", file, sizeof file);
   put("model.safetensors.index.json", index, sizeof index - 1);
 }
 
 /* What it said, and its status. */
 static mgrid_status reshard(const char *from, const char *to, char said[1024]) {
-  char  world[] = "4", window[] = "1", recipe[] = "recipe.lua", name[] = "reshard";
+  char  world[] = "4", window[] = "1", recipe[16], name[] = "reshard";
   char  at[64], out[64], to_option[] = "--to", world_option[] = "--world", o[] = "-o", window_option[] = "--window";
   char *argv[] = { name, at, to_option, recipe, world_option, world, o, out, window_option, window, NULL };
   int   was = dup(2), told = dup(1);
   mgrid_status s;
+  snprintf(recipe, sizeof recipe, "%s", layout);
   snprintf(at, sizeof at, "%s", from), snprintf(out, sizeof out, "%s", to);
   assert_true(was >= 0 && told >= 0 && freopen("said", "w", stderr) && freopen("/dev/null", "w", stdout));
   s = command_reshard.run(&command_reshard, 10, argv);
@@ -115,9 +125,17 @@ static void test_parts(void **state) {
   sweep("parts");
 }
 
+/* Tensors made by rules, and one that is not wanted. */
+static void test_rules(void **state) {
+  (void)state;
+  layout = "rules.lua";
+  sweep("model.safetensors");
+  layout = "recipe.lua";
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_file), cmocka_unit_test(test_an_index),
-                                      cmocka_unit_test(test_parts) };
+                                      cmocka_unit_test(test_parts), cmocka_unit_test(test_rules) };
   char                    away[sizeof home + 8];
   if (!mkdtemp(home) || chdir(home)) return 1;
   furnish();

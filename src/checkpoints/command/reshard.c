@@ -6,12 +6,11 @@
 ** its last through one buffer, the window. They go into a folder with a temporary name (new_folder.h), which is renamed when
 ** every byte is on the disk.
 */
+#include "checkpoints/command/outputs.h"
 #include "checkpoints/new_folder.h"
 #include "command/cli.h"
-#include "checkpoints/index.h"
-#include "plan/plan.h"
+#include "recipe/runtime.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +20,15 @@ typedef struct options {
   cli         cli;
   int64_t     window;
   const char *output, *names;
-  bool        empty; /* allow ranks that hold nothing of a tensor */
+  bool        empty;   /* allow ranks that hold nothing of a tensor */
+  bool        convert; /* between types of floats */
 } options;
 
 typedef struct work {
   const options    *o;
   const mgrid_plan *plan;
   shards           *from;
-  const char      **is; /* [from->n], the plan's tensor for each stored one */
+  outputs           to;
   const char       *folder;
   int64_t           files, made; /* of the result */
   char             *buffer;
@@ -38,102 +38,6 @@ typedef struct work {
   bool              tells;
   json_t           *index;
 } work;
-
-/* -------------------------------------------------------------------- pairs */
-
-static mgrid_status unknown(const work *w, const char *name, const char *where, mgrid_error *err) {
-  enum { MOST = 128 };
-  const char *known[MOST];
-  char        tail[512];
-  size_t      n = 0;
-  for (; n < mgrid_plan_ntensors(w->plan) && n < MOST; n++) known[n] = mgrid_plan_tensor_name(w->plan, n);
-  mgrid_suggest(tail, sizeof tail, name, known, n);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
-}
-
-/* Pair tensors by the lines of --names. */
-static mgrid_status pair_by_file(work *w, char *text, mgrid_error *err) {
-  char *save = NULL;
-  int   nth = 0;
-  for (char *line = text, *next; line; line = next) {
-    char where[300];
-    next = strchr(line, '\n');
-    if (next) *next++ = '\0';
-    line[strcspn(line, "#\r")] = '\0';
-    char *pattern = strtok_r(line, " \t", &save), *name = pattern ? strtok_r(NULL, " \t", &save) : NULL;
-    snprintf(where, sizeof where, "%.250s:%d", w->o->names, ++nth);
-    if (!pattern) continue;
-    if (!name || strtok_r(NULL, " \t", &save))
-      return mgrid_fail(err, MGRID_BAD_VALUE, "%s: a pattern of names and a tensor of the recipe are expected", where);
-    size_t k = 0;
-    while (k < mgrid_plan_ntensors(w->plan) && strcmp(mgrid_plan_tensor_name(w->plan, k), name) != 0) k++;
-    if (k == mgrid_plan_ntensors(w->plan)) return unknown(w, name, where, err);
-    for (size_t i = 0; i < w->from->n; i++)
-      if (!w->is[i] && fnmatch(pattern, w->from->tensor[i].name, 0) == 0) w->is[i] = mgrid_plan_tensor_name(w->plan, k);
-  }
-  return MGRID_OK;
-}
-
-/* Find the plan's tensor of that name, up to dots and dashes. */
-static const char *same_name(const mgrid_plan *p, const char *stored) {
-  for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) {
-    const char *name = mgrid_plan_tensor_name(p, i);
-    size_t      k = 0;
-    while (name[k] && name[k] == (stored[k] == '.' || stored[k] == '-' ? '_' : stored[k])) k++;
-    if (!name[k] && !stored[k]) return name;
-  }
-  return NULL;
-}
-
-static void put_shape(mgrid_text *t, const char *type, size_t naxes, const int64_t *shape) {
-  mgrid_text_str(t, type);
-  for (size_t k = 0; k < naxes; k++) mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", shape[k]);
-}
-
-/* Check that both have the same type and shape. */
-static mgrid_status check_pair(const work *w, size_t i, mgrid_error *err) {
-  const shards_tensor *s = &w->from->tensor[i];
-  const mgrid_tensor  *t = mgrid_plan_tensor(w->plan, w->is[i]);
-  size_t               naxes = mgrid_tensor_naxes(t);
-  int64_t              shape[MGRID_AXES_MAX];
-  for (size_t k = 0; k < naxes; k++) shape[k] = mgrid_tensor_length(t, k);
-  if (strcmp(s->type, mgrid_tensor_type(t)) == 0 && s->naxes == naxes
-      && memcmp(s->shape, shape, naxes * sizeof *shape) == 0)
-    return MGRID_OK;
-  mgrid_text is = { 0 }, wanted = { 0 };
-  put_shape(&is, s->type, s->naxes, s->shape);
-  put_shape(&wanted, mgrid_tensor_type(t), naxes, shape);
-  if (is.failed || wanted.failed)
-    mgrid_oom(err);
-  else
-    mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' is %s in the checkpoint, and '%s' of the recipe is %s", s->name,
-               is.data, w->is[i], wanted.data);
-  mgrid_text_free(&is), mgrid_text_free(&wanted);
-  return err->status;
-}
-
-static mgrid_status pair(work *w, mgrid_error *err) {
-  mgrid_text names = { 0 };
-  w->is = calloc(w->from->n + 1, sizeof *w->is);
-  if (!w->is) return mgrid_oom(err);
-  mgrid_status s = w->o->names ? mgrid_read_file(w->o->names, &names, err) : MGRID_OK;
-  if (!s && names.data) s = pair_by_file(w, names.data, err);
-  mgrid_text_free(&names);
-  for (size_t i = 0; i < w->from->n && !s; i++) {
-    const char *name = w->from->tensor[i].name;
-    if (!w->is[i]) w->is[i] = same_name(w->plan, name);
-    s = w->is[i] ? check_pair(w, i, err) : unknown(w, name, w->o->names ? w->o->names : w->o->cli.recipe, err);
-    if (!s) w->all += mgrid_tensor_bytes(mgrid_plan_tensor(w->plan, w->is[i]));
-  }
-  for (size_t k = 0; k < mgrid_plan_ntensors(w->plan) && !s; k++) {
-    const char *name = mgrid_plan_tensor_name(w->plan, k);
-    size_t      i = 0;
-    while (i < w->from->n && w->is[i] != name) i++;
-    if (i == w->from->n)
-      s = mgrid_fail(err, MGRID_REFUSED, "the checkpoint has no tensor that is '%s' of the recipe", name);
-  }
-  return s;
-}
 
 /* Refuse layouts in which a rank of a tensor's grid holds nothing of it: that rank could not load its part. */
 static mgrid_status check_cuts(const work *w, mgrid_error *err) {
@@ -161,14 +65,20 @@ static void tell(work *w, bool end) {
             cli_bytes(w->all, all, sizeof all), 100.0 * (double)w->done / (double)w->all);
 }
 
-static mgrid_status copy_part(work *w, st_writer *to, const shards_tensor *t, const shards_part *part,
-                              mgrid_error *err) {
-  int64_t most = w->window / t->width;
+/* Return how many elements of an output are read at once: those that are not read straight into the buffer take as
+** much memory again, of at most 8 bytes each. */
+static int64_t at_once(const work *w, const view *v) {
+  int64_t width = st_width(v->type);
+  return w->window / (v->plain ? width : width + 8);
+}
+
+static mgrid_status copy_part(work *w, st_writer *to, const view *v, const shards_part *part, mgrid_error *err) {
+  int64_t most = at_once(w, v), width = st_width(v->type);
   for (int64_t at = 0; at < part->elements && !err->status; at += most) {
     int64_t n = part->elements - at < most ? part->elements - at : most;
-    if (shards_read(w->from, t, part, at, n, w->buffer, err)) break;
-    st_write(to, w->buffer, n * t->width, err);
-    w->done += n * t->width;
+    if (view_read(w->from, v, part, at, n, w->buffer, err)) break;
+    st_write(to, w->buffer, n * width, err);
+    w->done += n * width;
     tell(w, false);
   }
   return err->status;
@@ -185,23 +95,24 @@ static mgrid_status path_of(const work *w, const char *file, mgrid_text *path, m
 
 /* Write the rank's part of each tensor to one file, and add it to the index. */
 static mgrid_status write_rank(work *w, int64_t rank, shards_part *part, st_tensor *tensor, mgrid_error *err) {
-  const shards *from = w->from;
-  mgrid_text    path = { 0 };
-  char          file[64];
-  size_t        n = 0;
+  const outputs *o = &w->to;
+  mgrid_text     path = { 0 };
+  char           file[64];
+  size_t         n = 0;
   file_name(w, w->made + 1, file);
   mgrid_status s = path_of(w, file, &path, err);
-  for (size_t i = 0; i < from->n && !s; i++) {
-    s = shards_part_of(w->plan, w->is[i], rank, &part[i], err);
+  for (size_t i = 0; i < o->n && !s; i++) {
+    const output *x = &o->at[i];
+    s = shards_part_of(w->plan, x->of, rank, &part[i], err);
     if (s || !part[i].elements) continue;
-    tensor[n++] = shards_in_file(from->tensor[i].name, from->tensor[i].type, &part[i]);
-    shards_index_add(&w->index, file, from->tensor[i].name, mgrid_plan_tensor(w->plan, w->is[i]), &part[i]);
+    tensor[n++] = shards_in_file(x->name, x->view.type, &part[i]);
+    shards_index_add(&w->index, file, x->name, x->tensor, &part[i]);
   }
   st_writer *to = s ? NULL : st_create(path.data, n, tensor, err);
-  for (size_t i = 0; to && i < from->n && !err->status; i++)
-    if (part[i].elements) copy_part(w, to, &from->tensor[i], &part[i], err);
+  for (size_t i = 0; to && i < o->n && !err->status; i++)
+    if (part[i].elements) copy_part(w, to, &o->at[i].view, &part[i], err);
   if (to && !st_finish(to, err)) w->made++;
-  for (size_t i = 0; i < from->n; i++) shards_part_free(&part[i]);
+  for (size_t i = 0; i < o->n; i++) shards_part_free(&part[i]);
   mgrid_text_free(&path);
   return err->status;
 }
@@ -225,7 +136,7 @@ static mgrid_status write_index(work *w, mgrid_error *err) {
 
 static mgrid_status write_all(work *w, mgrid_error *err) {
   int64_t      world = mgrid_plan_world(w->plan);
-  size_t       n = w->from->n + 1;
+  size_t       n = w->to.n + 1;
   shards_part *part = calloc(n, sizeof *part);
   st_tensor   *tensor = calloc(n, sizeof *tensor);
   w->buffer = malloc((size_t)w->window);
@@ -252,22 +163,75 @@ static mgrid_status write_folder(work *w, mgrid_error *err) {
   return beside_close(&folder, err);
 }
 
-static mgrid_status reshard(const cli *c, const mgrid_plan *plan, const mgrid_plan *to, mgrid_error *err) {
-  const options *o = (const options *)c;
-  (void)to;
+/* Read the rules of --names, and those of the recipe, if it is not a saved plan. */
+static mgrid_status read_rules(const options *o, mgrid_runtime *rt, names *given, names *own, mgrid_error *err) {
+  mgrid_text text = { 0 };
+  json_t    *info = NULL, *line;
+  size_t     i;
+  if (o->names && !mgrid_read_file(o->names, &text, err)) names_read(given, o->names, mgrid_text_chars(&text), err);
+  text.len = 0;
+  if (!err->status && rt) mgrid_runtime_info_json(rt, &info, err);
+  json_array_foreach(json_object_get(info, "names"), i, line) mgrid_text_add(&text, "%s\n", json_string_value(line));
+  if (text.failed) mgrid_oom(err);
+  if (!err->status && text.len) names_read(own, o->cli.recipe, text.data, err);
+  json_decref(info);
+  mgrid_text_free(&text);
+  return err->status;
+}
+
+/* Pair the tensors, and count the bytes of the result. */
+static mgrid_status pair(work *w, const names *given, const names *own, mgrid_error *err) {
+  w->to = (outputs){ .plan = w->plan,
+                     .from = w->from,
+                     .recipe = w->o->cli.recipe,
+                     .given = w->o->names ? given : NULL,
+                     .own = own,
+                     .convert = w->o->convert };
+  if (outputs_find(&w->to, err)) return err->status;
+  for (size_t i = 0; i < w->to.n; i++) w->all += mgrid_tensor_bytes(w->to.at[i].tensor);
+  return MGRID_OK;
+}
+
+static mgrid_status reshard(const options *o, const mgrid_plan *plan, const names *given, const names *own,
+                            mgrid_error *err) {
   work w = { .o = o, .plan = plan, .window = (o->window ? o->window : 64) << 20, .tells = isatty(2) };
   char bytes[32], where[512];
   mgrid_shown(where, sizeof where, o->output, strlen(o->output));
   w.from = shards_open(o->cli.words[0], err);
-  if (w.from && !pair(&w, err) && !check_cuts(&w, err) && !write_folder(&w, err)) {
+  if (w.from && !pair(&w, given, own, err) && !check_cuts(&w, err) && !write_folder(&w, err)) {
     cli_note_items(&o->cli, plan, "");
-    printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, mgrid_s_of(w.from->n),
+    printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.to.n, mgrid_s_of(w.to.n),
            cli_bytes(w.all, bytes, sizeof bytes), w.files, mgrid_s_of(w.files), where);
   }
+  outputs_free(&w.to);
   shards_close(w.from);
-  free(w.is);
-  if (err->status) mgrid_error_reword(err, "%s", err->message); /* names of files and tensors may be anything */
   return err->status;
+}
+
+/* ------------------------------------------------------------------ command */
+
+/* Plan for the smallest world that the recipe takes with these sizes. A refusal of a world names one that would do; any
+** other is of something else. */
+static mgrid_plan *smallest_plan(const options *o, mgrid_runtime *rt, mgrid_error *err) {
+  enum { MOST = 4096 };
+  for (int64_t world = 1; world <= MOST; world++) {
+    mgrid_error why = MGRID_ERROR_INIT;
+    mgrid_plan *plan = cli_plan(&o->cli, rt, world, &why);
+    bool        other = !plan && (why.status / 100 != MGRID_REFUSED / 100 || !strstr(why.message, "a world of "));
+    if (plan) mgrid_error_clear(err);
+    if (plan) return plan;
+    if (world == 1 || other) mgrid_error_replace(err, &why);
+    if (other) return NULL;
+  }
+  mgrid_error_reword(err, "%s; no world of up to %d ranks would do", err->message, MOST);
+  return NULL;
+}
+
+/* Set the parameters of a recipe with rules between names, which is one of checkpoints: the config in their folder, if
+** the command line names no file. */
+static void use_config(options *o, mgrid_text *path) {
+  mgrid_text_add(path, "%s/config.json", o->cli.words[0]);
+  if (!o->cli.params && !path->failed && access(path->data, R_OK) == 0) o->cli.params = path->data;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -276,39 +240,68 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!o.cli.nwords)
     return cli_usage(&o.cli, "reshard wants a checkpoint: an index, its folder, or a .safetensors file");
   if (!o.cli.recipe) return cli_usage(&o.cli, "reshard wants --to RECIPE, whose tensors say the new layout");
-  if (!o.cli.world) return cli_usage(&o.cli, "reshard needs --world N, the number of ranks");
   if (!o.output) return cli_usage(&o.cli, "reshard wants -o FOLDER, where the files go");
-  return cli_with_plans(&o.cli, NULL, reshard);
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = NULL;
+  mgrid_plan    *plan = NULL;
+  names          given = { 0 }, own = { 0 };
+  mgrid_text     config = { 0 };
+  if (!cli_open(&o.cli, &rt, &err) && !read_rules(&o, rt, &given, &own, &err)) {
+    if (own.n) use_config(&o, &config);
+    plan = o.cli.world || !rt ? cli_plan(&o.cli, rt, o.cli.world, &err) : smallest_plan(&o, rt, &err);
+  }
+  if (plan) reshard(&o, plan, &given, &own, &err);
+  if (err.status) mgrid_error_reword(&err, "%s", err.message); /* names of files and tensors may be anything */
+  if (err.status) cli_say(&o.cli, &err);
+  names_free(&given), names_free(&own);
+  mgrid_text_free(&config);
+  mgrid_plan_free(plan);
+  mgrid_runtime_free(rt);
+  return cli_finish(&o.cli, err.status);
 }
 
 const cli_command command_reshard = {
   .name = "reshard",
-  .takes = "INDEX --to RECIPE --world N [...] -o FOLDER",
+  .takes = "CHECKPOINT --to RECIPE [...] -o FOLDER",
   .does = "a checkpoint of safetensors files in another layout",
-  .usage = "moongrid reshard INDEX --to RECIPE --world N [NAME=VALUE ...] -o FOLDER [--names FILE] [--window MIB]\n"
-           "       [--empty]",
+  .usage = "moongrid reshard CHECKPOINT --to RECIPE [--world N] [NAME=VALUE ...] -o FOLDER [--names FILE]\n"
+           "       [--convert] [--window MIB] [--empty]",
   .about =
-      "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. INDEX is a\n"
-      "model.safetensors.index.json, as Hugging Face has it or as moongrid wrote it for another layout, the folder\n"
-      "of one, or a single .safetensors file. Each rank that has the first copy of a part gets a file; the index of\n"
-      "the result says which part each file has, and can be resharded again. An index whose parts do not have each\n"
-      "element of a tensor once is refused before anything is written.\n"
+      "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. CHECKPOINT is a folder as\n"
+      "Hugging Face has it or as moongrid wrote it for another layout, its model.safetensors.index.json, or a single\n"
+      ".safetensors file. Each rank that has the first copy of a part gets a file; the index of the result says which\n"
+      "part each file has, and can be resharded again. An index whose parts do not have each element of a tensor once\n"
+      "is refused before anything is written. The recipe llama reads the config.json of the folder; --params names\n"
+      "another.\n"
       "\n"
-      "A tensor of the checkpoint is the tensor of the recipe that has its name with _ for each dot and dash, of the\n"
-      "same type and shape. Others are paired by a file of names, lines with a pattern of names in the checkpoint\n"
-      "and a tensor of the recipe, of which the first that fits counts:\n"
+      "A tensor of the checkpoint is the tensor of the recipe that has its name, or its name with _ for each dot and\n"
+      "dash, of the same type and shape. Others are paired by rules, lines of a file (--names) or of the recipe: "
+      "names\n"
+      "on both sides, of which the checkpoint has one side and the recipe the other. A capture (%d+), (%a+), (%w+) or\n"
+      "(.+) on one side is %1, %2, ... everywhere else:\n"
       "\n"
-      "  model.layers.*.self_attn.[qkv]_proj.weight   by_rows     # a comment",
+      "  model.layers.(%d+).mlp.down_proj.weight -> l%1_down                              # renamed\n"
+      "  l.(%d+).q.weight + l.%1.k.weight + l.%1.v.weight -> l%1_qkv                      # concatenated, or cut "
+      "apart\n"
+      "  l.(%d+).q.weight + l.%1.k.weight + l.%1.v.weight -> l%1_qkv by 8                 # in 8 blocks of q, k, v\n"
+      "  h.(%d+).mlp.c_fc.weight -> l%1_up transposed\n"
+      "  l.(%d+).experts.(%d+).w1.weight -> l%1_w1[%2]                                    # slices of the first axis\n"
+      "  l.(%d+).rotary_emb.inv_freq -> -                                                 # not wanted\n"
+      "\n"
+      "A line with two words, a pattern of the shell and a tensor of the recipe, lays out each tensor that fits the\n"
+      "pattern as that one, and keeps its name. Of the lines the first that fits counts.",
   .sample = "moongrid reshard model.safetensors.index.json --to examples/fsdp_tp.lua --world 8 -o FOLDER",
   .recipe = true,
   .recipe_from = "to",
   .words = 1,
   .options = { { "to", cli_text, offsetof(options, cli.recipe), "RECIPE", .help = "the recipe of the new layout" },
-               CLI_WORLD("its ranks"),
+               CLI_WORLD("its ranks; left out, the fewest that the recipe takes"),
                { "output", cli_text, offsetof(options, output), "FOLDER",
                  .help = "where the files go; there is none of this name yet", .letter = true },
                { "names", cli_text, offsetof(options, names), "FILE",
                  .help = "which tensors of the checkpoint are which of the recipe" },
+               { "convert", cli_flag, offsetof(options, convert),
+                 .help = "also tensors whose type is another in the recipe, of f64, f32, f16 and bf16" },
                { "window", cli_number, offsetof(options, window), "MIB", .help = "memory for elements, at most; 64" },
                { "empty", cli_flag, offsetof(options, empty),
                  .help = "also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; "

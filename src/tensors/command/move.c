@@ -12,7 +12,7 @@
 
 typedef struct options {
   cli         cli;
-  int64_t     rank, machine; /* rank -1: not given; machine 0: not given */
+  int64_t     rank, machine; /* rank -1: not given; ranks of a machine, 0: not known */
   const char *tensor, *map;
   bool        json, list, convert;
 } options;
@@ -66,10 +66,11 @@ static void json_tally(const mgrid_tally *t, int64_t machine) {
   if (machine) printf(", \"crossing\": %" PRId64, t->crossing);
 }
 
-static void text_tally(const char *name, const mgrid_tally *t, int64_t machine) {
+/* `wide`: columns of the name. */
+static void text_tally(int wide, const char *name, const mgrid_tally *t, int64_t machine) {
   char b[6][32], rounds[32] = "-";
   if (t->rounds >= 0) snprintf(rounds, sizeof rounds, "%" PRId64, t->rounds);
-  printf("%-16s %10s %10s %10s %10s %10s %7" PRId64 " %7s %10s", name, cli_bytes(t->stay, b[0], sizeof b[0]),
+  printf("%-*s %10s %10s %10s %10s %10s %7" PRId64 " %7s %10s", wide, name, cli_bytes(t->stay, b[0], sizeof b[0]),
          cli_bytes(t->sent, b[1], sizeof b[1]), cli_bytes(t->minimum, b[2], sizeof b[2]),
          cli_bytes(t->max_send, b[3], sizeof b[3]), cli_bytes(t->max_receive, b[4], sizeof b[4]), t->peers, rounds,
          cli_bytes(t->gather, b[5], sizeof b[5]));
@@ -81,13 +82,15 @@ typedef struct listing {
   const mgrid_pairs    *pairs;
   const mgrid_schedule *schedule;
   bool                  json, any;
+  int                   wide; /* columns of the names */
 } listing;
 
 static void list_message(void *ud, const mgrid_message *m) {
   listing *l = ud;
   int64_t  round = l->schedule ? mgrid_schedule_round(l->schedule, m->from, m->to) : -1;
   if (!l->json) {
-    printf("%9" PRId64 " -> %-9" PRId64 " %-16s %14" PRId64, m->from, m->to, l->pairs->name[m->tensor], m->bytes);
+    printf("%9" PRId64 " -> %-9" PRId64 " %-*s %14" PRId64, m->from, m->to, l->wide, l->pairs->name[m->tensor],
+           m->bytes);
     printf(round < 0 ? "\n" : " %7" PRId64 "\n", round);
     return;
   }
@@ -122,7 +125,8 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, const mgrid
   mgrid_status   s = cli_all_ranks("a move", p->ranks, err);
   if (!s && !(tally && again)) s = mgrid_oom(err);
   bool    rounds = !s && mgrid_schedule_make(&schedule, p, &why) == MGRID_OK;
-  listing l = { p, rounds ? &schedule : NULL, o->json, false };
+  listing l = { p, rounds ? &schedule : NULL, o->json, false, 16 };
+  for (size_t i = 0; i < p->n; i++) l.wide = cli_wider(l.wide, p->name[i]);
   if (!s && why.status && why.status != MGRID_LIMIT) s = mgrid_error_pass(err, &why);
   if (!s) s = mgrid_pairs_tally(p, l.schedule, tally, nothing, NULL, err);
   cli_progress_end();
@@ -139,12 +143,13 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, const mgrid
     json_notes(from, to);
     if (o->list) printf(",\n  \"messages\": [");
   } else if (!s) {
-    printf("%-16s %10s %10s %10s %10s %10s %7s %7s %10s%s\n", "tensor", "stays", "sent", "minimum", "max send",
+    printf("%-*s %10s %10s %10s %10s %10s %7s %7s %10s%s\n", l.wide, "tensor", "stays", "sent", "minimum", "max send",
            "max recv", "peers", "rounds", "by gather", o->machine ? "   crossing" : "");
-    for (size_t i = 0; i < p->n; i++) text_tally(p->name[i], &tally[i], o->machine);
-    if (p->n > 1) text_tally("in all", &tally[p->n], o->machine);
+    for (size_t i = 0; i < p->n; i++) text_tally(l.wide, p->name[i], &tally[i], o->machine);
+    if (p->n > 1) text_tally(l.wide, "in all", &tally[p->n], o->machine);
     if (!rounds) printf("no rounds: %s\n", why.message);
-    if (o->list) printf("\n%9s    %-9s %-16s %14s %7s\n", "from", "to", "tensor", "bytes", rounds ? "round" : "");
+    if (o->list)
+      printf("\n%9s    %-9s %-*s %14s %7s\n", "from", "to", l.wide, "tensor", "bytes", rounds ? "round" : "");
   }
   if (!s && o->list && !isatty(STDOUT_FILENO))
     cli_progress(&o->cli, "writing the messages of %" PRId64 " ranks", p->ranks);
@@ -187,8 +192,9 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, const mgrid
 }
 
 static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
-  const options     *o = (const options *)c;
+  options            own = *(const options *)c, *o = &own;
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
+  own.machine = cli_machine_ranks(c, from);
   how.convert = o->convert, how.machine = o->machine;
   int64_t     *map = NULL;
   mgrid_status s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
@@ -229,7 +235,9 @@ const cli_command command_move = {
            "       [--json] [--list]",
   .about = "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
            "does not hold arrives once, so the bytes sent are the minimum. B is the first recipe if it\n"
-           "is left out, and a world given on one side is that of both; parameters are not carried over.",
+           "is left out, and a world given on one side is that of both; parameters are not carried over. With\n"
+           "--machine ranks receive from their own machine what a rank there holds, and the bytes between\n"
+           "machines, the minimum, are counted.",
   .sample = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   .recipe = true,
   .options = { CLI_WORLD("ranks in the world of that side"),
@@ -239,9 +247,6 @@ const cli_command command_move = {
                  .help =
                      "the rank that each rank of B is, as 8..15,0..7; left out, the numbers are the same, and ranks "
                      "beyond A only receive" },
-               { "machine", cli_machine, offsetof(options, machine), "N",
-                 .help = "ranks of a machine, in order: ranks receive from their own machine what a rank there holds, "
-                         "and the bytes between machines, the minimum, are counted" },
                { "convert", cli_flag, offsetof(options, convert),
                  .help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
                { "list", cli_flag, offsetof(options, list), .help = "every message, with its round" },

@@ -50,13 +50,17 @@ mgrid_status cli_show_tensor(const cli *c, const mgrid_plan *p, int64_t rank, mg
 void cli_show_tensors(const cli *c, const mgrid_plan *p) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[1024];
+  int         wide = 16;
+  for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) wide = cli_wider(wide, mgrid_plan_tensor_name(p, i));
   if (mgrid_plan_ntensors(p) == 0) return;
-  printf("\n%s%-16s %14s %14s %9s %9s  %s%s\n", on, "tensor", "bytes", "of a rank", "copies", "without", "rule", off);
+  printf("\n%s%-*s %14s %14s %9s %9s  %s%s\n", on, wide, "tensor", "bytes", "of a rank", "copies", "without", "rule",
+         off);
   for (size_t i = 0; i < mgrid_plan_ntensors(p); i++) {
     const char         *name = mgrid_plan_tensor_name(p, i);
     const mgrid_tensor *t = mgrid_plan_tensor(p, name);
     mgrid_text_ellipsis(text, sizeof text, mgrid_tensor_describe(t, text, sizeof text));
-    printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", name, t->bytes, mgrid_tensor_largest(t),
-           t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t), text);
+    printf("%-*s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", wide, name, t->bytes,
+           mgrid_tensor_largest(t), t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t),
+           text);
   }
 }

@@ -49,4 +49,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_tensors;
-const cli_slice        cli_slice_tensors = { commands, additions, cli_show_tensors };
+const cli_slice cli_slice_tensors = { .commands = commands, .additions = additions, .overview = cli_show_tensors };

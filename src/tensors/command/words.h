@@ -7,6 +7,11 @@
 
 #include "command/slice.h"
 
+#include <string.h>
+
+/* Return the columns that a table of names needs for one more, at least `wide`. */
+static inline int cli_wider(int wide, const char *name) { return (int)strlen(name) > wide ? (int)strlen(name) : wide; }
+
 extern const cli_command command_move;
 
 /* moongrid plan: lines of the overview; --tensor. of_plan.c */

@@ -2,6 +2,8 @@
 **
 ** move.c - moves in Lua, for hosts: what a rank sends and receives when tensors change their layout, and the proof.
 */
+#include "moongrid_lua.h"
+
 #include "tensors/lua/words.h"
 
 #include "comm/state.h"
@@ -61,6 +63,17 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 }
 
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
+
+int mgrid_lua_push_move(lua_State *L, mgrid_move *m) {
+  if (mgrid_lua_push_nothing(L, m, MGRID_LUA_MOVE)) return 1;
+  *(mgrid_move **)mgrid_lua_new_box(L, sizeof m, 0, MGRID_LUA_MOVE, free_move) = mgrid_move_ref(m);
+  return 1;
+}
+
+mgrid_move *mgrid_lua_to_move(lua_State *L, int i) {
+  mgrid_move **box = mgrid_lua_test_box(L, i, MGRID_LUA_MOVE);
+  return box ? *box : NULL;
+}
 
 /* move(from, to [, { rank, tensors, rounds, ranks, convert, machine }]) -> Move */
 static int new_move(lua_State *L) {

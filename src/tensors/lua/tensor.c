@@ -167,16 +167,23 @@ static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
 
 /* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
-  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners" };
+  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners", "copies" };
   lua_State               *L = r->L;
   int                      cut = lua_gettop(L);
   const char              *how = NULL;
   mgrid_lua_stack(L, AXIS_DIMS + 16);
   read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
-  mgrid_lua_check_keys(L, cut, "way to cut", known, 6, true);
-  for (int i = 0; i < 6; i++) {
+  mgrid_lua_check_keys(L, cut, "way to cut", known, 7, true);
+  for (int i = 0; i < 7; i++) {
     if (lua_getfield(L, cut, known[i]) == LUA_TNIL) {
+      lua_pop(L, 1);
+      continue;
+    }
+    if (i == 6) {
+      if (!lua_isboolean(L, -1))
+        refuse(r, MGRID_BAD_VALUE, "axis '%s': 'copies' is a %s, not true or false", a->name, luaL_typename(L, -1));
+      a->copies = lua_toboolean(L, -1);
       lua_pop(L, 1);
       continue;
     }

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+**
+** rules.c - what a rule between names makes of stored tensors.
+**
+** The names of one side of a rule are parts, which lie one after the other in the tensor of the other side, the whole:
+** along one axis, in blocks. Either may be what is wanted. A side with one name is a whole of one part.
+*/
+#include "checkpoints/command/outputs.h"
+#include "checkpoints/elements.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- forms */
+
+form form_of_tensor(const char *name, const mgrid_tensor *t) {
+  form f = { .name = name, .type = mgrid_tensor_type(t), .naxes = mgrid_tensor_naxes(t) };
+  for (size_t k = 0; k < f.naxes; k++) f.shape[k] = mgrid_tensor_length(t, k);
+  return f;
+}
+
+form form_of_stored(const shards_tensor *t) {
+  form f = { .name = t->name, .type = t->type, .naxes = t->naxes };
+  memcpy(f.shape, t->shape, sizeof f.shape);
+  return f;
+}
+
+void form_put(mgrid_text *t, const form *f) {
+  mgrid_text_str(t, f->type);
+  for (size_t k = 0; k < f->naxes; k++) mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", f->shape[k]);
+}
+
+mgrid_status form_type(const outputs *o, const form *stored, const form *wanted, mgrid_error *err) {
+  bool can = elements_convert(stored->type, wanted->type);
+  if (strcmp(stored->type, wanted->type) == 0 || (o->convert && can)) return MGRID_OK;
+  return mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' is %s in the checkpoint, and '%.200s' of the recipe is %s%s",
+                    stored->name, stored->type, wanted->name, wanted->type, can ? "; --convert converts it" : "");
+}
+
+/* Leave out the first axis, of which a rule means one index. */
+static form slice_of(form f) {
+  f.naxes--;
+  memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
+  return f;
+}
+
+/* ------------------------------------------------------------ a rule applied */
+
+typedef struct applied {
+  outputs             *o;
+  const names         *all;
+  const names_rule    *rule;
+  names_bound          bound;
+  form                 wanted;
+  int                  side;                /* of the plan, */
+  size_t               slot;                /* and which name of it is the wanted tensor */
+  int64_t              slice;               /* the index of the wanted tensor's first axis; -1: none */
+  const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, by name of the other side */
+  int64_t              blocks;
+  size_t               nparts;
+  form                 part[NAMES_ON_A_SIDE], whole;
+  mgrid_error         *err;
+} applied;
+
+static mgrid_status refuse(const applied *a, const char *fmt, ...) MGRID_PRINTF(2, 3);
+static mgrid_status refuse(const applied *a, const char *fmt, ...) {
+  char    what[800];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(what, sizeof what, fmt, args);
+  va_end(args);
+  return mgrid_fail(a->err, MGRID_REFUSED, "%.200s:%d: %s", a->all->from, a->rule->line, what);
+}
+
+static const names_side *stored_side(const applied *a) { return &a->rule->side[1 - a->side]; }
+
+/* Return whether the wanted tensor is made of parts, and not one of them. */
+static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
+
+/* Return the whole's axis that is an axis of the parts. */
+static size_t to_whole(const applied *a, size_t axis) { return a->rule->transposed ? a->whole.naxes - 1 - axis : axis; }
+
+/* Return the number of 1 or more that a text is, or the parameter of the plan that it names; else 0. */
+static int64_t number_of(const mgrid_content *c, const char *text) {
+  char *end;
+  for (size_t i = 0; i < c->nparams; i++)
+    if (strcmp(c->param[i].name, text) == 0) text = c->param[i].value;
+  int64_t n = strtoll(text, &end, 10);
+  return *end == '\0' && n > 0 ? n : 0;
+}
+
+static mgrid_status set_blocks(applied *a) {
+  const names_rule *r = a->rule;
+  a->blocks = r->by ? number_of(&a->o->plan->content, r->by) : 1;
+  if (!a->blocks && r->or_by) a->blocks = number_of(&a->o->plan->content, r->or_by);
+  if (a->blocks) return MGRID_OK;
+  return refuse(a, "'by %.40s' is no number of 1 or more, and no parameter that is one", a->rule->by);
+}
+
+/* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not apply. */
+static mgrid_status find_stored(applied *a, bool *any) {
+  const names_side *side = stored_side(a);
+  mgrid_text        name = { 0 }, lost = { 0 };
+  *any = false;
+  for (size_t i = 0; i < side->n; i++) {
+    name.len = 0;
+    names_put(a->rule, 1 - a->side, i, &a->bound, &name);
+    const json_t *at = name.failed ? NULL : json_object_get(a->o->stored, name.data);
+    a->of[i] = at ? &a->o->from->tensor[json_integer_value(at)] : NULL;
+    *any |= at != NULL;
+    if (!at && !lost.len) mgrid_text_str(&lost, mgrid_text_chars(&name));
+  }
+  if (name.failed || lost.failed)
+    mgrid_oom(a->err);
+  else if (*any && lost.len)
+    refuse(a, "the checkpoint has no tensor '%.200s', which '%.200s' is made of", lost.data, a->wanted.name);
+  mgrid_text_free(&name), mgrid_text_free(&lost);
+  return a->err->status;
+}
+
+/* Return the index that a slice of the stored tensors has. */
+static int64_t stored_slice(const applied *a) {
+  int capture = stored_side(a)->slice;
+  return capture < 0 ? -1 : strtoll(a->bound.at[capture], NULL, 10);
+}
+
+/* Set the forms of the stored tensors, as parts or as the whole. */
+static mgrid_status set_stored(applied *a) {
+  int64_t slice = stored_slice(a);
+  for (size_t i = 0; i < stored_side(a)->n && !a->err->status; i++) {
+    form f = form_of_stored(a->of[i]);
+    if (form_type(a->o, &f, &a->wanted, a->err)) break;
+    if (slice >= 0 && (f.naxes == 0 || slice >= f.shape[0]))
+      return refuse(a, "'%.200s' has no index %" PRId64 " on its first axis", f.name, slice);
+    if (slice >= 0) f = slice_of(f);
+    *(gathers(a) ? &a->part[i] : &a->whole) = f;
+    a->o->used[a->of[i] - a->o->from->tensor] = true;
+  }
+  return a->err->status;
+}
+
+/* Set the forms of the plan's tensors. A part's place depends on those before it, which the plan has, too. */
+static mgrid_status set_wanted(applied *a) {
+  form mine = a->slice >= 0 ? slice_of(a->wanted) : a->wanted;
+  a->nparts = gathers(a) ? stored_side(a)->n : a->rule->side[a->side].n;
+  if (gathers(a)) a->whole = mine;
+  for (size_t i = 0; i < a->nparts && !gathers(a) && !a->err->status; i++) {
+    mgrid_text name = { 0 };
+    names_put(a->rule, a->side, i, &a->bound, &name);
+    const char   *known = i == a->slot ? a->wanted.name : NULL;
+    const json_t *at = name.failed || known ? NULL : json_object_get(a->o->wanted, name.data);
+    if (at) known = mgrid_plan_tensor_name(a->o->plan, (size_t)json_integer_value(at));
+    if (name.failed)
+      mgrid_oom(a->err);
+    else if (!known)
+      refuse(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data, a->of[0]->name);
+    else
+      a->part[i] = i == a->slot ? mine : form_of_tensor(known, mgrid_plan_tensor(a->o->plan, known));
+    if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes) a->part[i] = slice_of(a->part[i]);
+    mgrid_text_free(&name);
+  }
+  return a->err->status;
+}
+
+/* Check that the parts, one after the other, have the shape of the whole, in whole blocks. */
+static mgrid_status check_forms(const applied *a) {
+  size_t  axis = (size_t)a->rule->axis;
+  int64_t sum = 0;
+  bool    fits = a->whole.naxes > axis && (!a->rule->transposed || a->whole.naxes == 2);
+  for (size_t i = 0; i < a->nparts && fits; i++) {
+    const form *p = &a->part[i];
+    fits = p->naxes == a->whole.naxes;
+    for (size_t k = 0; k < p->naxes && fits; k++) fits = k == axis || p->shape[k] == a->whole.shape[to_whole(a, k)];
+    sum += fits ? p->shape[axis] : 0;
+    if (fits && p->shape[axis] % a->blocks)
+      return refuse(a, "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64 " equal blocks", p->name,
+                    p->shape[axis], axis, a->blocks);
+  }
+  if (fits && sum == a->whole.shape[to_whole(a, axis)]) return MGRID_OK;
+  mgrid_text t = { 0 };
+  for (size_t i = 0; i < a->nparts; i++) {
+    mgrid_text_add(&t, "%s'%s' ", i ? " + " : "", a->part[i].name);
+    form_put(&t, &a->part[i]);
+  }
+  mgrid_text_add(&t, "%s %s not '%s' ", a->rule->transposed ? ", transposed," : "", a->nparts > 1 ? "are" : "is",
+                 a->whole.name);
+  form_put(&t, &a->whole);
+  if (t.failed)
+    mgrid_oom(a->err);
+  else
+    refuse(a, "%s", t.data);
+  mgrid_text_free(&t);
+  return a->err->status;
+}
+
+/* Append the boxes of part i: one for each block. */
+static mgrid_status add_boxes(const applied *a, view *v, size_t i, const shards_tensor *of) {
+  size_t  axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
+  int64_t block = a->part[i].shape[axis] / a->blocks, before = 0;
+  int64_t all = a->whole.shape[to_whole(a, axis)] / a->blocks;
+  for (size_t k = 0; k < i; k++) before += a->part[k].shape[axis] / a->blocks;
+  for (int64_t g = 0; g < a->blocks; g++) {
+    view_box *b = view_add(v, a->err);
+    if (!b) return a->err->status;
+    b->of = of;
+    if (shift) b->start[0] = a->slice, b->length[0] = 1, b->axis[0] = -1;
+    if (skip) b->at[0] = stored_slice(a);
+    for (size_t k = 0; k < a->whole.naxes; k++) { /* axis k of the parts */
+      size_t  wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
+      int64_t in_part = k == axis ? g * block : 0, in_whole = k == axis ? g * all + before : 0;
+      b->axis[shift + wanted] = (int8_t)(skip + from);
+      b->start[shift + wanted] = gathers(a) ? in_whole : in_part;
+      b->length[shift + wanted] = k == axis ? block : a->part[i].shape[k];
+      b->at[skip + from] = gathers(a) ? in_part : in_whole;
+    }
+  }
+  return MGRID_OK;
+}
+
+/* Apply the rule with its captures bound. *any: it did. */
+static mgrid_status apply(applied *a, view *v, bool *any) {
+  if (find_stored(a, any) || !*any) return a->err->status;
+  if (set_stored(a) || set_wanted(a) || set_blocks(a) || check_forms(a)) return a->err->status;
+  if (!gathers(a)) return add_boxes(a, v, a->slot, a->of[0]);
+  for (size_t i = 0; i < a->nparts && !a->err->status; i++) add_boxes(a, v, i, a->of[i]);
+  return a->err->status;
+}
+
+/* Apply the rule for each index of the wanted tensor's first axis: all of them, or none. */
+static mgrid_status apply_slices(applied *a, view *v, bool *any) {
+  int     capture = a->rule->side[a->side].slice;
+  int64_t n = a->wanted.shape[0];
+  char    digits[24];
+  for (a->slice = 0; a->slice < n && !a->err->status; a->slice++) {
+    bool found;
+    a->bound.length[capture] = (size_t)snprintf(digits, sizeof digits, "%" PRId64, a->slice);
+    a->bound.at[capture] = digits;
+    if (apply(a, v, &found) || (!found && a->slice == 0)) break;
+    *any = true;
+    if (!found)
+      refuse(a, "the checkpoint has slices 0 to %" PRId64 " of '%.200s', whose first axis has %" PRId64, a->slice - 1,
+             a->wanted.name, n);
+  }
+  return a->err->status;
+}
+
+mgrid_status rules_make(outputs *o, const names *all, const char *wanted, view *v, mgrid_error *err) {
+  form want = form_of_tensor(wanted, mgrid_plan_tensor(o->plan, wanted));
+  if (view_begin(v, want.type, want.naxes, want.shape, NULL, err)) return err->status;
+  for (size_t k = 0; k < all->n && !err->status; k++) {
+    const names_rule *rule = &all->rule[k];
+    bool              any = false;
+    if (rule->layout || rule->side[1].n == 0) continue;
+    for (int side = 1; side >= 0 && !any && !err->status; side--)
+      for (size_t i = 0; i < rule->side[side].n && !any && !err->status; i++) {
+        applied a = {
+          .o = o, .all = all, .rule = rule, .wanted = want, .side = side, .slot = i, .slice = -1, .err = err
+        };
+        if (!names_fit(rule, side, i, wanted, &a.bound)) continue;
+        if (rule->side[side].slice >= 0)
+          apply_slices(&a, v, &any);
+        else
+          apply(&a, v, &any);
+      }
+    if (any) break;
+  }
+  return err->status;
+}

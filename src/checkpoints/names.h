@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+**
+** names.h - rules between the names of two systems, one on a line:
+**
+**   model.layers.(%d+).mlp.down_proj.weight -> l%1_down                    the same tensor under two names
+**   a.(%d+).gate.weight + a.%1.up.weight -> l%1_gate_up                    concatenated on the first axis
+**   h.%1.q + h.%1.k + h.%1.v -> h.(%d+).qkv by 8                           in 8 blocks, each with a block of q, k, v
+**   h.(%d+).mlp.c_fc.weight -> l%1_up transposed                           with its two axes exchanged
+**   a.(%d+).experts.(%d+).w1 -> l%1_w1[%2]                                 as slice %2 of the first axis
+**   a.(%d+).rotary_emb.inv_freq -> -                                       not wanted
+**
+** A rule says that both sides have the same elements, so it is read in either direction: the side that a checkpoint has
+** makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+), where it first occurs; later %1, %2, ...
+** stand for what it captured. All other characters, dots too, stand for themselves; * is any text on the left of `-> -`.
+** Two words, PATTERN TENSOR, are a layout: each stored tensor whose name fits the pattern of the shell is cut as that
+** tensor of the recipe, and keeps its name.
+*/
+#ifndef MGRID_NAMES_H
+#define MGRID_NAMES_H
+
+#include "base/base.h"
+
+enum { NAMES_CAPTURES = 4, NAMES_ON_A_SIDE = 16 };
+
+typedef struct names_side {
+  size_t n;
+  char  *name[NAMES_ON_A_SIDE]; /* bytes 1 to NAMES_CAPTURES stand for captures, byte 5 for any text */
+  int    slice;                 /* the capture that is an index of the first axis; -1: none */
+} names_side;
+
+typedef struct names_rule {
+  int         line;
+  const char *layout;  /* the tensor of a layout, whose pattern is side[0].name[0]; NULL: a rule */
+  names_side  side[2]; /* the second one empty: what fits the first is not wanted */
+  size_t      ncaptures;
+  char        kind[NAMES_CAPTURES]; /* 'd', 'a', 'w' or '.' */
+  bool        transposed;
+  int64_t     axis;  /* on which names are concatenated; a slice's own axis is not counted */
+  const char *by;    /* the number of blocks, or a parameter that has it; NULL: 1 */
+  const char *or_by; /* another, if the plan has no such parameter; NULL: none */
+} names_rule;
+
+typedef struct names {
+  const char *from; /* where they are written, for messages */
+  char       *text; /* owns what rules point to */
+  size_t      n;
+  names_rule *rule;
+} names;
+
+/* What the captures of a rule stand for in a name. */
+typedef struct names_bound {
+  const char *at[NAMES_CAPTURES]; /* NULL: not bound */
+  size_t      length[NAMES_CAPTURES];
+} names_bound;
+
+/* Read rules. `from` is borrowed. */
+mgrid_status names_read(names *out, const char *from, const char *text, mgrid_error *err);
+void         names_free(names *n);
+/* Return whether a name fits name i of a side, and bind the captures. */
+bool names_fit(const names_rule *r, int side, size_t i, const char *name, names_bound *bound);
+/* Append name i of a side with its captures. */
+void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out);
+
+#endif
