@@ -11,9 +11,10 @@
 /* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo would follow them.
 ** The first word of a frame locates its function. */
 static bool is_moving(const lua_Debug *ar) {
+  enum { MOST = 1000000 * 32 }; /* bytes of a stack: LUAI_MAXSTACK, which is not in the headers of Lua 5.5 */
   uintptr_t function;
   memcpy(&function, (const void *)ar->i_ci, sizeof function);
-  return function < (uintptr_t)LUAI_MAXSTACK * 32;
+  return function < MOST;
 }
 
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
@@ -152,11 +153,12 @@ static size_t list_names(const luaL_Reg *list, const char **names, size_t n, siz
   return n;
 }
 
-int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
-  enum { MAX = 64 };
-  const char *known[MAX];
-  size_t      n = 0;
-  char        what[64];
+enum { MEMBERS_MAX = 64 };
+
+/* List the fields and methods of a class, with those that slices add. Return how many. */
+static size_t list_members(const mgrid_lua_class *c, const char *known[MEMBERS_MAX]) {
+  enum { MAX = MEMBERS_MAX };
+  size_t n = 0;
   for (int fields = 1; fields >= 0; fields--) {
     const mgrid_lua_slice *const *s = mgrid_lua_slices;
     n = list_names(fields ? c->fields : c->methods, known, n, MAX);
@@ -164,8 +166,42 @@ int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *
     for (const mgrid_lua_class *add = NULL; (add = next_added(c, &s, add));)
       n = list_names(fields ? add->fields : add->methods, known, n, MAX);
   }
+  return n;
+}
+
+int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
+  const char *known[MEMBERS_MAX];
+  char        what[64];
   snprintf(what, sizeof what, "field of a %s", strrchr(c->name, '.') + 1);
-  return mgrid_lua_unknown(L, what, key, known, n);
+  return mgrid_lua_unknown(L, what, key, known, list_members(c, known));
+}
+
+static const char class_key = 'c'; /* its address: the key of the class in its metatable */
+
+static void append(lua_State *L, const char *name) {
+  lua_pushstring(L, name);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+void mgrid_lua_members(lua_State *L, int object) {
+  if (!lua_getmetatable(L, object)) return;
+  lua_rawgetp(L, -1, &class_key);
+  const mgrid_lua_class *c = lua_touserdata(L, -1);
+  lua_pop(L, 2);
+  if (!c) return;
+  const char *known[MEMBERS_MAX];
+  size_t      n = list_members(c, known);
+  for (size_t i = 0; i < n; i++) append(L, known[i]);
+  if (mgrid_lua_test_box(L, object, MGRID_LUA_GRID)) {
+    const mgrid_grid *g = mgrid_lua_check_grid(L, object);
+    for (size_t i = 0; i < g->n; i++) append(L, g->axis[i].name);
+  }
+  if (!mgrid_lua_test_box(L, object, MGRID_LUA_TOPOLOGY)) return;
+  const mgrid_content *all = &mgrid_lua_check_topology(L, object)->content;
+  append(L, "has");
+  for (size_t i = 0; i < all->nentries; i++) append(L, all->entry[i].name);
+  for (size_t i = 0; i < all->ngrids; i++) append(L, all->grid[i].name);
+  for (size_t i = 0; i < all->nitems; i++) append(L, all->item[i].name);
 }
 
 /* upvalue: the class */
@@ -182,6 +218,8 @@ static int no_assignment(lua_State *L) {
 
 void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
   luaL_newmetatable(L, c->name);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)c);
+  lua_rawsetp(L, -2, &class_key);
   lua_pushlightuserdata(L, (void *)(uintptr_t)c);
   lua_pushcclosure(L, class_index, 1);
   lua_setfield(L, -2, "__index"); /* meta may replace this and __newindex */
@@ -209,7 +247,14 @@ mgrid_grid **mgrid_lua_new_grid(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_grid *), 0, MGRID_LUA_GRID, free_grid);
 }
 mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
-  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 0, MGRID_LUA_PLAN, free_plan);
+  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 1, MGRID_LUA_PLAN, free_plan);
+}
+
+mgrid_backend **mgrid_lua_new_job(lua_State *L) {
+  mgrid_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = NULL;
+  luaL_setmetatable(L, MGRID_LUA_JOB);
+  return box;
 }
 
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {

@@ -78,6 +78,8 @@ void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must out
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
+/* Append the names that the object at `object` has, of its class and of itself, to the list on the top. */
+void mgrid_lua_members(lua_State *L, int object);
 
 /* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
 ** there; __gc, or the end of the runtime, calls release. box.c */
@@ -187,8 +189,12 @@ mgrid_grid     **mgrid_lua_new_grid(lua_State *L);
 ** grid. */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
-mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
+mgrid_plan      **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that it is of */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned); /* owned: freed when the userdata is closed or collected */
+mgrid_backend  **mgrid_lua_new_job(lua_State *L);
+mgrid_topology **mgrid_lua_new_topology(lua_State *L);
+/* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua. host.c */
+bool mgrid_lua_push_nothing(lua_State *L, const void *object, const char *class);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
 /* The first argument of grid and topology, which is often given as a number of ranks. */
@@ -205,7 +211,8 @@ mgrid_backend    *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is c
 /* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`. Return their number.
 ** The names live as long as they are on the stack. grid.c has the functions for grids. */
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
-/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. Raises. */
+/* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. If it is -1, for any, negative
+** coordinates count from the end. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
 /* Finish making a grid or family in this box: raise the error, or count its memory; return 1. */
 int mgrid_lua_made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e);
@@ -215,6 +222,8 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
+/* Push the list of the ranks of a group; the recipe pays for it. family.c */
+void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);
 /* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which else prints an address; recipes
 ** print lists anyway. family.c */
 void mgrid_lua_printed_list(lua_State *L);
@@ -227,9 +236,11 @@ int mgrid_lua_choose(lua_State *L);
 /* pick.c: family:pick, family:map */
 int                   mgrid_lua_family_pick(lua_State *L);
 int                   mgrid_lua_family_map(lua_State *L);
-extern const luaL_Reg mgrid_lua_grid_reshape[];  /* methods of Grid: reshape.c */
-extern const luaL_Reg mgrid_lua_world_layouts[]; /* modes: layout.c */
-extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
+void                  mgrid_lua_listed(lua_State *L);      /* replace the numbers from 2 on with a list of them */
+int                   mgrid_lua_some_groups(lua_State *L); /* family:groups{0, 3}. family_cut.c */
+extern const luaL_Reg mgrid_lua_grid_reshape[];            /* methods of Grid: reshape.c */
+extern const luaL_Reg mgrid_lua_world_layouts[];           /* modes: layout.c */
+extern const luaL_Reg mgrid_lua_family_pieces[];           /* split ...: family_cut.c */
 
 /* ------------------------------------------------------- topologies, plans */
 
@@ -255,7 +266,7 @@ void mgrid_lua_close_state(lua_State *L, int i);
 /* Return the State at 1. Raise if it is that of a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
-int                mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
+int                mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
 /* Return the group at i, to communicate over. Raise for a group of the State of a query or policy, because a query runs
 ** on only one rank and a collective would hang, and for a group without a backend. */

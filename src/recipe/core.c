@@ -5,6 +5,8 @@
 */
 #include "recipe/prelude.h"
 #include "recipe/read.h"
+#include "recipe/sandbox.h"
+#include "recipe/slice.h"
 #include "recipe/values.h"
 
 #include <math.h>
@@ -112,15 +114,55 @@ static int core_note(lua_State *L) {
   return 0;
 }
 
+/* fields() -> { name = type }: those that slices add to recipe { ... } */
+static int core_fields(lua_State *L) {
+  lua_newtable(L);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    for (const mgrid_lua_field *f = (*s)->fields; f && f->name; f++) {
+      lua_pushstring(L, f->type);
+      lua_setfield(L, -2, f->name);
+    }
+  return 1;
+}
+
+/* begin(world, values of these fields, where), finish(topology, where): before and after the build of a plan */
+static int core_begin(lua_State *L) {
+  int64_t world = mgrid_lua_check_world(L, 1)->window.world;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->begin) (*s)->begin(L, world, 2, luaL_checkstring(L, 3));
+  return 0;
+}
+
+static int core_finish(lua_State *L) {
+  mgrid_lua_check_topology(L, 1);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->end) (*s)->end(L, 1, luaL_checkstring(L, 2));
+  return 0;
+}
+
 /* allow_idle(topology): ranks may be in no group */
 static int core_allow_idle(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.idle = true;
   return 0;
 }
 
-/* digest(state) -> that of its plan, equal where families and parameters are */
+/* note_function(topology, name, version): of the host, which the recipe names */
+static int core_note_function(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_topology_called(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+    return mgrid_lua_raise_error(L, &e);
+  return 0;
+}
+
+/* The plan at 1, or that of a state. */
+static const mgrid_plan *plan_of(lua_State *L) {
+  return mgrid_lua_test_box(L, 1, MGRID_LUA_PLAN) ? mgrid_lua_check_plan(L, 1) : mgrid_lua_check_state(L, 1)->plan;
+}
+
+/* digest(state or plan) -> that of its plan, equal where families and parameters are */
 static int core_digest(lua_State *L) {
-  const mgrid_plan *p = mgrid_lua_check_state(L, 1)->plan;
+  const mgrid_plan *p = plan_of(L);
   lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
   return 1;
 }
@@ -131,9 +173,9 @@ static int core_note_policies(lua_State *L) {
   return 0;
 }
 
-/* params(state) -> { name = text }: the parameters that the state's plan was evaluated with */
+/* params(state or plan) -> { name = text }: the parameters that the plan was evaluated with */
 static int core_params(lua_State *L) {
-  const mgrid_content *c = &mgrid_lua_check_state(L, 1)->plan->content;
+  const mgrid_content *c = &plan_of(L)->content;
   lua_createtable(L, 0, (int)c->nparams);
   for (size_t i = 0; i < c->nparams; i++) {
     lua_pushstring(L, c->param[i].value);
@@ -209,6 +251,21 @@ static int core_read(lua_State *L) {
   return 2;
 }
 
+/* words() -> the table of the globals of recipes */
+static int core_words(lua_State *L) {
+  mgrid_sandbox_words(L);
+  return 1;
+}
+
+/* members(value) -> the names of the fields and methods of a value of moongrid, of the dims of a Grid, of what is in a
+** Topology */
+static int core_members(lua_State *L) {
+  luaL_checkany(L, 1);
+  lua_newtable(L);
+  mgrid_lua_members(L, 1);
+  return 1;
+}
+
 void mgrid_core_push(lua_State *L) {
   static const luaL_Reg core[] = { { "raise", core_raise },
                                    { "raise_at", core_raise_at },
@@ -221,6 +278,10 @@ void mgrid_core_push(lua_State *L) {
                                    { "keys", core_keys },
                                    { "is_topology", core_is_topology },
                                    { "note", core_note },
+                                   { "note_function", core_note_function },
+                                   { "fields", core_fields },
+                                   { "begin", core_begin },
+                                   { "finish", core_finish },
                                    { "allow_idle", core_allow_idle },
                                    { "note_policies", core_note_policies },
                                    { "params", core_params },
@@ -230,6 +291,8 @@ void mgrid_core_push(lua_State *L) {
                                    { "decode", core_decode },
                                    { "nearest", core_nearest },
                                    { "read", core_read },
+                                   { "words", core_words },
+                                   { "members", core_members },
                                    { "load", mgrid_core_load },
                                    { "library", mgrid_core_library },
                                    { "choose", mgrid_lua_choose },

@@ -91,6 +91,10 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     else
       mgrid_text_add(t, "  %s\n", policy);
   }
+  if (json_array_size(json_object_get(info, "functions")) > 0) mgrid_text_add(t, "\nfunctions of the host\n");
+  json_array_foreach(json_object_get(info, "functions"), i, q)
+      mgrid_text_add(t, "  %-36s version %s\n", json_string_value(json_object_get(q, "name")),
+                     json_string_value(json_object_get(q, "version")));
   if (json_array_size(json_object_get(info, "queries")) > 0) mgrid_text_add(t, "\nqueries\n");
   json_array_foreach(json_object_get(info, "queries"), i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
   describe_getters(json_object_get(info, "getters"), t);

@@ -142,7 +142,8 @@ const char *mgrid_lua_absent(const char *name) {
   return NULL;
 }
 
-#define SIZES "; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family"
+#define SIZES  "; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family"
+#define CHOICE "; f:where(function(ranks) return true end) keeps groups, f:groups { 0, 3 } those of these numbers"
 
 /* Lua's message about an operation on a value, and what is usually meant. */
 static const char *hint_for(const char *message) {
@@ -168,6 +169,8 @@ static const char *hint_for(const char *message) {
     { "attempt to call a nil value (field 'keys')", "; for name in pairs(t) do goes through a table" },
     { "attempt to call a nil value (field 'values')", "; for _, x in pairs(t) do goes through a table" },
     { "attempt to call a nil value (field 'get')", "; t.x or 1 is x where there is one, else 1" },
+    { "unknown field of a Family 'filter'", CHOICE },
+    { "unknown field of a Family 'select'", CHOICE },
     { "attempt to concatenate a moongrid.", "; tostring makes text of it" },
     { "attempt to concatenate a boolean", "; tostring makes text of it" },
     { "attempt to concatenate a table", "; table.concat(list, \", \") makes text of it" },

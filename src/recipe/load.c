@@ -3,6 +3,7 @@
 ** load.c - turn Lua text into functions: files of recipes, and the Lua embedded in the library.
 */
 #include "recipe/bundle.h"
+#include "recipe/function.h"
 #include "recipe/prelude.h"
 #include "recipe/read.h"
 #include "recipe/budget.h"
@@ -77,6 +78,7 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   if (text[skip] == '#')
     skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
   *hash = XXH3_64bits(text, t->len);
+  mgrid_functions_note(L, text + skip, t->len - skip);
   reader r = { text + skip, text + t->len, 1, false };
   int    rc = lua_load(L, next_piece, &r, source, "t");
   if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
@@ -260,6 +262,7 @@ int mgrid_core_load(lua_State *L) {
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
   uint64_t           hash = 0;
   int                rc;
+  mgrid_functions_note(L, NULL, 0);
   lua_settop(L, 3); /* a missing argument must not be what is pushed next */
   bool by_host = lua_toboolean(L, 3);
   if (by_host) forget_home(L);
@@ -279,7 +282,8 @@ int mgrid_core_load(lua_State *L) {
   lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2)); /* a file may have the name of a bundled one */
   lua_pushinteger(L, (lua_Integer)hash);
   lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
-  return 5;
+  mgrid_functions_push(L);
+  return 6;
 }
 
 int mgrid_core_library(lua_State *L) {

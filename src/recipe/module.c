@@ -11,6 +11,7 @@
 #include "recipe/slice.h"
 #include "recipe/values.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
@@ -50,7 +51,10 @@ static int recipe_plan(lua_State *L) {
   mgrid_plan **box = mgrid_lua_new_plan(L);
   mgrid_error  e = MGRID_ERROR_INIT;
   *box = mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
-  return *box ? 1 : raise_runtime(L, &e);
+  if (!*box) return raise_runtime(L, &e);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
+  return 1;
 }
 
 /* Push a copy of the value on the top of a runtime's Lua state; `what` names its source in the error. */
@@ -84,7 +88,7 @@ static int recipe_group(lua_State *L) {
   if (mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .from = L, .at = 4, .what = "arguments of a getter" }, &g,
                                &e))
     return raise_runtime(L, &e);
-  return mgrid_lua_push_group(L, 2, g);
+  return mgrid_lua_push_group_of(L, 2, g);
 }
 
 /* recipe:set(state, name, value) */
@@ -153,45 +157,52 @@ static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *open
   return opened ? 1 : mgrid_lua_failure(L, e);
 }
 
-static mgrid_backend **new_job(lua_State *L) {
-  mgrid_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
-  *box = NULL;
-  luaL_setmetatable(L, MGRID_LUA_JOB);
-  return box;
-}
-
-/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; all but the first are for
-** backends that make communicators. */
-static mgrid_mpi_options opening(lua_State *L, int at, const mgrid_descriptor *d) {
-  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators" };
+/* Read { timeout, threads, on_deadline, communicators, comm } at 1, or comm alone; it may be absent. All but the first are
+** for backends that make communicators. comm, the Fortran handle of the host's communicator, goes to *comm. */
+static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *comm) {
+  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators", "comm" };
   static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
   static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
   mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
   char                     what[64];
-  if (lua_isnoneornil(L, at)) return o;
-  luaL_checktype(L, at, LUA_TTABLE);
+  if (lua_isnoneornil(L, 1)) return o;
+  if (d->native && lua_isinteger(L, 1)) {
+    lua_createtable(L, 0, 1);
+    lua_insert(L, 1);
+    lua_setfield(L, 1, "comm");
+  }
+  luaL_checktype(L, 1, LUA_TTABLE);
   snprintf(what, sizeof what, "option of %s", d->name);
-  mgrid_lua_check_keys(L, at, what, known, d->native ? 4 : 1, false);
-  if (lua_getfield(L, at, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
-  const char *level = lua_getfield(L, at, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
+  mgrid_lua_check_keys(L, 1, what, known, d->native ? 5 : 1, false);
+  if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
+  if (lua_getfield(L, 1, "comm") != LUA_TNIL) {
+    lua_Integer handle = mgrid_lua_check_integer(L, -1);
+    if (handle < INT_MIN || handle > INT_MAX)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "comm is the Fortran handle of a communicator (MPI_Comm_c2f), not %lld",
+                         (long long)handle);
+    *comm = (int)handle;
+    o.comm = comm;
+  }
+  const char *level = lua_getfield(L, 1, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
   while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
   if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
-  const char *end = lua_getfield(L, at, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
+  const char *end = lua_getfield(L, 1, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
   if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
   o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
-  if (lua_getfield(L, at, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
+  if (lua_getfield(L, 1, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
   return o;
 }
 
 /* Return the row of the backend that the function is for: each row with a library has a function of its name. */
 static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua_tointeger(L, lua_upvalueindex(1))]; }
 
-/* moongrid.mpi([options]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD, or of the ranks that a launcher with PMIx
-** started | nil, message, status. Collective. */
+/* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the communicator with that Fortran
+** handle, or of the ranks that a launcher with PMIx started | nil, message, status. Collective. */
 static int open_alone(lua_State *L) {
-  mgrid_mpi_options     mpi = opening(L, 1, row_of(L));
+  int                   comm = 0;
+  mgrid_mpi_options     mpi = opening(L, row_of(L), &comm);
   mgrid_backend_options o = { sizeof o, mpi.timeout, &mpi };
-  mgrid_backend       **box = new_job(L);
+  mgrid_backend       **box = mgrid_lua_new_job(L);
   mgrid_error           e = MGRID_ERROR_INIT;
   return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
 }
@@ -214,6 +225,7 @@ static int open_over(lua_State *L) {
     "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
   };
   const char        *name = mgrid_backend_usual()->name;
+  mgrid_backend     *given = NULL; /* by the script, as a Job */
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
@@ -221,7 +233,10 @@ static int open_over(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     snprintf(what, sizeof what, "option of %s", row_of(L)->name);
     mgrid_lua_check_keys(L, 1, what, known, 7, false);
-    if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
+    if (lua_getfield(L, 1, "carrier") == LUA_TUSERDATA)
+      given = mgrid_lua_check_job(L, -1);
+    else if (!lua_isnil(L, -1))
+      name = luaL_checkstring(L, -1);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
@@ -230,7 +245,8 @@ static int open_over(lua_State *L) {
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }
-  mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, o.timeout, &e);
+  mgrid_backend **box = mgrid_lua_new_job(L);
+  mgrid_backend  *carrier = given ? mgrid_backend_ref(given) : carrier_of(L, name, o.timeout, &e);
   *box = carrier ? mgrid_backend_over(carrier, row_of(L)->name, &o, &e) : NULL;
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);

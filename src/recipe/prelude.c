@@ -51,8 +51,8 @@ void mgrid_prelude_open(lua_State *L) {
   if (mgrid_bundle_load(L, &mgrid_prelude_recipe)) lua_error(L);
   mgrid_core_push(L);
   lua_call(L, 1, 1);
-  static const char *const from_prelude[] = { "recipe", "param", "policies" };
-  for (int i = 0; i < 3; i++) {
+  static const char *const from_prelude[] = { "recipe", "param", "policies", "steps" };
+  for (int i = 0; i < 4; i++) {
     lua_getfield(L, -1, from_prelude[i]);
     lua_setfield(L, env, from_prelude[i]);
   }

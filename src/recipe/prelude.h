@@ -31,10 +31,13 @@ const char *mgrid_folder_find(lua_State *L, const char *root, const char *path);
 void mgrid_core_push(lua_State *L);
 /* core.load(name [, path of the file that is being run [, named by the host]]) -> path, from the folder of the host's
 ** recipe; chunk with the environment of recipes; key, equal for all spellings of a path; hash of its text (0: bundled);
-** the path for messages, for the host as the host named it */
+** the path for messages, for the host as the host named it; the functions of the host that the text names, { name =
+** version } or nil */
 int mgrid_core_load(lua_State *L);
 /* Write a hint for a parser's `message` about a text: "; Lua writes elseif", or "". syntax.c */
 void mgrid_syntax_hint(const char *message, const char *text, size_t len, char *hint, size_t room);
+/* Call each(ud, ...) for the words of a text of Lua: names and numbers outside of texts and comments. syntax.c */
+void mgrid_syntax_words(const char *text, size_t len, void (*each)(void *ud, const char *word, size_t len), void *ud);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);
 

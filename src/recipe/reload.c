@@ -4,6 +4,7 @@
 ** alone, so a failure on any rank changes nothing.
 */
 #include "recipe/entry.h"
+#include "recipe/function.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
@@ -18,7 +19,9 @@ static mgrid_status load(mgrid_runtime *fresh, const mgrid_runtime *rt, const ch
 static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
                             size_t n, const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
-  if (err->status) return NULL;
+  if (err->status || mgrid_functions_copy(fresh, rt, err)) return NULL;
+  for (size_t i = 0; i < MGRID_LENT_MAX; i++)
+    if (rt->lent[i].x && mgrid_script_lend(fresh, rt->lent[i].kind, rt->lent[i].x, err)) return NULL;
   if (load(fresh, rt, recipe, err) == MGRID_OK)
     plan = mgrid_script_plan_file(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
   if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;

@@ -7,7 +7,9 @@
 #include "recipe/runtime.h"
 
 #include "recipe/entry.h"
+#include "recipe/function.h"
 #include "recipe/prelude.h"
+#include "recipe/slice.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -20,7 +22,7 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
                         mgrid_error *err) {
   lua_State *L = rt->L;
   if (rt->budget.step)
-    return mgrid_fail(err, MGRID_NOT_NOW, "a hook of the runtime uses it; hooks may not call moongrid");
+    return mgrid_fail(err, MGRID_NOT_NOW, "a hook or a function of the host runs in it, and neither may call moongrid");
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
   mgrid_budget_start(L, &rt->budget, seconds, spent);
@@ -76,12 +78,13 @@ static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
 /* Check that all functions are of one Lua. Where libmoongrid_lua could not be bound to its own Lua first
 ** (comm/recipe.c), the functions that every Lua has may be the host's, beside those that are new in 5.4. */
 static mgrid_status check_lua(mgrid_error *err) {
-  Dl_info of_any = { 0 }, of_5_4 = { 0 };
+  Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
-  dladdr((void *)(uintptr_t)lua_newuserdatauv, &of_5_4);
-  if (of_any.dli_fbase == of_5_4.dli_fbase) return MGRID_OK;
+  dladdr((void *)(uintptr_t)lua_newuserdatauv, &of_ours);
+  if (of_any.dli_fbase == of_ours.dli_fbase) return MGRID_OK;
   return mgrid_fail(err, MGRID_MISSING,
-                    "recipes need Lua 5.4, and lua_newstate is that of %s: a sanitizer forbids to load a Lua apart "
+                    "recipes need " LUA_VERSION
+                    ", and lua_newstate is that of %s: a sanitizer forbids to load a Lua apart "
                     "from the program's; link the archives (pkg-config moongrid_static), or run without sanitizer",
                     of_any.dli_fname);
 }
@@ -125,6 +128,9 @@ mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {
 void mgrid_script_runtime_free(mgrid_runtime *rt) {
   if (!rt || --rt->users > 0) return;
   lua_close(rt->L);
+  mgrid_functions_free(rt);
+  for (size_t i = 0; i < MGRID_LENT_MAX; i++)
+    if (rt->lent[i].x) rt->lent[i].kind->free(rt->lent[i].x);
   mgrid_budget_release(&rt->budget);
   mgrid_text_free(&rt->text);
   mgrid_release(rt->recipe);
@@ -132,6 +138,37 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
 }
 
 /* --------------------------------------------------------------------- use */
+
+/* Recipes find what is lent by the address of its kind. */
+static int lend_body(lua_State *L) {
+  const mgrid_lent *lent = lua_touserdata(L, 1);
+  lua_pushlightuserdata(L, lent->x);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, lent->kind);
+  return 0;
+}
+
+mgrid_status mgrid_script_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
+  mgrid_lent *at = rt->lent, more = { kind, NULL };
+  while (at < rt->lent + MGRID_LENT_MAX && at->kind && at->kind != kind) at++;
+  if (at == rt->lent + MGRID_LENT_MAX)
+    return mgrid_fail(err, MGRID_LIMIT, "a runtime is lent at most %d things", MGRID_LENT_MAX);
+  if (x) more.x = kind->ref(x);
+  mgrid_status s = mgrid_runtime_protected(rt, lend_body, &more, err);
+  if (s) {
+    if (more.x) kind->free(more.x);
+    return s;
+  }
+  if (at->x) kind->free(at->x);
+  *at = more;
+  return MGRID_OK;
+}
+
+void *mgrid_lua_lent(lua_State *L, const mgrid_item_kind *kind) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, kind);
+  void *x = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return x;
+}
 
 typedef struct loading {
   const char       *recipe;

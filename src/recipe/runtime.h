@@ -10,16 +10,26 @@
 
 #include <jansson.h>
 
+enum { MGRID_LENT_MAX = 4 };
+
+/* A thing of a slice that the host gives to the recipe. */
+typedef struct mgrid_lent {
+  const mgrid_item_kind *kind;
+  void                  *x;
+} mgrid_lent;
+
 struct mgrid_runtime {
-  mgrid_made_by made_by;
-  lua_State    *L;
-  mgrid_budget  budget;
-  int           users;    /* owners: the caller, each _ref, each policy */
-  char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_text    text;     /* of the recipe, if the host gave text; else data is NULL */
-  mgrid_error   unloaded; /* the error if loading failed */
-  double        loading;  /* seconds of processor time that loading took: a plan has the rest */
-  json_t      **trail;    /* where the next plan puts the lines that its families come from; NULL: not requested */
+  mgrid_made_by               made_by;
+  lua_State                  *L;
+  mgrid_budget                budget;
+  int                         users;     /* owners: the caller, each _ref, each policy */
+  char                       *recipe;    /* name or path, as the host gave it; NULL: none is loaded */
+  mgrid_text                  text;      /* of the recipe, if the host gave text; else data is NULL */
+  mgrid_error                 unloaded;  /* the error if loading failed */
+  double                      loading;   /* seconds of processor time that loading took: a plan has the rest */
+  struct mgrid_host_function *functions; /* of the host: function.h */
+  mgrid_lent                  lent[MGRID_LENT_MAX]; /* those without a kind are free */
+  json_t **trail; /* where the next plan puts the lines that its families come from; NULL: not requested */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -67,6 +77,10 @@ void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 ** reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
+/* Run lines of Lua that see what the last plan of the runtime was made of, and append what they print and return. *more:
+** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */
+mgrid_status mgrid_runtime_run(mgrid_runtime *rt, const char *lines, mgrid_text *out, bool *more, mgrid_error *err);
+mgrid_status mgrid_runtime_complete(mgrid_runtime *rt, const char *line, mgrid_text *out, mgrid_error *err);
 /* Make a Lua state of the budget, whose hash tables are the same in all processes; NULL: out of memory. seed.c */
 lua_State *mgrid_runtime_state(mgrid_budget *b);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */

@@ -7,7 +7,7 @@
 */
 #include "recipe/sandbox.h"
 
-#include "recipe/bind.h"
+#include "recipe/prelude.h"
 #include "recipe/values.h"
 
 #include <string.h>
@@ -189,7 +189,10 @@ static int read_global(lua_State *L) {
   mgrid_lua_charge_nearest(L, name, n);
   const char *near = mgrid_nearest(name, known, n);
   if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
-  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);
+  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
+                            "undefined global '%s': neither a word of recipes nor a function that "
+                            "this program has registered",
+                            name);
 }
 
 static int no_new_global(lua_State *L) {
@@ -332,4 +335,31 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);
   lua_replace(L, -2);
+}
+
+/* It is the first upvalue of __index. */
+void mgrid_sandbox_words(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  lua_getmetatable(L, -1);
+  lua_getfield(L, -1, "__index");
+  lua_getupvalue(L, -1, 1);
+  lua_replace(L, -4);
+  lua_pop(L, 2);
+}
+
+bool mgrid_sandbox_is_taken(lua_State *L, const char *name) {
+  const int top = lua_gettop(L);
+  mgrid_sandbox_words(L);
+  bool taken = strcmp(name, "_ENV") == 0 || lua_getfield(L, -1, name) != LUA_TNIL || lua_getglobal(L, name) != LUA_TNIL;
+  const char *local = lua_pushfstring(L, "local %s", name);
+  if (!taken) taken = luaL_loadbufferx(L, local, strlen(local), "name", "t") == LUA_ERRSYNTAX;
+  lua_settop(L, top);
+  return taken;
+}
+
+void mgrid_sandbox_add(lua_State *L, const char *name) {
+  mgrid_sandbox_words(L);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
 }

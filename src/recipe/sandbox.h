@@ -6,6 +6,7 @@
 #define MGRID_SANDBOX_H
 
 #include <lua.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Push the environment of recipes: an allow list of Lua's own functions, replaced where they
@@ -15,6 +16,12 @@
 void         mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
 void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
+/* After the seal, with the sealed environment at mgrid_env_key. _words: push the real table behind it. _is_taken: return
+** whether a name is a global of recipes or of Lua, or a word of Lua's syntax. _add: pop a function and make it a global of
+** recipes. */
+void mgrid_sandbox_words(lua_State *L);
+bool mgrid_sandbox_is_taken(lua_State *L, const char *name);
+void mgrid_sandbox_add(lua_State *L, const char *name);
 
 /* Charge a recipe for a walk through text: about eight bytes count as one instruction. */
 void mgrid_sandbox_charge_bytes(lua_State *L, size_t bytes);

@@ -2,13 +2,21 @@
 **
 ** seed.c - a Lua state whose hash tables are the same in every process. Lua derives the seed of its hashes from
 ** addresses and the time. The length #t of a table with gaps or removed names depends on it, and a recipe can see that.
-** Lua has no function to choose the seed, so it is set where Lua keeps it, between two allocations of lua_newstate:
-** after it was made, and before the first text is hashed. If that memory does not look as in Lua 5.4, the seed stays
-** Lua's own.
+** Since Lua 5.5 lua_newstate takes the seed. Before, it is set where Lua keeps it, between two allocations of
+** lua_newstate: after it was made, and before the first text is hashed. If that memory does not look as in Lua 5.4, the
+** seed stays Lua's own.
 */
 #include "recipe/runtime.h"
 
 #include <string.h>
+
+enum { SEED = 0x6d677264 };
+
+#if LUA_VERSION_NUM >= 505
+
+lua_State *mgrid_runtime_state(mgrid_budget *b) { return lua_newstate(mgrid_budget_alloc, b, SEED); }
+
+#else
 
 /* The beginning of Lua's global_State. */
 typedef struct lua_globals {
@@ -49,7 +57,7 @@ static void set_seed(making *m) {
   for (size_t offset = 0; offset + sizeof g <= m->size; offset += sizeof(void *)) {
     memcpy(&g, m->state + offset, sizeof g);
     if (!is_new(&g, m)) continue;
-    g.seed = 0x6d677264;
+    g.seed = SEED;
     memcpy(m->state + offset + offsetof(lua_globals, seed), &g.seed, sizeof g.seed);
     return;
   }
@@ -70,3 +78,5 @@ lua_State *mgrid_runtime_state(mgrid_budget *b) {
   if (L) lua_setallocf(L, mgrid_budget_alloc, b);
   return L;
 }
+
+#endif

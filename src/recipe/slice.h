@@ -8,6 +8,11 @@
 
 #include "recipe/bind.h"
 
+/* A field that a slice adds to the table of recipe { ... }, and its type in Lua. */
+typedef struct mgrid_lua_field {
+  const char *name, *type;
+} mgrid_lua_field;
+
 /* A slice sets what it does not have to NULL. */
 typedef struct mgrid_lua_slice {
   void (*open)(lua_State *L);      /* register its classes, put its functions into the table on the top */
@@ -18,9 +23,20 @@ typedef struct mgrid_lua_slice {
   const mgrid_item_kind *kind;
   const char *class;
   void (*assign)(lua_State *L, int topology, const char *name, int value);
+  const mgrid_lua_field *fields; /* ends with a NULL name */
+  /* Before the build of a plan for `world` ranks: the values of its fields by name are in the table at `values`. After it,
+  ** with the topology that it returned. Both may raise; `where` is "file:line: " of the recipe. */
+  void (*begin)(lua_State *L, int64_t world, int values, const char *where);
+  void (*end)(lua_State *L, int topology, const char *where);
+  /* Do what a C function of the slice asks of a recipe: mgrid_runtime_serve. */
+  const char *name; /* of the slice */
+  mgrid_status (*serve)(mgrid_runtime *rt, void *request, mgrid_error *err);
 } mgrid_lua_slice;
 
 /* One row for each slice that has src/NAME/lua/slice.c, mgrid_lua_slice_NAME; NULL ends. The Makefile writes it from SLICES. */
 extern const mgrid_lua_slice *const mgrid_lua_slices[];
+
+/* Return what the host has lent to the recipe of that kind; NULL: nothing. runtime.c */
+void *mgrid_lua_lent(lua_State *L, const mgrid_item_kind *kind);
 
 #endif

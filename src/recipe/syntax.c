@@ -90,6 +90,13 @@ static bool next_token(scan *s, token *t) {
   return true;
 }
 
+void mgrid_syntax_words(const char *text, size_t len, void (*each)(void *ud, const char *word, size_t len), void *ud) {
+  scan  s = { text, text + len, text, 1, 0, true };
+  token t;
+  while (next_token(&s, &t))
+    if (isalnum((unsigned char)*t.at) || *t.at == '_') each(ud, t.at, t.len);
+}
+
 /* ------------------------------------------------------------------- blocks */
 
 enum { DEEPEST = 256 }; /* the parser's own limit is 200 */

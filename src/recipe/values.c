@@ -298,7 +298,7 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
 
 /* Take n values and the bytes of a text from the room; a missing list has none. */
 static mgrid_status take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
-  if (mgrid_lacks_list(n, given, "the list of an argument", err)) return MGRID_USAGE;
+  if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
   if (n > (size_t)left->values)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
   size_t len = text ? strnlen(text, (size_t)left->bytes + 1) : 0;
@@ -329,7 +329,8 @@ static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, r
   if (!s && a->kind == MGRID_IS_TEXT) s = take(0, true, a->as.text, left, err);
   if (!s && kept && !is_sound(a))
     s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
-  return s || a->kind != MGRID_IS_TABLE ? s : check_args(a->as.table.n, a->as.table.at, kept, depth + 1, left, err);
+  bool in = a->kind == MGRID_IS_TABLE || a->kind == MGRID_IS_LIST;
+  return s || !in ? s : check_args(a->as.table.n, a->as.table.at, kept, depth + 1, left, err);
 }
 
 static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
@@ -354,6 +355,7 @@ mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept,
 }
 
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args);
+static void push_member(lua_State *L, const mgrid_arg *a);
 
 static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_stack(L, 8);
@@ -366,9 +368,15 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_INTEGERS: MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i])); return;
   case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
   case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at); return;
-  case MGRID_IS_LIST: break;
+  case MGRID_IS_LIST: MGRID_LUA_LIST(L, a->as.table.n, push_member(L, mgrid_arg_at(a->as.table.at, i))); return;
   }
-  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument '%s' has no kind (%d)", a->name, (int)a->kind);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)", a->name ? "argument '" : "a value",
+                     a->name ? a->name : "", a->name ? "'" : "", (int)a->kind);
+}
+
+static void push_member(lua_State *L, const mgrid_arg *a) {
+  if (a->kind == MGRID_IS_NONE) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a list has nothing (MGRID_IS_NONE) in it");
+  push_arg(L, a);
 }
 
 /* Push a table by name. */

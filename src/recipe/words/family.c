@@ -93,7 +93,8 @@ static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   for (int i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
   for (int i = 0; i < n; i++) {
     even &= fs[i]->count == count;
-    if (fs[i]->count) total += count / fs[i]->count * fs[i]->total;
+    if (fs[i]->count && fs[i]->size < 0) mgrid_lua_charge(L, fs[i]->count * fs[i]->nodes);
+    if (fs[i]->count) total += mgrid_spread_total(fs[i], count);
     if (total > MGRID_WORLD_MAX) return; /* refused */
   }
   if (even) return;
@@ -170,7 +171,7 @@ void mgrid_lua_printed_list(lua_State *L) {
   lua_setmetatable(L, -2);
 }
 
-static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
+void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
   int64_t n = mgrid_family_size(f, group);
   mgrid_lua_charge(L, n > INT64_MAX / (4 * f->nodes) ? INT64_MAX : 4 * n * f->nodes);
   mgrid_lua_reserve(L, n, 16);
@@ -189,7 +190,7 @@ static int family_ranks(lua_State *L) {
   if (group < 0 || group >= f->count)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
                               f->count - 1);
-  push_ranks(L, f, group);
+  mgrid_lua_push_ranks(L, f, group);
   return 1;
 }
 
@@ -213,13 +214,14 @@ static int next_group(lua_State *L) { /* family, last group or nil -> group, ran
   if (group < -1 || group >= f->count - 1) return 0;
   group++;
   lua_pushinteger(L, group);
-  push_ranks(L, f, group);
+  mgrid_lua_push_ranks(L, f, group);
   return 2;
 }
 
-/* for group, ranks in family:groups() do; also `pairs(family)` */
+/* for group, ranks in family:groups() do; also `pairs(family)`. family:groups{0, 3}, family:groups(0, 3): some of them */
 static int family_groups(lua_State *L) {
   mgrid_lua_check_family(L, 1);
+  if (lua_gettop(L) > 1) return mgrid_lua_some_groups(L);
   lua_pushcfunction(L, next_group);
   lua_pushvalue(L, 1);
   lua_pushnil(L);

@@ -122,8 +122,63 @@ static int family_renumber(lua_State *L) {
   return renumber(L);
 }
 
+/* Push the groups of the Family at 1 whose numbers are in the list at 2. */
+MGRID_APART static int some_groups(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_check_table(L, 2, "{ 0, 3 }");
+  const int64_t listed = (int64_t)mgrid_lua_charge_list(L, 2, 64), most = f->f->max_size;
+  mgrid_lua_charge_family(L, f->f);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  size_t            n;
+  int64_t          *groups = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_select_by_rule(f->f, n, groups, &e);
+  mgrid_release(groups);
+  if (box->f || e.status) return mgrid_lua_made_family(L, box, &e);
+  mgrid_lua_charge(L, 16 * listed * most); /* no rule has them: both are below 2^31 */
+  mgrid_lua_reserve(L, listed * (most + 1), 24);
+  groups = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_select(f->f, n, groups, &e);
+  mgrid_release(groups);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+int mgrid_lua_some_groups(lua_State *L) {
+  if (!lua_istable(L, 2)) mgrid_lua_listed(L);
+  lua_settop(L, 2);
+  return some_groups(L);
+}
+
+/* family:where(function(ranks, group) return true end): the groups for which it returns true */
+static int where_it_says(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  const int64_t     count = f->f->count;
+  lua_Integer       n = 0;
+  lua_settop(L, 2);
+  mgrid_lua_charge_lists(L, f->f);
+  lua_newtable(L);
+  for (int64_t g = 0; g < count; g++) {
+    lua_pushvalue(L, 2);
+    mgrid_lua_push_ranks(L, f->f, g);
+    lua_pushinteger(L, g);
+    lua_call(L, 2, 1);
+    if (!lua_isboolean(L, -1) && !lua_isnil(L, -1))
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                                "where: the function gave %s for group %" PRId64 ", not true or false",
+                                mgrid_lua_kind(L, -1), g);
+    bool kept = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (!kept) continue;
+    lua_pushinteger(L, g);
+    lua_rawseti(L, 3, ++n);
+  }
+  if (n == 0) return mgrid_lua_raise(L, "where: the function is true for none of the %" PRId64 " groups", count);
+  lua_replace(L, 2);
+  return some_groups(L);
+}
+
 /* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks are all there */
-static int family_where(lua_State *L) {
+MGRID_APART static int where_there(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   int64_t           coords[MGRID_DIMS_MAX];
   if (!mgrid_lua_test_box(L, 2, MGRID_LUA_GRID)) {
@@ -143,6 +198,8 @@ static int family_where(lua_State *L) {
   box->f = mgrid_family_where(f->f, g, coords, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
+
+static int family_where(lua_State *L) { return lua_isfunction(L, 2) ? where_it_says(L) : where_there(L); }
 
 /* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece of the group */
 int mgrid_lua_group_segment(lua_State *L) {

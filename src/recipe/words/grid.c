@@ -288,10 +288,12 @@ void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t a
       if (!lua_isinteger(L, -1))
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the coordinate of dim '%s' is %s, not an integer", known[i],
                            mgrid_lua_kind(L, -1));
-      if (coords[i] < 0 || coords[i] >= g->axis[i].size)
+      const int64_t size = g->axis[i].size, given = coords[i];
+      if (given < 0 && absent < 0 && given >= -size) coords[i] += size; /* a rank has no end to count from */
+      if (coords[i] < 0 || coords[i] >= size)
         mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                           "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i], known[i],
-                           g->axis[i].size - 1);
+                           "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", given, known[i],
+                           size - 1);
     }
     lua_pop(L, 1);
   }

@@ -2,6 +2,8 @@
 **
 ** group.c - Group for Lua: this rank's place in one group of a state.
 */
+#include "moongrid_lua.h"
+
 #include "recipe/words/lookup.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ typedef struct group_box { /* user value MGRID_OWNER is the State userdata, whos
 static int group_missing(lua_State *L);
 
 /* The Group is kept among the answers by the handle's address, so each call pushes the same one. */
-int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g) {
+int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
     return 1;
@@ -37,6 +39,11 @@ int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g) {
 
 static group_box *check_group_box(lua_State *L, int i) {
   return mgrid_lua_check_own(L, i, MGRID_LUA_GROUP, &mgrid_lua_group_key);
+}
+
+const mgrid_group *mgrid_lua_to_group(lua_State *L, int i) {
+  group_box *box = mgrid_lua_test_own(L, i, &mgrid_lua_group_key);
+  return box && box->from->s ? box->g : NULL;
 }
 
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i) {

@@ -112,6 +112,17 @@ static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgri
   return lua_gettop(L) > at + 1 ? lua_error(L) : mgrid_lua_raise_error(L, e);
 }
 
+void mgrid_lua_listed(lua_State *L) {
+  int n = lua_gettop(L) - 1;
+  for (int i = 2; i <= n + 1; i++) mgrid_lua_check_integer(L, i);
+  lua_createtable(L, n, 0);
+  for (int i = 1; i <= n; i++) {
+    lua_pushvalue(L, i + 1);
+    lua_rawseti(L, -2, i);
+  }
+  lua_replace(L, 2);
+}
+
 /* Pick the positions in the list at 2. */
 MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
@@ -139,18 +150,9 @@ int mgrid_lua_family_pick(lua_State *L) {
     box->f = mgrid_family_pick_by(f->f, pick_callback, &c, e);
     return done_callback(L, box, 3, e);
   }
-  if (!lua_istable(L, 2)) { /* numbers: make them a list */
-    int n = lua_gettop(L) - 1;
-    if (n == 0)
-      return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
-    for (int i = 2; i <= n + 1; i++) mgrid_lua_check_integer(L, i);
-    lua_createtable(L, n, 0);
-    for (int i = 1; i <= n; i++) {
-      lua_pushvalue(L, i + 1);
-      lua_rawseti(L, -2, i);
-    }
-    lua_replace(L, 2);
-  }
+  if (lua_gettop(L) == 1)
+    return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
+  if (!lua_istable(L, 2)) mgrid_lua_listed(L);
   return pick_list(L, f);
 }
 

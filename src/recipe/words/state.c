@@ -84,7 +84,7 @@ static int state_groups(lua_State *L) {
     const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
     if (e.status) return mgrid_lua_raise_error(L, &e);
     if (!g) return 1;
-    mgrid_lua_push_group(L, 1, g);
+    mgrid_lua_push_group_of(L, 1, g);
     lua_rawseti(L, -2, (lua_Integer)nth + 1);
   }
 }
@@ -207,7 +207,7 @@ static int state_missing(lua_State *L) {
   const mgrid_group *g = mgrid_state_group(s, key, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   lua_pushvalue(L, STATE);
-  mgrid_lua_push_group(L, -1, g);
+  mgrid_lua_push_group_of(L, -1, g);
   if (g) mgrid_lua_keep_answer(L, 1, key);
   return 1;
 }
@@ -231,7 +231,7 @@ static int state_next(lua_State *L) { /* state, last name or nil -> name, Group 
   const mgrid_group *g = mgrid_state_group(s, name, NULL);
   lua_pushstring(L, name);
   if (g)
-    mgrid_lua_push_group(L, 1, g);
+    mgrid_lua_push_group_of(L, 1, g);
   else
     lua_pushboolean(L, 0);
   return 2;

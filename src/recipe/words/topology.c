@@ -10,14 +10,19 @@
 
 static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
 
-static int new_topology(lua_State *L) {
-  int64_t          world = mgrid_lua_world_argument(L)->window.world;
+mgrid_topology **mgrid_lua_new_topology(lua_State *L) {
   mgrid_topology **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_TOPOLOGY, free_topology);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 1);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 2);
-  mgrid_error e = MGRID_ERROR_INIT;
+  return box;
+}
+
+static int new_topology(lua_State *L) {
+  int64_t          world = mgrid_lua_world_argument(L)->window.world;
+  mgrid_topology **box = mgrid_lua_new_topology(L);
+  mgrid_error      e = MGRID_ERROR_INIT;
   *box = mgrid_topology_new(world, &e);
   if (!*box) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_weigh(L, box, 2 * sizeof **box);
@@ -129,30 +134,46 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
+/* Push the Family, Grid or other value of that name in the topology at 1; false, with nothing pushed: there is none. What a
+** host has added has no value yet, and gets one. */
+static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
+  lua_getiuservalue(L, 1, 1);
+  int type = lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+  if (type != LUA_TNIL) return true;
+  lua_pop(L, 1);
+  int entry = mgrid_content_find(c, name), grid = mgrid_content_grid(c, name);
+  if (entry < 0 && grid < 0) return false;
+  if (entry >= 0)
+    mgrid_lua_new_family(L, &(mgrid_lua_family){ NULL, c->entry[entry].choice })->f =
+        mgrid_family_ref(c->entry[entry].family);
+  else
+    *mgrid_lua_new_grid(L) = mgrid_grid_ref(c->grid[grid].grid);
+  lua_pushvalue(L, -1);
+  remember(L, 1, name);
+  return true;
+}
+
 /* t:has "x": whether there is a family, grid or other thing x. No family can be called "has", because a State answers
 ** that, too. */
 static int topology_has(lua_State *L) {
-  mgrid_lua_check_topology(L, 1);
-  luaL_checkstring(L, 2);
-  lua_getiuservalue(L, 1, 1);
-  lua_pushvalue(L, 2);
-  lua_pushboolean(L, lua_rawget(L, -2) != LUA_TNIL);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  lua_pushboolean(L, push_named(L, &t->content, luaL_checkstring(L, 2)));
   return 1;
 }
 
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_TOPOLOGY);
-  const char *name = luaL_checkstring(L, 2);
-  lua_getiuservalue(L, 1, 1);
-  if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
+  const char          *name = luaL_checkstring(L, 2);
+  const mgrid_content *c = &t->content;
+  if (push_named(L, c, name)) return 1;
   if (strcmp(name, "has") == 0) {
     lua_pushcfunction(L, topology_has);
     return 1;
   }
-  const mgrid_content *c = &t->content;
-  const char          *known[256];
-  size_t               n = 0;
+  const char *known[256];
+  size_t      n = 0;
   for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
   for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
   for (size_t i = 0; i < c->nitems && n < 256; i++) known[n++] = c->item[i].name;
@@ -171,10 +192,7 @@ static int topology_next(lua_State *L) { /* topology -> name, Family */
     }
     lua_pushinteger(L, i);
     lua_replace(L, lua_upvalueindex(2));
-    lua_getiuservalue(L, 1, 1);
-    lua_pushvalue(L, -2);
-    lua_rawget(L, -2);
-    lua_remove(L, -2);
+    push_named(L, &t->content, lua_tostring(L, -1));
     return 2;
   }
   return 0;

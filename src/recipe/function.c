@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+**
+** function.c - functions of the host, which its recipes call by name. What a call needs lies in userdata of Lua, so it counts
+** as memory of the recipe, and an error in between frees it.
+**
+** The plan has the functions that the text of a recipe names, not those that were called: a query or a policy may call one
+** later, on one rank only. load.c notes them for each file, prelude/recipe.lua adds up those of a recipe's files.
+*/
+#include "recipe/function.h"
+
+#include "recipe/entry.h"
+#include "recipe/prelude.h"
+#include "recipe/sandbox.h"
+#include "recipe/values.h"
+
+#include <string.h>
+
+static const char functions_key = 'f'; /* its address: the registry key of the runtime's list */
+
+/* --------------------------------------------------------------------- arguments */
+
+/* Arguments of a call, while they are made: mgrid_arg in arrays of the host's element size. */
+typedef struct call {
+  lua_State            *L;
+  const mgrid_function *f;
+  int                   kept; /* index of a table that keeps the arrays */
+} call;
+
+/* Return an array of the call. */
+static char *new_array(const call *c, size_t n, size_t each) {
+  char *array = lua_newuserdatauv(c->L, n * each + 1, 0);
+  lua_rawsetp(c->L, c->kept, array);
+  return array;
+}
+
+static void put(const call *c, int i, mgrid_arg *a);
+
+/* Make element k of an array from the value on the top, and pop it. */
+static void put_element(const call *c, char *array, size_t k, const char *name) {
+  mgrid_arg a = MGRID_ARG_INIT;
+  put(c, lua_gettop(c->L), &a);
+  a.name = name, a.size = c->f->arg_size;
+  memcpy(array + k * c->f->arg_size, &a, c->f->arg_size);
+  lua_pop(c->L, 1);
+}
+
+/* The list of n values at i, if all are integers, or all are numbers. */
+static bool put_numbers(const call *c, int i, size_t n, mgrid_arg *a) {
+  bool integers = true, numbers = true;
+  for (size_t k = 1; k <= n && numbers; k++) {
+    numbers = lua_rawgeti(c->L, i, (lua_Integer)k) == LUA_TNUMBER;
+    integers &= lua_isinteger(c->L, -1);
+    lua_pop(c->L, 1);
+  }
+  if (!numbers) return false;
+  void    *array = new_array(c, n, sizeof(int64_t)); /* or doubles */
+  int64_t *integer = array;
+  double  *number = array;
+  for (size_t k = 0; k < n; k++, lua_pop(c->L, 1)) {
+    lua_rawgeti(c->L, i, (lua_Integer)k + 1);
+    if (integers)
+      integer[k] = lua_tointeger(c->L, -1);
+    else
+      number[k] = lua_tonumber(c->L, -1);
+  }
+  if (integers)
+    *a = mgrid_arg_integers(NULL, n, integer);
+  else
+    *a = mgrid_arg_numbers(NULL, n, number);
+  return true;
+}
+
+static void put_table(const call *c, int i, mgrid_arg *a) {
+  lua_State *L = c->L;
+  size_t     n = (size_t)lua_rawlen(L, i), k = 0;
+  if (n > 0) {
+    if (put_numbers(c, i, n, a)) return;
+    char *array = new_array(c, n, c->f->arg_size);
+    for (; k < n; k++) lua_rawgeti(L, i, (lua_Integer)k + 1), put_element(c, array, k, NULL);
+    *a = mgrid_arg_list(NULL, n, (const mgrid_arg *)array);
+    return;
+  }
+  n = (size_t)mgrid_lua_keys(L, i);
+  int   keys = lua_gettop(L);
+  char *array = new_array(c, n, c->f->arg_size);
+  for (lua_Integer at = 0; mgrid_lua_step(L, i, keys, &at); lua_pop(L, 1)) /* the key */
+    put_element(c, array, k++, lua_tostring(L, -2));
+  lua_settop(L, keys - 1);
+  *a = mgrid_arg_table(NULL, n, (const mgrid_arg *)array);
+}
+
+/* Make an argument of the plain value at i; its texts stay those of Lua. */
+static void put(const call *c, int i, mgrid_arg *a) {
+  mgrid_lua_stack(c->L, 8);
+  switch (lua_type(c->L, i)) {
+  case LUA_TBOOLEAN: *a = mgrid_arg_boolean(NULL, lua_toboolean(c->L, i)); return;
+  case LUA_TNUMBER:
+    if (lua_isinteger(c->L, i))
+      *a = mgrid_arg_integer(NULL, lua_tointeger(c->L, i));
+    else
+      *a = mgrid_arg_number(NULL, lua_tonumber(c->L, i));
+    return;
+  case LUA_TSTRING:
+    if (!mgrid_lua_is_whole(c->L, i))
+      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE, "%s: a text has a zero byte in it", c->f->name);
+    *a = mgrid_arg_text(NULL, lua_tostring(c->L, i));
+    return;
+  case LUA_TTABLE:
+    if (lua_getmetatable(c->L, i))
+      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE, "%s: a table that is to be read, such as p, is no argument",
+                         c->f->name);
+    put_table(c, i, a);
+    return;
+  default: return;
+  }
+}
+
+/* -------------------------------------------------------------------------- calls */
+
+/* Refuse arguments that are no plain values, before anything is made of them; the recipe pays for the walk. */
+static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
+  for (int i = 1; i <= n; i++) {
+    if (mgrid_has_json(L, i)) continue;
+    mgrid_lua_charge(L, 0); /* raises if that is the reason */
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "%s: argument %d is %s; it takes plain values: finite numbers, text in UTF-8, true, false, nil, lists, "
+        "tables by name",
+        f->name, i, lua_type(L, i) == LUA_TTABLE ? "a table of other values" : mgrid_lua_kind(L, i));
+  }
+}
+
+static int fail(lua_State *L, const mgrid_function *f, mgrid_status status, const mgrid_error *e) {
+  mgrid_status s = e->status ? e->status : status;
+  const char  *text = mgrid_status_text(s);
+  if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
+  if (strcmp(text, "unknown status") == 0) /* a later version may have more, but this one does not know it */
+    return mgrid_lua_raise(L, "%s: it returned %d, which is no status", f->name, (int)s);
+  if (*e->message) text = e->message;
+  char shown[sizeof e->message];
+  shown[mgrid_shown(shown, sizeof shown - 1, text, strnlen(text, sizeof e->message))] = '\0';
+  return mgrid_lua_raise_as(L, s, "%s: %s", f->name, shown);
+}
+
+/* The Lua function of a function of the host, which is the upvalue. */
+static int call_host(lua_State *L) {
+  const mgrid_function *f = lua_touserdata(L, lua_upvalueindex(1));
+  const int             n = lua_gettop(L);
+  mgrid_arg             result = MGRID_ARG_INIT;
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, f->work);
+  check_arguments(L, f, n);
+  lua_newtable(L);
+  call  c = { L, f, n + 1 };
+  char *args = new_array(&c, (size_t)n, f->arg_size);
+  for (int i = 1; i <= n; i++) lua_pushvalue(L, i), put_element(&c, args, (size_t)i - 1, NULL);
+  result.size = f->arg_size;
+  mgrid_status s = f->call(f->ud, (size_t)n, (const mgrid_arg *)args, &result, &e);
+  result.size = f->arg_size; /* whatever it wrote there */
+  if (!s && !e.status) s = mgrid_args_check(1, &result, NULL, &e);
+  if (s || e.status) return fail(L, f, s, &e);
+  mgrid_push_given(L, &(mgrid_given){ .one = true, .args = &result });
+  if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* which charges for it */
+  return 1;
+}
+
+/* ------------------------------------------------------------------- registration */
+
+static void free_function(mgrid_host_function *own) {
+  if (!own) return;
+  mgrid_release((char *)(uintptr_t)own->f.name);
+  mgrid_release((char *)(uintptr_t)own->f.version);
+  mgrid_release(own);
+}
+
+void mgrid_functions_free(mgrid_runtime *rt) {
+  for (mgrid_host_function *own = rt->functions, *next; own; own = next) {
+    next = own->next;
+    free_function(own);
+  }
+  rt->functions = NULL;
+}
+
+typedef struct addition {
+  mgrid_host_function *own, **list;
+} addition;
+
+static int add_body(lua_State *L) {
+  const addition *a = lua_touserdata(L, 1);
+  const char     *name = a->own->f.name;
+  if (mgrid_sandbox_is_taken(L, name))
+    return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
+                              "'%s' is a word of recipes or of Lua already: a function of the host has "
+                              "another name",
+                              name);
+  lua_pushlightuserdata(L, a->list);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &functions_key);
+  lua_pushlightuserdata(L, &a->own->f);
+  lua_pushcclosure(L, call_host, 1);
+  mgrid_sandbox_add(L, name);
+  return 0;
+}
+
+static mgrid_status check(const mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
+  if (rt->recipe || rt->unloaded.status)
+    return mgrid_fail(err, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
+  if (mgrid_lacks(f->name, "the name of a function", err) || mgrid_lacks(f->version, "the version of a function", err)
+      || mgrid_lacks(f->call, "the function", err))
+    return MGRID_USAGE;
+  if (!mgrid_is_name(f->name))
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "'%s' is not a function name (a letter or _, then letters, digits or _; at most %d)", f->name,
+                      MGRID_NAME_MAX);
+  if (!*f->version || !mgrid_is_shown(f->version, strlen(f->version)))
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "the version of function '%s' is one line of text in UTF-8, without control characters", f->name);
+  if (f->work < 0)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the work of function '%s' is 0 or more, not %lld", f->name,
+                      (long long)f->work);
+  if (f->arg_size < offsetof(mgrid_arg, as) || f->arg_size > sizeof(mgrid_arg))
+    return mgrid_fail(err, MGRID_BAD_STRUCT, "arg_size of function '%s' is sizeof(mgrid_arg), not %zu", f->name,
+                      f->arg_size);
+  for (const mgrid_host_function *other = rt->functions; other; other = other->next)
+    if (strcmp(other->f.name, f->name) == 0)
+      return mgrid_fail(err, MGRID_DUPLICATE, "the runtime has a function '%s' already, of version %s", f->name,
+                        other->f.version);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_script_function(mgrid_runtime *rt, const mgrid_function *given, mgrid_error *err) {
+  mgrid_function f = MGRID_FUNCTION_INIT;
+  mgrid_status   s = mgrid_struct_read(&f, sizeof f, given, "mgrid_function", err);
+  if (!s) s = check(rt, &f, err);
+  if (s) return s;
+  mgrid_host_function *own = mgrid_zeroed(NULL, sizeof *own), **at = &rt->functions;
+  if (!own) return mgrid_oom(err);
+  own->f = f;
+  own->f.name = mgrid_strdup(f.name), own->f.version = mgrid_strdup(f.version);
+  s = own->f.name && own->f.version ? MGRID_OK : mgrid_oom(err);
+  if (!s) s = mgrid_runtime_protected(rt, add_body, &(addition){ own, &rt->functions }, err);
+  if (s) {
+    free_function(own);
+    return s;
+  }
+  while (*at && strcmp((*at)->f.name, f.name) < 0) at = &(*at)->next;
+  own->next = *at;
+  *at = own;
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (const mgrid_host_function *own = from->functions; own && !s; own = own->next)
+    s = mgrid_script_function(to, &own->f, err);
+  return s;
+}
+
+/* ---------------------------------------------------------- which a recipe names */
+
+static mgrid_host_function *functions_of(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &functions_key);
+  mgrid_host_function **list = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return list ? *list : NULL;
+}
+
+/* _ENV reaches all globals by names that no text shows. */
+static void note_word(void *list, const char *word, size_t len) {
+  bool all = len == 4 && memcmp(word, "_ENV", 4) == 0;
+  for (mgrid_host_function *own = list; own; own = own->next)
+    own->named |= all || (strlen(own->f.name) == len && memcmp(own->f.name, word, len) == 0);
+}
+
+void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
+  mgrid_host_function *list = functions_of(L);
+  for (mgrid_host_function *own = list; own; own = own->next) own->named = false;
+  if (list && text) mgrid_syntax_words(text, len, note_word, list);
+}
+
+void mgrid_functions_push(lua_State *L) {
+  lua_pushnil(L);
+  for (const mgrid_host_function *own = functions_of(L); own; own = own->next) {
+    if (!own->named) continue;
+    if (lua_isnil(L, -1)) lua_newtable(L), lua_replace(L, -2);
+    lua_pushstring(L, own->f.version);
+    lua_setfield(L, -2, own->f.name);
+  }
+}
