@@ -6,16 +6,19 @@ exclude_files = { "build/**", "lua/moongrid/meta*.lua" } -- the annotations defi
 
 local vocabulary = {
   read_globals = {
-    "recipe", "param", "policies", "grid", "topology", "concurrent", "same", "within", "disjoint", "covers", "tensor",
+    "recipe", "param", "policies", "steps", "grid", "topology", "concurrent", "same", "within", "disjoint", "covers", "tensor",
     "union", "zip", "fill", "flat", "relabel", "log",
+    "machine", "aligned", "spread",
     string = { fields = { "split" } },
   },
 }
 files["examples/*.lua"] = vocabulary
 files["examples/cookbook/*.lua"] = vocabulary
 files["examples/trainer/*.lua"] = vocabulary
+files["examples/steps/*.lua"] = vocabulary
 files["scripts/gpu.d/*.lua"] = vocabulary
 files["examples/ports/*.lua"] = vocabulary
+files["examples/ports/*/*.lua"] = vocabulary
 files["lua/moongrid/recipes/**/*.lua"] = vocabulary
 files["tests/**/recipes/*.lua"] = vocabulary
 files["tests/lua/worst.lua"] = vocabulary

@@ -64,19 +64,20 @@ end
 -- The table that the function takes, and what its fields are.
 local function opening(b)
   if b.carried then
-    return ("{carrier?: %s, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, "):format(
-      table.concat(carriers(), "|")) .. ([[
+    return ("{carrier?: %s|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, "):format(
+      table.concat(carriers(), "|")) .. "budget?: integer, " .. ([[
 ranks_per_id?: integer, blocking?: boolean}
----the carrier (%s); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
----seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
----several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
----(true)]]):format(carriers()[1])
+---the carrier (%s), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
+---let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
+---which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
+---ncclCommInitRank (true)]]):format(carriers()[1])
   elseif b.makes then
     return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. [[
-on_deadline?: "error"|"abort", communicators?: integer}
+on_deadline?: "error"|"abort", communicators?: integer, comm?: integer}|integer
 ---seconds that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must
 ---have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
----the job on a rank]]
+---the job on a rank; the Fortran handle of a host's communicator (MPI_Comm_c2f), in place of MPI_COMM_WORLD, also
+---without a table: mpi(comm)]]
   end
   return "{timeout?: number} seconds that a call over all ranks may take (120)"
 end
@@ -134,7 +135,10 @@ end
 local function option_heads(subcommand)
   local heads = {}
   for head in said(subcommand .. " --help"):gmatch "\n  (%-%S.-)  " do
-    local every = head:find "^%-%-params" or head:find "^%-%-option" or head:find "^%-%-color"
+    local every = false
+    for _, name in ipairs { "params", "machine", "option", "color" } do
+      every = every or head:find("--" .. name, 1, true)
+    end
     if not every then heads[#heads + 1] = ("`%s`"):format(head:gsub("|", "\\|")) end
   end
   return table.concat(heads, ", ")

@@ -4,7 +4,8 @@
 -- (site.lua).
 
 local headers = { names = {} }
-for _, part in ipairs { "", "_families", "_plan", "_backend", "_carrier", "_state", "_recipe", "_tensor", "_mpi",
+for _, part in ipairs { "", "_families", "_plan", "_backend", "_carrier", "_state", "_recipe", "_tensor", "_machine",
+  "_step", "_mpi",
   "_nccl", "_lua" } do
   headers.names[#headers.names + 1] = "moongrid" .. part
 end
@@ -51,7 +52,8 @@ function headers.items_of(text)
     comment, code = nil, {}
   end
   local inside, deep = false, false -- in a comment that begins a line; in braces
-  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
+  for written in (text .. "\n"):gmatch "([^\n]*)\n" do
+    local line = written
     if not inside and line:find "^/%*" then
       close()
       comment, inside = {}, true

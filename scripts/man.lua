@@ -55,8 +55,8 @@ local function help(text)
   local usage, rest = text:match "^usage: (.-)\n\n(.*)$"
   put ".nf"
   local lines = {}
-  for line in usage:gmatch "[^\n]+" do
-    line = line:gsub("^ +", "")
+  for written in usage:gmatch "[^\n]+" do
+    local line = written:gsub("^ +", "")
     local begins = line:find "^m" -- moongrid, mpirun
     lines[#lines + (begins and 1 or 0)] = begins and line or lines[#lines] .. " " .. line
   end

@@ -10,8 +10,8 @@ local WIDTH = 72 -- columns of what is not filled; a page of manual is indented 
 -- Wrap words to lines of at most `width` characters, as a list. Keep the end of a comment with its last word.
 local function lines_of(words, width)
   local lines = { "" }
-  for word in words:gsub(" %*/$", "\0*/"):gmatch "[^%s]+" do
-    word = word:gsub("%z", " ")
+  for written in words:gsub(" %*/$", "\0*/"):gmatch "[^%s]+" do
+    local word = written:gsub("%z", " ")
     local line = lines[#lines]
     if line == "" then
       lines[#lines] = word

@@ -15,7 +15,7 @@ description = {
   license = "MIT",
 }
 supported_platforms = { "linux" }
-dependencies = { "lua ~> 5.4" }
+dependencies = { "lua >= 5.4, < 5.6" }
 external_dependencies = {
   JANSSON = { header = "jansson.h" },
   XXHASH = { header = "xxhash.h" },

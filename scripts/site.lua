@@ -18,6 +18,7 @@ local menu = {
   { "In a C program", { { "Embedding", "src/embedding.md" }, { "Moving tensors", "src/tensors/README.md" },
     { "MPI and NCCL", "src/comm/README.md" }, { "A trainer", "examples/trainer/README.md" },
     { "Ports", "examples/ports/README.md" } } },
+  { "Python", "src/python/README.md" },
   { "torch", "examples/torch/README.md" },
   { "Promises and limits", "src/promises.md" },
   { "What it costs", "scripts/README.md" },
@@ -159,9 +160,9 @@ end
 local function lua_reference()
   local t = { "# Lua\n\nWhat recipes and `require \"moongrid\"` have, from the annotations for editors." }
   local titles = { meta_recipe = "The language of recipes", meta = "The module", meta_state = "States",
-    meta_tensor = "Tensors" }
+    meta_families = "Worlds, grids and families", meta_tensor = "Tensors" }
   local function put(...) t[#t + 1] = string.format(...) end
-  for _, file in ipairs { "meta_recipe", "meta", "meta_state", "meta_tensor" } do
+  for _, file in ipairs { "meta_recipe", "meta_families", "meta", "meta_state", "meta_tensor" } do
     local text, tags = {}, {}
     put("\n## %s\n", titles[file])
     for line in (read("lua/moongrid/" .. file .. ".lua") .. "\n"):gmatch "([^\n]*)\n" do

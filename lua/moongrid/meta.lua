@@ -1,261 +1,15 @@
 ---@meta moongrid
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. States and their groups are
--- in meta_state.lua, the words that only recipes have in meta_recipe.lua, tensors in meta_tensor.lua.
+-- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
+-- families are in meta_families.lua, states and their groups in meta_state.lua, the words that only recipes have in
+-- meta_recipe.lua, tensors in meta_tensor.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
 -- argument or an unknown name raises, with the file and line of the caller and the nearest
 -- valid name. Grids, families and plans never change; objects keep alive what they were made from and are collected
 -- like any value. `==` compares contents.
-
--- World -------------------------------------------------------------------------
-
----The ranks for a grid: a whole world, a window of consecutive ranks of one, or some ranks in another
----order. `#world` is the number of its ranks. Equal: same ranks in the same order.
----@class moongrid.World
----@field size integer number of ranks, 1 to 2147483647
----@field offset integer the first rank, 0 unless this is a window; raises for ranks in another order: use `rank(0)`
-local World = {}
-
----Return a window: consecutive ranks of this world or window, or consecutive positions of another order, O(size)
----there. The result still belongs to the whole world.
----@param offset integer first position, counted from the start of this window; 0 to size - 1
----@param size? integer number of ranks, 1 to size - offset; default: all that follow
----@return moongrid.World
-function World:window(offset, size) end
-
----Return these ranks, or some of them, in another order: position 0 of a grid over the result is the first rank of
----the list, and coordinates, families and plans follow. A function is called for the rank at each position; a family
----must have one group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order
----that follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards; with any other order,
----families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
----@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
----@return moongrid.World
-function World:order(ranks) end
-
----@param position integer 0 to size - 1
----@return integer rank at this position
-function World:rank(position) end
-
----Make a family from explicit lists, group by group. O(members); regular lists become a rule and cost
----nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
----Not for a World in another order. A text may have the lists as Python prints them:
----"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
----@param groups integer[][]|string ranks of each group, in order; no group is empty
----@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
----@return moongrid.Family
-function World:table(groups, kind) end
-
----Make a family from its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
----`index` the groups. Or from a text: tostring of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
----and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same but count the last mode fastest: write
----those from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
----modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
----@param modes moongrid.Modes|string
----@return moongrid.Family
-function World:modes(modes) end
-
----@class moongrid.Modes
----@field inside? integer[][] {size, stride} each, 1 or more; default: groups of one rank
----@field index? integer[][] likewise; default: one group
----@field offset? integer the rank at position 0 of group 0, a rank of the world even in a window; default 0
-
--- Grid --------------------------------------------------------------------------
-
----Ordered dims over the ranks of a World, fastest-varying first. `grid.tp` is the size of dim tp (a
----method's name wins over a dim of the same name), `grid "tp"` and `grid("dp", "cp")` are
----`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes, and ranks in the same order.
----@class moongrid.Grid
----@overload fun(...: string): moongrid.Family
----@field [string] integer
-local Grid = {}
-
----Return the family of the named dims: they vary inside a group, in the grid's order for any
----order of the names; the other dims number the groups. Without names: a group per rank.
----A table may also order the groups: `grid:along{ "tp", index = {"pp", "dp"} }`; members and
----groups then follow the written order, first name fastest.
----@param ... string names of dims, each once; or one table as above
----@return moongrid.Family
----@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
-function Grid:along(...) end
-
----@class moongrid.Along: { [integer]: string }
----@field index? string|string[] the dims that number the groups: all that are larger than 1 and not inside
-
----As `along`, but the first name varies fastest inside a group.
----@param ... string names of dims, each once; or one table as for `along`
----@return moongrid.Family
-function Grid:ordered(...) end
-
----Return the family of some dims, or of all, for programs that use MPI's Cartesian topologies: `along` with the
----option `cartesian`. Its MPI communicators have that topology, also those of groups of one rank, with the dims in
----MPI's order (the reverse of the grid's) and ranks not reordered. `group:shift` and mgrid_mpi_shift return neighbours.
----@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; the periodic ones
----@return moongrid.Family
-function Grid:cartesian(how) end
-
----@param rank integer
----@param dim string
----@return integer? coordinate 0 to the dim's size - 1; nil for a rank outside the grid
-function Grid:coord(rank, dim) end
-
----@param rank integer
----@return table<string, integer>? coordinates by name of dim; nil for a rank outside the grid
-function Grid:coords(rank) end
-
----Return the rank at some coordinates; a dim that is not named is at 0.
----@param coords table<string, integer> by name of dim, each 0 to size - 1
----@return integer rank
-function Grid:rank(coords) end
-
----@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
-function Grid:dims() end
-
----Return the grid with one dim split into several, whose product is its size: `grid:unflatten("dp", "shard-rep", {
----shard = 2, rep = fill })`. Without an order give two dims, one of them `fill`, which is the slower one.
----@param dim string
----@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
----@param sizes table<string, integer|lightuserdata>
----@return moongrid.Grid # if the product differs, the error names the nearest sizes
----@overload fun(self: moongrid.Grid, dim: string, sizes: table<string, integer|lightuserdata>): moongrid.Grid
-function Grid:unflatten(dim, order, sizes) end
-
----Return the grid with dims that are neighbours in its order merged into one, in that order for any order of the
----names. Dims of size 1 between them are skipped, and come after the new dim.
----@param name string of the new dim
----@param ... string one dim or more, each once
----@return moongrid.Grid
-function Grid:flatten(name, ...) end
-
----@param names table<string, string> the new name of a dim; others keep theirs
----@return moongrid.Grid
-function Grid:rename(names) end
-
----Return the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
----families leave the other ranks of the world out.
----@param coords table<string, integer> by name of dim, each 0 to size - 1
----@return moongrid.Grid
-function Grid:at(coords) end
-
--- Family ------------------------------------------------------------------------
-
----All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
----of groups, `for group, ranks in pairs(family)` visits them. Two are equal if they have
----the same groups in the same order with the same order of members; families of grids are
----compared by their rules, at any world size. Equality ignores options (`with`), and
----only `twin`, `lists` and `with` itself keep them.
----@class moongrid.Family
----@field count integer number of groups
----@field size integer? ranks in each group; nil if groups differ
----@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
-local Family = {}
-
----Cut every group into runs of k positions. For a family of a grid, raises and names the possible sizes if k does
----not meet a boundary of its rule; `table = true` cuts anyway, without a rule (and makes explicit lists,
----O(world), if groups differ in size). The runs of a group follow each other; `by = "row"`
----counts all groups before the next run, as a matrix of runs and groups is counted by rows.
----@param k integer ranks of an inner group, a divisor of the group size
----@param how? { table?: boolean, by?: "row" }
----@return moongrid.Family inner the runs
----@return moongrid.Family outer the ranks at equal positions of the runs
-function Family:split(k, how) end
-
----Split repeatedly: return as many families as sizes, innermost first.
----@param sizes integer[] at most 32; their product is the group size
----@return moongrid.Family ...
-function Family:levels(sizes) end
-
----Cut every group into segments, first sizes[1] ranks, then sizes[2] and so on; the segments of a group follow
----each other. O(sizes) in any world. For segments that change from step to step: `Group:segment`.
----@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
----@return moongrid.Family
-function Family:segments(sizes) end
-
----Return the same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that
----step through the groups regularly keep a rule, others become explicit lists, O(members).
----@param order integer[]|fun(group: integer): integer each group once, from 0
----@return moongrid.Family
-function Family:renumber(order) end
-
----Return the groups whose ranks are all at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp
----of the first stage, as is `g:at { pp = 0 } "tp"`. The default is the grid that the family was made of, even through
----other operations; for a union, a zip or a table name one: `f:where(g, { pp = 0 })`. Raises if no group is there, for
----example if the dim varies inside the groups. O(dims) for a family with a rule and a grid over a window; else
----O(members).
----@param coords table<string, integer> by name of dim, each 0 to size - 1
----@return moongrid.Family
----@overload fun(self: moongrid.Family, grid: moongrid.Grid, coords: table<string, integer>): moongrid.Family
-function Family:where(coords) end
-
----Keep some positions of every group, in the order given; duplicates are dropped. The result leaves
----ranks out. A function is called once per group size, and its result must depend only on that.
----@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
----@return moongrid.Family
----@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
----@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
-function Family:pick(...) end
-
----Join n consecutive groups into one: the first one's members, then the second's, and so on. A bundle of groups of
----several families of a union is a list, O(members).
----@param n integer a divisor of the number of groups
----@return moongrid.Family
-function Family:bundle(n) end
-
----Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
----one pair.
----@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
----@return moongrid.Family cover a rank may be in two pairs
-function Family:pairs(wrap) end
-
----Return the pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
----@param step? integer 1 (default) to size - 1
----@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
----@return moongrid.Family cover a rank may be in two pairs
-function Family:neighbours(step, wrap) end
-
----Apply a function to every group; the resulting groups must be disjoint. Makes explicit
----lists: O(world), unlike the other operations.
----@param fn fun(ranks: integer[], group: integer): integer[]
----@return moongrid.Family
-function Family:map(fn) end
-
----Return the groups without these ranks, in the same order; empty groups are left out. Ranks that are in
----no group change nothing. O(members); if the result follows a rule, it becomes one.
----@param ranks integer[] 0 to world - 1
----@return moongrid.Family
-function Family:without(ranks) end
-
----Return the same groups as explicit lists, O(world): for operations that need them.
----@return moongrid.Family
-function Family:lists() end
-
----Return the same groups, deliberately with separate communicators.
----@return moongrid.Family
-function Family:twin() end
-
----Return the same groups with these options on top of those it has. The receiver does not change.
----@param options moongrid.Options
----@return moongrid.Family
-function Family:with(options) end
-
----Return a new list, which `print` shows as `{0, 8, 16}`.
----@param group integer 0 to count - 1
----@return integer[] ranks
-function Family:ranks(group) end
-
----Return the group and position of a rank. O(modes) at any world size.
----@param rank integer of the world
----@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one
----@return integer? group nil if there is none
----@return integer? position
-function Family:locate(rank, nth) end
-
----Iterate over all groups: `for group, ranks in family:groups() do`.
----@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
----@return moongrid.Family
-function Family:groups() end
 
 -- options: written by make docs
 ---What a family asks of its communicators. Families with the same members share one only where these are
@@ -285,15 +39,20 @@ function Family:groups() end
 ---@field cta_policy? integer 0: default, 1: efficiency, 2: no thread blocks where possible; from 2.30 on a sum of these; 0 to 7; NCCL 2.27.0
 ---@field graph_stream_ordering? boolean|integer calls captured into CUDA graphs keep their order; NCCL 2.30.7
 ---@field graph_usage_mode? integer 0: no CUDA graph, 1: one, 2: several, or graphs and calls; 0 to 2; NCCL 2.29.0
+---@field host_cft_mode? integer Compute Fabric Transport: 1: required, 2: not used, 3: used where it works; 1 to 3; NCCL 2.31.0
+---@field launch_order_implicit? boolean|integer kernels of several communicators run in the order of their calls; NCCL 2.31.0
 ---@field max_ctas? integer most channels, on which memory depends; 1 to 64; NCCL 2.17.0
 ---@field max_p2p_peers? integer peers that are sent to at a time; 1 or more; NCCL 2.30.0
 ---@field min_ctas? integer fewest channels; not above max_ctas; 1 to 64; NCCL 2.17.0
 ---@field n_channels_per_net_peer? integer channels to a peer on another machine; 1 to 64; NCCL 2.28.0
 ---@field net_name? string network plugin; "IB" and "Socket" are NCCL's own; NCCL 2.17.0
 ---@field num_rma_ctx? integer contexts for one-sided calls; 0 or more; NCCL 2.29.0
+---@field num_rma_sig? integer signals of a context for one-sided calls; 0 or more; NCCL 2.31.0
 ---@field nvlink_centric_sched? boolean|integer schedule for NVLink first; NCCL 2.28.0
 ---@field nvls_ctas? integer thread blocks for NVLink SHARP; 1 or more; NCCL 2.27.0
+---@field nvls_host_mode? integer NVLink SHARP: 0: used, 1: not as transport, 2: not by symmetric kernels, 3: neither; 0 to 3; NCCL 2.32.0
 ---@field optional? boolean|integer leave out what the running NCCL does not know, instead of refusing
+---@field rma_eager_init? boolean|integer connect for one-sided calls at creation, not at first use; NCCL 2.31.0
 ---@field shrink_share? boolean|integer a communicator shrunk from it shares its resources; NCCL 2.27.0
 ---@field split_share? boolean|integer a communicator split from it shares its resources; NCCL 2.18.0
 ---@field traffic_class? integer quality of service, for the network plugin; 0 or more; NCCL 2.26.0
@@ -325,6 +84,7 @@ function Topology:has(name) end
 ---@field families string[] names in the order of the topology
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
+---@field machine string the text of the machine that the recipe read; "": none
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
 
@@ -336,6 +96,11 @@ function Plan:json(rank) end
 ---Return the canonical text, of which the digest is a hash.
 ---@return string
 function Plan:text() end
+
+---Return the step of the recipe that the plan is of, evaluated once for each class of ranks. Raise if it has none.
+---@param file? string a file that returns the step, instead of the recipe's
+---@return moongrid.Programs
+function Plan:step(file) end
 
 ---Return the order of creation, a line per step: of the whole job, or of one rank.
 ---@param rank? integer
@@ -442,8 +207,13 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[] }
+---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[], functions: moongrid.FunctionInfo[]? }
 function Recipe:info() end
+
+---A function of the C program that the recipe calls; a recipe of mg.load has none.
+---@class moongrid.FunctionInfo
+---@field name string
+---@field version string
 
 ---@class moongrid.PolicyInfo
 ---@field name string
@@ -507,6 +277,7 @@ function Job:close() end
 -- The module ----------------------------------------------------------------------
 
 ---@class moongrid
+---@field machine moongrid.MachineModel
 ---@field fill lightuserdata the size of the one dim that takes what the others leave over over
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
@@ -588,6 +359,17 @@ function moongrid.same(a, b) end
 ---@param b moongrid.Family of the same world
 function moongrid.within(a, b) end
 
+---Raise unless every group of a uses, in each domain around b (its node), the same domains of b: then each member has a
+---partner on its own rail in every node that the group is on. O(members of a).
+---@param a moongrid.Family
+---@param b moongrid.Family of a machine, whose domains cross levels: machine.rail
+function moongrid.aligned(a, b) end
+
+---Raise if two ranks of a group of a are in one domain of b, for example two replicas in one rack.
+---@param a moongrid.Family
+---@param b moongrid.Family of a machine: machine.rack
+function moongrid.spread(a, b) end
+
 ---Raise if a rank is in groups of both. Costs as `same`.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
@@ -617,10 +399,11 @@ function moongrid.load(recipe) end
 -- backends: written by make docs
 ---Join the MPI job this process was started in: a duplicate of MPI_COMM_WORLD; initializes MPI if needed.
 ---Collective. Returns nil, message, status if it is not available.
----@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer}
+---@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer, comm?: integer}|integer
 ---seconds that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must
 ---have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
----the job on a rank
+---the job on a rank; the Fortran handle of a host's communicator (MPI_Comm_c2f), in place of MPI_COMM_WORLD, also
+---without a table: mpi(comm)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
@@ -629,11 +412,11 @@ function moongrid.mpi(options) end
 ---Create NCCL communicators on the GPUs of the ranks.
 ---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
 ---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
----@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
----the carrier ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
----seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
----several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
----(true)
+---@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
+---the carrier ("mpi"), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
+---let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
+---which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
+---ncclCommInitRank (true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
@@ -642,11 +425,11 @@ function moongrid.nccl(options) end
 ---Create RCCL communicators (NCCL for AMD) on the GPUs of the ranks.
 ---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
 ---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
----@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
----the carrier ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
----seconds that a creation may take (120); bytes of GPU memory for communicators; group size above which a group gets
----several unique ids (128); whether a trainer's calls on the communicators block, as on those of ncclCommInitRank
----(true)
+---@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
+---the carrier ("mpi"), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
+---let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
+---which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
+---ncclCommInitRank (true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status

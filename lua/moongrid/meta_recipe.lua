@@ -54,7 +54,11 @@ recipe = nil
 ---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table arguments of queries and getters: by name as in `params`, with their defaults in `q`; a bare name accepts any value, "..." any name; others are refused
 ---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> modes that a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
+---@field names? string rules between names of tensors, one on a line, which `moongrid reshard` reads
 ---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` list those that are
+---@field machine? string where ranks run, as text or a preset: "node:4 gpu:8 rail = gpu", "dgx-h100". That of the host (--machine) replaces it
+---@field traffic? table<string, string> what each family sends in a step, for `moongrid place`: tp = "2 GiB all_reduce x 96"
+---@field step? fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) what one rank does in a step, see src/step/README.md; `base` is the base's step
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.
@@ -125,7 +129,7 @@ function Policies.bucket_bytes(settings) end
 
 ---@class moongrid.GradientSettings
 ---@field dense? string family ("dp_cp")
----@field expert? string family; by default the first of expert_data, expt_dp, ep_dp, efsdp that the plan has, else
+---@field expert? string family; by default the first of expert_data, expt_dp, ep_dp, efsdp, edp that the plan has, else
 ---its only edp_size_N
 
 ---Return the family over which to sum a parameter's gradient.
@@ -173,8 +177,30 @@ function Policies.on_lost(settings) end
 
 policies = Policies ---@type moongrid.Policies
 
+---A bundled step, for the field `step` of a recipe.
+---@class moongrid.Steps
+local Steps = {}
+
+---@class moongrid.TransformerSettings
+---@field tp? string|string[]|false the family, or those of which the first that the plan has counts; false: none ("tp")
+---@field pp? string|string[]|false ("pp")
+---@field dp? string|string[]|false over which gradients are summed (dp_cp, dp)
+---@field cp? string|string[]|false ("cp")
+---@field ep? string|string[]|false ("ep")
+---@field expert_dp? string|string[]|false of experts' gradients (expt_dp, expert_data)
+---@field [string] any defaults of the step's parameters
+
+---Return one training step of a transformer, with parameters that the recipe then has, too: layers, hidden, ...
+---(`moongrid recipes megatron` lists them; src/step/README.md explains them).
+---@param settings? moongrid.TransformerSettings
+---@return fun(s: moongrid.Step, p: table<string, any>) step
+function Steps.transformer(settings) end
+
+steps = Steps ---@type moongrid.Steps
+
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
+machine, aligned, spread = moongrid.machine, moongrid.aligned, moongrid.spread
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
 tensor, flat, relabel = moongrid.tensor, moongrid.flat, moongrid.relabel
 

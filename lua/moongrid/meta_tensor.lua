@@ -16,6 +16,8 @@
 ---@field parts? integer[] lengths of concatenated arrays, each cut separately: fused QKV, gate and up
 ---@field owners? integer[] the piece of each element, from 0, or with `unit` of each run of `unit` elements: experts
 ---placed by their loads. A piece may have none
+---@field copies? boolean fewer units than ranks: neighbouring ranks get the same unit, as heads of keys and values of
+---grouped-query attention do. The pieces must be a multiple of the units. Without it the last ranks get nothing
 ---@field unit? integer pieces are multiples of it; it divides the length and each of `parts`: whole heads
 
 ---@class moongrid.TensorTable

@@ -78,9 +78,11 @@ local function checked(body, q)
   local arguments, full = arguments_of(body), {}
   for name, value in sorted_pairs(q) do
     if arguments.by_name[name] or not arguments.by_name["..."] then
-      name, value = parameters.value_for(arguments, name, value)
+      local whole, checked_value = parameters.value_for(arguments, name, value)
+      full[whole] = checked_value
+    else
+      full[name] = value
     end
-    full[name] = value
   end
   return parameters.with_defaults(arguments, full)
 end

@@ -8,12 +8,12 @@ local imported = {} -- by path: { the functions, the hash of the text with those
 
 -- Run the file like a recipe file: paths in it are relative to it.
 local function run(name, running, where)
-  local path, chunk, key, text = core.load(name, running[#running].path)
+  local path, chunk, key, text, _, called = core.load(name, running[#running].path)
   if imported[key] then return imported[key] end
   for _, file in ipairs(running) do
     if file.key == key then core.raise_at(where, "'" .. name .. "' imports itself") end
   end
-  local file = { path = path, text = text, key = key }
+  local file = { path = path, text = text, key = key, called = called }
   running[#running + 1] = file
   local ok, value = xpcall(chunk, core.message)
   running[#running] = nil
@@ -29,7 +29,7 @@ local function run(name, running, where)
     end
   end
   local functions = shared.vocabulary("function of " .. path, function() return value end)
-  imported[key] = { functions = functions, text = file.text }
+  imported[key] = { functions = functions, text = file.text, called = file.called }
   return imported[key]
 end
 
@@ -43,5 +43,6 @@ return function(name, running, where)
   end
   local got = run(name, running, where)
   file.text = file.text * 31 + got.text -- ranks compare it when they compare the recipe's
+  file.called = shared.joined(file.called, got.called)
   return got.functions
 end

@@ -69,7 +69,8 @@ local function list_of(what, table_, where, bundled, base)
       local kind = kind_of(value)
       if not kind then
         core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
-          .. "list of integers or param.KIND(...) would do", what, name, type(value)))
+          .. "list of integers or param.KIND(...) would do; param.any takes every plain value", what, name,
+          type(value)))
       end
       if old and not kinds[old.kind].check(value) then
         core.raise_at(where, string.format("the default of %s '%s', a %s of the base, is %s; param.%s(...) declares "

@@ -131,7 +131,7 @@ library.bucket_bytes = {
 
 -- The families of the bundled recipes over which gradients of experts are summed, the one of moongrid's
 -- examples first; deepspeed_moe has one for each size of expert groups.
-local expert_families = { "expert_data", "expt_dp", "ep_dp", "efsdp" }
+local expert_families = { "expert_data", "expt_dp", "ep_dp", "efsdp", "edp" }
 
 local function expert_family(state, refuse)
   for _, name in ipairs(expert_families) do

@@ -1,19 +1,23 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The first file of the prelude, which is the Lua half of the language of recipes: the words `recipe`,
--- `param` and `policies`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
--- recipes get only these three words from it.
+-- `param`, `policies` and `steps`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
+-- recipes get only these words from it.
 --
--- `core` comes from C (src/recipe/core.c, load.c): raise(message) at the recipe's position,
--- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and place()
--- (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for
--- the host; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name, text,
--- usual, unread) records a parameter, params(state) reads them back; allow_idle(topology): ranks may be in no group;
--- digest(state) is its plan's; settings(state) are those that a host has set, by name; note_policies(topology,
--- hash) makes ranks compare the texts of the recipe and its base; choose(topology, family, option, value) sets an
--- option; concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: numbers, names by
--- their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil for text that is not JSON,
--- nil and the reason for JSON that Lua cannot represent.
+-- `core` comes from C (src/recipe/core.c, load.c): raise(message) at the recipe's position, raise_at(where, message
+-- [, status]), unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word `recipe`)
+-- are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for the host, functions of
+-- the host that the text names ({ name = version } or nil); library(name, ...) runs another file of this folder;
+-- is_topology(value); note(topology, name, text, usual, unread) records a parameter, params(state) reads them back;
+-- fields() are those of slices, name -> type, whose values get begin(world, values, where) before a build, and
+-- finish(topology, where) follows it;
+-- allow_idle(topology): ranks may be in no group; digest(state) is its plan's; settings(state) are those that a
+-- host has set, by name; note_function(topology, name, version) records a function of the host;
+-- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; choose(topology, family,
+-- option, value) sets an option; concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted
+-- list: numbers, names by their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil
+-- for text that is not JSON, nil and the reason for JSON that Lua cannot represent. words() are the globals of
+-- recipes, members(value) the names of what a value of moongrid has.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -34,8 +38,12 @@ end)
 -- Recipes -------------------------------------------------------------------
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
-                 "settings", "policy", "agreed", "idle" }
-local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others: tables, except base
+                 "settings", "policy", "agreed", "idle", "names", "step" }
+-- Those that are no tables; base is a recipe, or the name of one.
+local types = { doc = "string", rest = "string", idle = "string", names = "string", build = "function",
+                step = "function" }
+local added = core.fields() -- of slices
+for name, type_of in sorted_pairs(added) do fields[#fields + 1], types[name] = name, type_of end
 -- The fields for questions: each may also be a function that returns a table at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
@@ -67,13 +75,39 @@ local function run_build(build, world, p, base_topology)
 end
 
 local by_host = false -- whether the host named the next recipe
-local running = {} -- { path, text } of the recipe files now running, the innermost last
+local running = {} -- { path, text, called } of the recipe files now running, the innermost last
+local last -- { topology, world, params } of the last evaluation, for a prompt
+local called -- { name = version } of the functions of the host that are named by the recipes that the evaluation builds
 
 -- Questions: queries, getters and their arguments. asking.lua is loaded at the first question.
 local asking
 local function answers()
   asking = asking or core.library("asking", core, shared, parameters)
   return asking
+end
+
+-- Bundled steps: steps.transformer { settings } makes one, with parameters of its own. steps.lua is loaded when a
+-- recipe first reads a name.
+local steps
+M.steps = shared.vocabulary("bundled step", function()
+  steps = steps or core.library("steps", core, shared, parameters)
+  return steps.makers
+end)
+
+-- Return the parameters of a recipe with those of its bundled step. They are optional, so that a plan has only those
+-- that are given; one that the recipe or its base has, under any of its names, is that.
+local function with_step(def, base)
+  local own = steps and def.step and steps.params[def.step]
+  if not own then return def.params end
+  local all = {}
+  for name, p in pairs(own) do
+    if not (base and base.params.by_name[name]) then all[name] = p end
+  end
+  for name, p in pairs(def.params or {}) do
+    all[name] = p
+    for _, alias in ipairs(type(p) == "table" and p.aliases or {}) do all[alias] = nil end
+  end
+  return all
 end
 
 local recipe -- below
@@ -101,8 +135,11 @@ local function define(def, where)
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
+  body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- their texts have no hash
-  body.params = parameters.declared_in("parameter", base and base.params, def.params, where, bundled)
+  body.step, body.has_step = def.step, def.step ~= nil or base and base.has_step
+  body.params = parameters.declared_in("parameter", base and base.params, with_step(def, base), where, bundled)
+  body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
   body.rest = def.rest or base and base.rest -- the parameter for unknown names in a file
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
@@ -111,6 +148,11 @@ local function define(def, where)
   body.idle = def.idle or base and base.idle
   if body.idle and body.idle ~= "allow" then
     core.raise_at(where, 'idle is "allow", for ranks that are in no group, or left out; not ' .. show(body.idle))
+  end
+  body.added = {}
+  for name in sorted_pairs(added) do
+    body.added[name] = def[name]
+    if def[name] == nil and base then body.added[name] = base.added[name] end
   end
   body.asked = {}
   for field in sorted_pairs(asked) do
@@ -140,6 +182,7 @@ local function define(def, where)
     end
   end
   body.build = function(world, given)
+    called = shared.joined(called, body.called)
     local p = resolve(body.params, given or {})
     local t = base and base.build(world, p)
     if def.build then t = run_build(def.build, world, p, t) end
@@ -180,11 +223,11 @@ function recipe(what)
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
   local from = running[#running]
-  local path, chunk, key, text, told = core.load(what, from and from.path, by_host)
+  local path, chunk, key, text, told, names = core.load(what, from and from.path, by_host)
   by_host = false
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
-  loading[key], running[#running + 1] = true, { path = path, text = text }
+  loading[key], running[#running + 1] = true, { path = path, text = text, called = names }
   local part = text == 0 and parts_of(path) or nil -- a bundled recipe, of whose text there is no hash
   -- the calling recipe may catch the error and call again
   local ok, value = xpcall(chunk, core.message, arithmetic, part)
@@ -233,16 +276,20 @@ local function check_policies(body, t)
 end
 
 -- Merge a file of parameters with those given beside it, which win. Names that no parameter has go to the parameter
--- `rest`, if the recipe has one; but not those that look like typing errors.
+-- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file of
+-- another system with names of many kinds.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
   for i, p in ipairs(body.params.list) do names[i] = p.name end
+  local careful = body.rest and by_name[body.rest].kind ~= "table"
   for name, value in sorted_pairs(file) do
     if by_name[name] or not body.rest or string.find(name, ".", 1, true) then
       if not taken[by_name[name] or name] then given[name] = value end
     else
-      if #name > 7 and core.nearest(name, names) then core.unknown("parameter", name, names, body.where) end
+      if careful and #name > 7 and core.nearest(name, names) then
+        core.unknown("parameter", name, names, body.where)
+      end
       rest = rest or {}
       rest[name] = value
     end
@@ -273,18 +320,22 @@ function M.evaluate(self, world, given, file)
   if file then add_file(body, given, file) end
   local options = options_in(given)
   local p = resolve(body.params, given, true)
+  called, last = nil, nil
+  core.begin(world, body.added, body.where)
   local t = body.build(world, p)
+  last = { topology = t, world = world, params = p }
+  for name, version in sorted_pairs(called or {}) do core.note_function(t, name, version) end
   if options then core.library("options", core, shared)(t, options) end
-  if next(body.policy) then
-    check_policies(body, t)
-    core.note_policies(t, body.text | 1)
-  end
+  if next(body.policy) then check_policies(body, t) end
+  if next(body.policy) or body.has_step and body.text ~= 0 then core.note_policies(t, body.text | 1) end
   if body.idle then core.allow_idle(t) end
+  core.finish(t, body.where)
   local values, read = parameters.inside(p)
   for _, param in ipairs(body.params.list) do
     local name, value = param.name, values[param.name]
     if value ~= nil then
-      core.note(t, name, parameters.text_of(param, value), parameters.is_usual(param, value), not read[name])
+      core.note(t, name, parameters.text_of(param, value), parameters.is_usual(param, value),
+        not (read[name] or body.has_step))
     end
   end
   return t
@@ -314,6 +365,30 @@ function M.policy(self, state, name)
     bundled and bundled.where or core.where_of(fn)
 end
 
+-- Run lines of a prompt; the words that the last one of a line may become. shell.lua
+local run, complete
+local function prompt()
+  if not run then run, complete = core.library("shell", core, shared, last) end
+end
+function M.run(text) prompt() return run(text) end
+function M.complete(line) prompt() return complete(line) end
+-- Return the step as a function of s; nil: the recipe has none. A step is a function (s, p, base): base(s) is the
+-- base's step with the parameters of this recipe; base is nil if that has none.
+local function step_of(body, p, own)
+  local base = body.base and step_of(body.base, parameters.resolve(body.base.params, p))
+  local fn = own or body.step
+  if not fn then return base end
+  return function(s) fn(s, p, base) end
+end
+
+-- For the step of a plan. own: a function instead of the recipe's, which is its base then.
+function M.step(self, plan, own)
+  local body = body_of(self)
+  local p = parameters.resolve_plan(body.params, plan)
+  if own then body = { base = body } end
+  return step_of(body, p, own)
+end
+
 local function info_of(declared)
   local list = {}
   for i, p in ipairs(declared.list) do
@@ -325,12 +400,18 @@ end
 
 -- Return { doc, params = { {name, kind, default, doc, aliases} }, settings and arguments = likewise, queries =
 --   { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } }, policies =
---   { { name, agreed = family or "world" } } }
+--   { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } }, those of the
+--   host }
 function M.info(self)
   local body = body_of(self)
   local queries, arguments, getters, families = answers().lists_of(body)
   local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = queries,
-                 arguments = info_of(arguments), getters = getters, families = families, policies = {} }
+                 arguments = info_of(arguments), getters = getters, families = families, policies = {}, names = {} }
+  for line in string.gmatch(body.names or "", "[^\n]+") do info.names[#info.names + 1] = line end
+  for i, name in ipairs(core.keys(body.called or {})) do
+    info.functions = info.functions or {}
+    info.functions[i] = { name = name, version = body.called[name] }
+  end
   for i, name in ipairs(core.keys(body.policy)) do info.policies[i] = { name = name, agreed = body.agreed[name] } end
   return info
 end

@@ -57,5 +57,15 @@ local function vocabulary(what, all, call)
   })
 end
 
+-- Return a table with the entries of both; each may be nil, and so is the result if both are.
+local function joined(a, b)
+  if not a or not b then return a or b end
+  local all = {}
+  for _, part in ipairs { a, b } do
+    for name, value in pairs(part) do all[name] = value end
+  end
+  return all
+end
+
 return { sorted_pairs = sorted_pairs, is_list = is_list, show = show, word = word, fits = fits,
-         vocabulary = vocabulary }
+         vocabulary = vocabulary, joined = joined }

@@ -7,7 +7,7 @@ local json = require "dkjson"
 local parts = require "parts"
 
 local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "start",
-  "libraries", "simulated" }
+  "libraries", "simulated", "nccl", "place" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 
 local function fail(...)
@@ -46,8 +46,8 @@ end
 function B.samples(into, line, prefix)
   local text, code = B.run(line)
   if code ~= 0 then return nil, text end
-  for key, value in text:gmatch "([^\n\t]+)\t([^\n]+)" do
-    key = (prefix or "") .. key
+  for name, value in text:gmatch "([^\n\t]+)\t([^\n]+)" do
+    local key = (prefix or "") .. name
     into[key] = into[key] or {}
     table.insert(into[key], tonumber(value))
   end
@@ -193,7 +193,7 @@ while i <= #arg do
   i = i + 1
 end
 if not next(wanted) then
-  local long = { libraries = true, simulated = true } -- each takes as long as all others
+  local long = { libraries = true, simulated = true, nccl = true, place = true } -- each takes as long as all others
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

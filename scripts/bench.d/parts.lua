@@ -288,7 +288,9 @@ function parts.create(B)
 end
 
 parts.libraries = require "libraries"
+parts.place = require "place"
 parts.simulated = require "simulated"
+parts.nccl = require "nccl"
 
 -- ---------------------------------------------------------------------- torch
 

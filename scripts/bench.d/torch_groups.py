@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Creating process groups in torch on gloo, each way in turn, each in fresh processes: torch_groups.py RANKS LAUNCHES
-    moongrid    moongrid_torch.groups of the recipe megatron: library, recipe, plan, agreement, groups
+    moongrid    moongrid.torch.groups of the recipe megatron: library, recipe, plan, agreement, groups
     megatron    Megatron-core's own initialize_model_parallel
     stock       the groups that moongrid makes, by torch's new_group, which every rank calls for every group
 Lines WAY KEY<tab>NUMBER: milliseconds from the first rank's start to the last one's end, and counts of rank 0."""
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "torch"))
 from processes import run  # noqa: E402  pylint: disable=wrong-import-position
 
 import megatron.core  # noqa: E402
-import moongrid_torch as mg  # noqa: E402
+import moongrid.torch as mg  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from megatron.core import parallel_state  # noqa: E402
@@ -61,10 +61,10 @@ def measure(_rank: int, way: str, lists: list[list[int]]) -> dict[str, float]:
 
 def shared(world: int) -> list[list[int]]:
     """The groups that moongrid makes in this world, of all ranks, in one order."""
-    plan, found = mg.Plan("megatron", world, SIZES), {}
+    plan, found = mg.plan("megatron", world, SIZES), {}
     order = {family: i for i, family in enumerate(plan.families)}
     for rank in range(world):
-        view = plan.view(rank)
+        view = plan.json(rank)
         for what in view["communicators"]:
             found[order[what["family"]], what["index"]] = view["families"][what["family"]]["ranks"]
     return [found[key] for key in sorted(found)]

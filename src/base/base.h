@@ -13,8 +13,9 @@
 
 #define MGRID_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { MGRID_NAME_MAX = 31 };      /* longest name of a dim, grid or family */
-enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file to read, and of a string in a recipe */
+enum { MGRID_NAME_MAX = 31 };       /* longest name of a dim, grid or family */
+enum { MGRID_ITEM_NAME_MAX = 255 }; /* and of an item, as a tensor */
+enum { MGRID_TEXT_MAX = 1 << 20 };  /* bytes of a file to read, and of a string in a recipe */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
 /* Set *err (which may be NULL) to a status and a message, unless it holds an error already: the first error of a chain of
@@ -148,6 +149,8 @@ size_t       mgrid_file_begins(const char *path, char *buf, size_t room);
 
 /* Return whether a dim, grid or family may have this name. */
 bool mgrid_is_name(const char *s);
+/* The same of an item: as checkpoints name tensors, letters, digits, _ . - and /, at most 255. */
+bool mgrid_is_item_name(const char *s);
 void mgrid_sort_names(const char **names, size_t n); /* by bytes, not by locale */
 /* Return the candidate nearest to `word`, or NULL if none is near. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n);

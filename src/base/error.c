@@ -35,6 +35,7 @@ static const struct {
   { MGRID_LOST_RANK, "lost rank" },
   { MGRID_OTHER_RANK, "another rank failed" },
   { MGRID_UNPROVED, "not proved" },
+  { MGRID_NO_KERNEL, "not proved: no kernel ran" },
   { MGRID_DISAGREE, "ranks disagree" },
 };
 

@@ -73,6 +73,18 @@ void mgrid_scan_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]) {
   s->at += n;
 }
 
+void mgrid_scan_item_name(mgrid_scan *s, char name[MGRID_ITEM_NAME_MAX + 1]) {
+  size_t n = 0, left = (size_t)(s->end - s->at);
+  while (!s->failed && n < left && n < MGRID_ITEM_NAME_MAX && s->at[n] != ':') name[n] = s->at[n], n++;
+  name[n] = '\0';
+  if (!mgrid_is_item_name(name)) {
+    mgrid_scan_fault(s, "a name of at most 255 letters, digits, _ . - and /");
+    name[0] = '\0';
+    return;
+  }
+  s->at += n;
+}
+
 void *mgrid_scan_room(mgrid_scan *s, void *array, size_t n, size_t each) {
   if (s->failed || (n != 0 && (n & (n - 1)) != 0)) return s->failed ? NULL : array;
   void *more = realloc(array, (n ? 2 * n : 1) * each);

@@ -33,6 +33,8 @@ bool mgrid_scan_comma(mgrid_scan *s);
 int64_t mgrid_scan_number(mgrid_scan *s);
 /* A name of a dim, grid, family, ...; "" after a fault. */
 void mgrid_scan_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]);
+/* The same of an item. */
+void mgrid_scan_item_name(mgrid_scan *s, char name[MGRID_ITEM_NAME_MAX + 1]);
 /* Numbers with commas between them, one at least, as an array that the caller frees; NULL and *n 0 after a fault. */
 int64_t *mgrid_scan_numbers(mgrid_scan *s, size_t *n);
 /* Room for one more of n elements of an array that doubles at powers of two; NULL: no memory, and the array stays. */

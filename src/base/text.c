@@ -125,6 +125,11 @@ bool mgrid_is_name(const char *s) {
   return n <= MGRID_NAME_MAX;
 }
 
+bool mgrid_is_item_name(const char *s) {
+  size_t n = s ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/") : 0;
+  return n > 0 && n <= MGRID_ITEM_NAME_MAX && !s[n];
+}
+
 /* Return the edit distance, with swaps of neighbours, of words up to 63 characters. */
 static int distance(const char *a, const char *b) {
   enum { MAX = 63 };
@@ -175,10 +180,12 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  if (best && (size_t)least * 3 <= longer + 1) return best;
-  enum { SHORTEST = 4 }; /* characters that are enough to tell */
+  enum { SHORTEST = 4, SLIP = 2 }; /* characters that are enough to tell; edits that are a slip of the hand */
+  bool close = best && (size_t)least * 3 <= longer + 1;
+  if (close && least <= SLIP) return best;
   for (size_t i = 0; i < n; i++)
     if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
+  if (close) return best;
   for (size_t i = 0; i < n; i++)
     if (candidates[i][0] && candidates[i][1] && has_parts(candidates[i], word)) return candidates[i];
   return NULL;

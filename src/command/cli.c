@@ -2,7 +2,7 @@
 **
 ** cli.c - messages of the command; loading its recipe and plan.
 */
-#include "command/cli.h"
+#include "command/slice.h"
 #include "plan/plan.h"
 #include "command/texts.h"
 #include "recipe/runtime.h"
@@ -153,25 +153,35 @@ static void add_nearest_file(const char *path, mgrid_error *err) {
 
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
   if (cli_is_saved(c))
-    return mgrid_null(err, MGRID_BAD_VALUE, "%s is a saved plan, and %s takes a recipe", c->recipe, c->command->name);
+    return mgrid_null(err, MGRID_BAD_VALUE,
+                      "%s is a saved plan, which has no queries and policies; %s needs the recipe", c->recipe,
+                      c->command->name);
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
-  if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))) return rt;
+  if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))
+      && !cli_before_plans(c, rt, err))
+    return rt;
   if (rt && err && strstr(c->recipe, ".lua")) add_nearest_file(c->recipe, err);
   mgrid_runtime_free(rt);
   return NULL;
 }
 
+mgrid_status cli_open(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
+  *rt = cli_is_saved(c) ? NULL : cli_load(c, err);
+  return *rt || cli_is_saved(c) ? MGRID_OK : err->status;
+}
+
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err) {
-  return mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
+  mgrid_plan *p = rt ? mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err)
+                     : read_saved(c, world, err);
+  if (!p || !cli_after_plan(c, p, err)) return p;
+  mgrid_plan_free(p);
+  return NULL;
 }
 
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
-  *rt = NULL;
-  if (cli_is_saved(c)) return read_saved(c, c->world, err);
-  *rt = cli_load(c, err);
-  return *rt ? cli_plan(c, *rt, c->world, err) : NULL;
+  return cli_open(c, rt, err) ? NULL : cli_plan(c, *rt, c->world, err);
 }
 
 mgrid_status cli_with_plans(const cli *a, const cli *b, cli_work *work) {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 24, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 24, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 5 };
 enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 18, CLI_VALUES_LEN = 64 };
 enum {
   CLI_ADDITIONS_MAX = 5,
@@ -40,6 +40,7 @@ typedef struct cli {
   const char               *words[CLI_NAMES_MAX]; /* words after the recipe that are not NAME=VALUE */
   size_t                    before;               /* of args: those before the last of these words */
   const char               *params;               /* a file; NULL: none */
+  const char               *machine;              /* where ranks run: a number of ranks, or what a slice reads; NULL */
   int64_t                   world;                /* of --world N; 0: not given */
   const char               *color;                /* as typed; NULL: auto */
   const char               *print;                /* which ranks print what recipes print: all, none; else rank 0 */
@@ -62,7 +63,7 @@ cli_reader cli_text;    /* const char *: any text */
 cli_reader cli_maybe;   /* const char *: text, or "" if the next word cannot be it */
 cli_reader cli_index;   /* int64_t, 0 or more */
 cli_reader cli_number;  /* int64_t, 1 or more; 0 can mean that the option was not given */
-cli_reader cli_machine; /* int64_t, ranks of a machine */
+cli_reader cli_machine; /* const char *: --machine. Without a slice for machines only a number of ranks is allowed */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
 cli_reader cli_worlds;  /* cli_sizes: N[,N...], or a range A-B by doubling */
 
@@ -172,7 +173,10 @@ bool cli_from_stdin(const cli *c);
 bool cli_is_saved(const cli *c);
 /* Return a runtime with the recipe loaded, which the caller frees; NULL: *err says why. */
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
-/* Return the recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
+/* The same, but a saved plan needs no runtime: *rt is NULL for it. */
+mgrid_status cli_open(const cli *c, mgrid_runtime **rt, mgrid_error *err);
+/* Return the recipe's plan for `world` ranks, with the parameters of the command line; with rt NULL the saved plan (world 0:
+** of any). The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
 /* Do both for the world of --world, or load the saved plan (*rt is NULL then, and the world 0 is that of the plan). The
 ** caller frees *rt as well, also on failure. */
@@ -186,8 +190,12 @@ typedef struct cli_budgets {
 
 /* Set *site to what the environment changes in the numbers for NCCL, with a note on stderr of rank 0. resources.c */
 void cli_site(const cli *c, mgrid_site *site);
-/* Set the ranks of a machine: those asked for, else (0) the recipe's gpus_per_node, else unchanged. */
-void cli_machine_of(const mgrid_plan *p, int64_t asked, mgrid_site *site);
+/* Return the ranks of a machine by --machine, or by a slice; 0: neither says. */
+int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p);
+/* Set the ranks of a machine: those, else the recipe's gpus_per_node, else unchanged. */
+void cli_machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site);
+/* Check a law of the plan, "within(tp, mp)": by the slice that knows it, else by the plan. slices.c */
+mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err);
 /* Return MGRID_LIMIT if a rank (-1: any) may need more than a budget. */
 mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                mgrid_error *err);

@@ -14,7 +14,6 @@
 
 typedef struct options {
   cli         cli;
-  int64_t     machine; /* ranks of a machine; 0: not given */
   mgrid_site  site;
   const char *family; /* only these, F,G; NULL: not given */
 } options;
@@ -232,10 +231,11 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   json_t     *trail = NULL;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
-  mgrid_runtime *rt = cli_load(&c.cli, &err);
-  mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
-  mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.cli.world, &err);
-  if (p) cli_machine_of(p, c.machine, &c.site);
+  mgrid_runtime *rt;
+  mgrid_status   s = cli_open(&c.cli, &rt, &err);
+  if (rt) s = mgrid_runtime_trail(rt, &trail, &err);
+  mgrid_plan *p = s ? NULL : cli_plan(&c.cli, rt, c.cli.world, &err);
+  if (p) cli_machine_of(&c.cli, p, &c.site);
   s = p ? show_all(&c, p, trail, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   json_decref(trail);
@@ -257,8 +257,6 @@ const cli_command command_explain = {
   .words = 1,
   .options = { CLI_WORLD("ranks in the world"),
                { "family", cli_text, offsetof(options, family), "F,G",
-                 .help = "only these; FAMILY without the option is one" },
-               { "machine", cli_machine, offsetof(options, machine), "N",
-                 .help = "ranks of a machine, for what NCCL needs; default: the parameter gpus_per_node, else 8" } },
+                 .help = "only these; FAMILY without the option is one" } },
   .run = run,
 };

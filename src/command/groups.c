@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-enum { NUMBER = 12 }; /* columns that a rank and its comma may take */
+/* columns that a rank and its comma may take */
 
 static void put_rank(mgrid_text *t, int64_t rank) {
   char digits[24], *end = digits + sizeof digits, *at = mgrid_digits(rank, end);
@@ -54,22 +54,31 @@ void cli_put_group(mgrid_text *t, const mgrid_family *f, int64_t group, int widt
   mgrid_text_free(&tail);
 }
 
+/* Put group g on; false, with nothing added: the text would then be longer than `width`. The first one is put on anyway. */
+static bool put_on(mgrid_text *t, const mgrid_family *f, int64_t g, size_t start, size_t width, int longest) {
+  size_t was = t->len;
+  mgrid_text_str(t, g ? " " : "");
+  cli_put_group(t, f, g, longest);
+  if (g == 0 || t->len - start <= width) return true;
+  t->len = was;
+  return false;
+}
+
 void cli_put_groups(mgrid_text *t, const mgrid_family *f, int width) {
   mgrid_text last = { 0 };
-  size_t     start = t->len;
+  size_t     start = t->len, most = width > 0 ? (size_t)width : 0;
+  int64_t    g = 0;
   if (f->count == 0) mgrid_text_str(t, "none");
-  if (f->count > 0) cli_put_group(&last, f, f->count - 1, width / 3);
-  for (int64_t g = 0; g < f->count && !t->failed; g++) {
-    size_t was = t->len;
-    mgrid_text_str(t, g ? " " : "");
-    cli_put_group(t, f, g, width / 3);
-    size_t rest = g + 1 == f->count ? 0 : g + 2 == f->count ? last.len + 1 : last.len + 16 + NUMBER;
-    if (g == 0 || t->len - start + rest <= (size_t)width) continue;
-    t->len = was;
-    if (g + 1 < f->count) mgrid_text_add(t, " ... %" PRId64 " more ...", f->count - g - 1);
-    mgrid_text_add(t, " %s", mgrid_text_chars(&last));
-    break;
+  while (g < f->count && !t->failed && put_on(t, f, g, start, most, width / 3)) g++;
+  if (g == f->count || t->failed) return;
+  cli_put_group(&last, f, f->count - 1, width / 3);
+  t->len = start;
+  for (g = 0; g + 1 < f->count && !t->failed; g++) { /* as many as leave room for the rest */
+    int rest = snprintf(NULL, 0, " ... %" PRId64 " more ... ", f->count - g - 2) + (int)last.len;
+    if (!put_on(t, f, g, start, most > (size_t)rest ? most - (size_t)rest : 0, width / 3)) break;
   }
+  if (g + 1 < f->count) mgrid_text_add(t, " ... %" PRId64 " more ...", f->count - g - 1);
+  mgrid_text_add(t, " %s", mgrid_text_chars(&last));
   t->failed |= last.failed;
   mgrid_text_free(&last);
 }

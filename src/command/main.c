@@ -10,7 +10,8 @@
 
 /* Every subcommand of the core, in the order of the help: X(name) stands for command_name of src/command/name.c; policy
 ** is in ask.c. */
-#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(why) X(explain) X(ask) X(policy) X(recipes) X(doctor)
+#define COMMANDS(X) \
+  X(plan) X(run) X(check) X(diff) X(why) X(explain) X(ask) X(policy) X(shell) X(init) X(recipes) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)

@@ -39,13 +39,6 @@ mgrid_status cli_text(const cli *c, const char *name, const char *value, void *t
   return MGRID_OK;
 }
 
-mgrid_status cli_machine(const cli *c, const char *name, const char *value, void *to) {
-  int64_t     *ranks = to;
-  mgrid_status s = cli_number(c, name, value, ranks);
-  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
-  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
-}
-
 mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *to) {
   return cli_text(c, name, value ? value : "", to);
 }
@@ -136,6 +129,9 @@ static mgrid_status read_choice(const cli *c, const char *name, const char *valu
 }
 
 static const cli_option common[] = {
+  { "machine", cli_machine, offsetof(cli, machine), "MACHINE",
+    .help = "where ranks run: levels, as \"node:4 gpu:8\", a preset, a file, or the ranks of a machine",
+    .agreed = true },
   { "params", cli_text, offsetof(cli, params), "FILE",
     .help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them", .side = true },
   { "option", read_choice, 0, "FAMILY.OPTION=VALUE",
@@ -150,7 +146,7 @@ _Static_assert((int)COMMON <= (int)CLI_COMMON_MAX, "CLI_KNOWN_MAX has room for a
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]) {
   size_t n = 0;
   for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
-  for (size_t i = command->recipe && !command->bare ? 0 : 2; i < COMMON; i++) known[n++] = &common[i];
+  for (size_t i = command->recipe && !command->bare ? 0 : 3; i < COMMON; i++) known[n++] = &common[i];
   return n;
 }
 
@@ -193,11 +189,14 @@ static mgrid_status read_option(cli *c, const cli_option *o, const char *value) 
 }
 
 void cli_agreed(const cli *c, mgrid_text *t) {
-  for (const cli_option *o = c->command->options; o < c->command->options + CLI_OPTIONS_MAX && o->name; o++) {
-    const void *at = (const char *)c + o->at;
+  const cli_option *known[CLI_KNOWN_MAX];
+  size_t            n = cli_options_of(c->command, known);
+  for (size_t i = 0; i < n; i++) {
+    const cli_option *o = known[i];
+    const void       *at = (const char *)c + o->at;
     if (!o->agreed) continue;
     if (o->read == cli_flag && *(const bool *)at) mgrid_text_add(t, " --%s", o->name);
-    if (o->read == cli_text && *(const char *const *)at)
+    if ((o->read == cli_text || o->read == cli_machine) && *(const char *const *)at)
       mgrid_text_add(t, " --%s %s", o->name, *(const char *const *)at);
     if (o->read == cli_number && *(const int64_t *)at)
       mgrid_text_add(t, " --%s %" PRId64, o->name, *(const int64_t *)at);
@@ -222,6 +221,10 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
 /* `next` is the next word, "" if there is none. */
 static mgrid_status positional(cli *c, const char *word, const char *next) {
   const char *eq = strchr(word, '=');
+  if (!c->command->recipe && c->nwords < c->command->words) {
+    c->words[c->nwords++] = word;
+    return MGRID_OK;
+  }
   if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
   bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
   if (!argument && !c->recipe && !c->command->recipe_from) {
@@ -360,6 +363,8 @@ bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, 
   if (!s && !a->help && vs == argc && !second)
     s = cli_usage(a, "%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
                   command->name);
+  if (!s && !a->help && vs + 1 == argc && cli_is_saved(a)) /* of a recipe it is that one with its defaults */
+    s = cli_usage(a, "nothing stands after 'vs', and %s is a saved plan, which has no parameters to change", a->recipe);
   if (!second) second = vs + 1;
   if (!s && !a->help && second <= argc) {
     argv[second - 1] = argv[0]; /* has been read; getopt expects the program's name there */

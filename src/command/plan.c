@@ -10,8 +10,7 @@
 
 typedef struct options {
   cli         cli;
-  int64_t     machine; /* ranks of a machine; 0: not given */
-  int64_t     rank;    /* print this rank's view; -1: the whole plan */
+  int64_t     rank; /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
   const char *groups; /* only these families, F,G; "": all; NULL: not given */
@@ -34,7 +33,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to
   options o = *(const options *)c;
   (void)to;
   cli_site(c, &o.site);
-  cli_machine_of(p, o.machine, &o.site);
+  cli_machine_of(c, p, &o.site);
   mgrid_status s = cli_check_budgets(&o.budgets, p, o.rank, &o.site, err);
   if (!s) s = show_form(&o, p, err);
   if (!s) cli_note_unheeded(c, p, mgrid_backend_usual()->name);
@@ -73,7 +72,9 @@ const cli_command command_plan = {
            "that was saved by --json, --rules or --text (a file, or -), which has its world and parameters.",
   .notes = "\"GPU memory\" is what NCCL itself allocates on the GPU of one rank, at most: first when communicators are\n"
            "made, more when each is first used in a ring (most collectives), then more if NCCL chooses trees, if\n"
-           "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP).",
+           "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP). It\n"
+           "depends on the ranks of a machine: those of --machine, else the recipe's parameter gpus_per_node, else\n"
+           "8; with 1 there is no NVLink.",
   .sample = "moongrid plan megatron --world 16 tp=2 pp=2",
   .recipe = true,
   .options = {
@@ -97,9 +98,6 @@ const cli_command command_plan = {
         .help = "... that may take more multicast slots of a machine (of 128, with 8 H200)" },
       { "files", cli_number, offsetof(options, budgets.files), "N",
         .help = "... that may take more file descriptors of a process" },
-      { "machine", cli_machine, offsetof(options, machine), "N",
-        .help = "ranks of a machine, for these numbers; default: the recipe's parameter gpus_per_node, else 8; "
-                "with 1 there is no NVLink" },
   },
   .run = run,
 };

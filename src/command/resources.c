@@ -73,8 +73,9 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
   return MGRID_OK;
 }
 
-void cli_machine_of(const mgrid_plan *p, int64_t asked, mgrid_site *site) {
+void cli_machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site) {
   static const char *const names[] = { "gpus_per_node", "ranks_per_node", "nproc_per_node" };
+  int64_t                  asked = cli_machine_ranks(c, p);
   for (size_t i = 0; i < p->content.nparams && !asked; i++)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
       if (strcmp(p->content.param[i].name, names[k]) == 0) asked = strtoll(p->content.param[i].value, NULL, 10);

@@ -61,10 +61,11 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
 
 /* Run --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
-  if (!c->cli.world) return mgrid_fail(err, MGRID_USAGE, "--backend dry needs --world N, the number of ranks to play");
+  if (!c->cli.world && rt)
+    return mgrid_fail(err, MGRID_USAGE, "--backend dry needs --world N, the number of ranks to play");
   mgrid_created r = { 0 };
-  mgrid_plan   *p = rt ? cli_plan(&c->cli, rt, c->cli.world, err) : NULL;
-  cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->cli.world);
+  mgrid_plan   *p = cli_plan(&c->cli, rt, c->cli.world, err);
+  cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", p ? mgrid_plan_world(p) : 0);
   mgrid_status s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
   cli_progress_end();
   if (!s) cli_note_plan(&c->cli, p);
@@ -85,7 +86,8 @@ static int64_t held_in_all(const mgrid_plan *p) {
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
 }
 
-static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status materialize(const options *c, const cli_addition *by, mgrid_runtime *rt, mgrid_backend *b,
+                                const mgrid_plan *p, mgrid_error *err) {
   int64_t proved = 0;
   cli_progress(&c->cli, "creating and proving the communicators of %" PRId64 " ranks", mgrid_backend_world(b));
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
@@ -93,7 +95,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   cli_progress_end();
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s) cli_note_plan(&c->cli, p);
-  if (!s && mgrid_backend_rank(b) == 0) {
+  if (!s && mgrid_backend_rank(b) == 0 && !(by && c->json)) {
     int64_t held = held_in_all(p);
     bool    alone = mgrid_backend_world(b) == 1;
     s = show(c, p, err);
@@ -110,6 +112,10 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   if (c->bandwidth) { /* if rank 0 failed to print, no rank measures */
     s = mgrid_verdict(b, s, err, err);
     if (!s) s = cli_bandwidth(state, err);
+  }
+  if (by) { /* likewise */
+    s = mgrid_verdict(b, s, err, err);
+    if (!s) s = by->use(&c->cli, rt, state, c->json, err);
   }
   mgrid_state_free(state);
   return s;
@@ -167,13 +173,13 @@ static void say(const cli *c, const mgrid_error *err) {
   }
 }
 
-/* Plan for --world of a side, else for the number of ranks that the launcher started. */
+/* Plan for --world of a side, else for the number of ranks that the launcher started. NULL after an earlier error, too. */
 static mgrid_plan *plan_of(const options *c, mgrid_runtime *rt, int64_t launched, mgrid_error *err) {
-  return rt ? cli_plan(&c->cli, rt, c->cli.world ? c->cli.world : launched, err) : NULL;
+  return err->status ? NULL : cli_plan(&c->cli, rt, c->cli.world ? c->cli.world : launched, err);
 }
 
-static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime *rt,
-                               mgrid_error *planning, mgrid_error *err) {
+static mgrid_status prove_plan(options *c, const cli_addition *by, const mgrid_descriptor *wanted, mgrid_backend *b,
+                               mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
   int64_t     world = mgrid_backend_world(b);
   mgrid_plan *p = NULL;
   if (c->cli.world && c->cli.world != world && !c->cli.launched)
@@ -191,7 +197,7 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
   mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, false, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (chosen) cli_guard(&c->cli, chosen->doing);
-  if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
+  if (!s) s = chosen ? materialize(c, by, rt, chosen, p, err) : err->status;
   mgrid_plan_free(p);
   if (chosen) cli_guard(&c->cli, b->doing);
   mgrid_backend_free(chosen);
@@ -237,8 +243,8 @@ static mgrid_status run_on_ranks(options *side, const cli_addition *by, const mg
   if (!b) cli_guard(&c->cli, NULL);
   if (!b) return cli_say_own(&c->cli, err);
   cli_guard(&c->cli, b->doing);
-  mgrid_status s = by ? prove_sides(side, by, wanted, b, rt, planning, err)
-                      : prove_plan(c, wanted, b, rt[0], planning, err);
+  mgrid_status s = by && by->go ? prove_sides(side, by, wanted, b, rt, planning, err)
+                                : prove_plan(c, by, wanted, b, rt[0], planning, err);
   if (!s && first->native) s = mgrid_meet(b, mgrid_meet_call(b, false, "the end of the job"), err);
   cli_guard(&c->cli, NULL);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
@@ -270,8 +276,9 @@ static bool parse(options *side, const cli_addition **by, const cli_command *sel
   if (!two) a->cli.code = cli_needs(&a->cli, 1);
   *by = cli_switched(&a->cli);
   const char *name = *by ? (*by)->options[0].name : "";
-  if (!a->cli.code && *by && !two)
+  if (!a->cli.code && *by && !two && (*by)->go)
     a->cli.code = cli_usage(&a->cli, "--%s needs two sides with 'vs' between: moongrid run A vs B --%s", name, name);
+  if (two && *by && !(*by)->go) a->cli.code = cli_usage(&a->cli, "--%s takes one recipe", name);
   if (two && !*by) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --%s", (*some)->sides);
   if (two && *by && (a->json || a->bandwidth))
     a->cli.code = cli_usage(&a->cli, "--%s takes no --json and no --bandwidth", name);
@@ -294,15 +301,15 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     return cli_usage(&c->cli, "--bandwidth needs a backend that makes communicators: %s, not %s", makers, c->backend);
   mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
-  rt[0] = cli_load(&c->cli, &planning);
-  if (by) rt[1] = cli_load(&side[1].cli, &planning);
+  s = cli_open(&c->cli, &rt[0], &planning);
+  if (by && by->go && !s) cli_open(&side[1].cli, &rt[1], &planning);
   if (!wanted || wanted->library) {
     s = run_on_ranks(side, by, wanted, rt, &planning, &err);
     if (!c->cli.launched && s / 100 <= MGRID_REFUSED / 100) /* a failed backend has its own reason */
       fputs("moongrid: note: this is one rank, because no launcher started it: mpirun -n N moongrid run ...\n", stderr);
   } else {
     err = planning;
-    s = rt[0] ? rehearse(c, rt[0], &err) : err.status;
+    if (!s) s = rehearse(c, rt[0], &err);
     if (s) cli_say(&c->cli, &err);
   }
   mgrid_runtime_free(rt[0]);
@@ -323,14 +330,14 @@ const cli_command command_run = {
   .options = {
       CLI_WORLD("refuse to run on another number of ranks; with two sides: the ranks of that side, which may be fewer"),
       { "backend", cli_text, offsetof(options, backend),
-        .help = "auto: nccl or rccl if every rank has its own GPU, else mpi. pmix: agree on the plan, without MPI, "
-                "and make nothing. dry: no launcher; one process plays every rank of --world N and checks that the "
-                "creation schedule is consistent", .values = backends, .agreed = true },
+        .help = "auto: one of GPUs if every rank has its own GPU, else that of MPI. One that only carries messages (--carrier) "
+                "agrees on the plan and makes nothing. dry: no launcher; one process plays every rank of --world N and "
+                "checks that the creation schedule is consistent", .values = backends, .agreed = true },
       { "carrier", cli_text, offsetof(options, carrier),
-        .help = "what carries the messages of nccl: mpi, or pmix, which needs no MPI (also prterun, srun --mpi=pmix); "
+        .help = "what carries the messages of a backend of GPUs: MPI, or a launcher without it (prterun, srun --mpi=pmix); "
                 "with auto and no GPU, as --backend C", .values = carriers, .agreed = true },
       { "timeout", cli_number, offsetof(options, timeout), "S",
-        .help = "seconds that a call over all ranks may take, 120; with nccl also a creation, for which a family may have "
+        .help = "seconds that a call over all ranks may take, 120; with GPUs also a creation, for which a family may have "
                 "its own; with two sides: seconds without progress after which a rank gives up", .agreed = true },
       { "json", cli_flag, offsetof(options, json), .help = "print the plan as JSON when all is proved" },
       { "print", cli_text, offsetof(options, cli.print), "rank0|all|none",
@@ -339,7 +346,7 @@ const cli_command command_run = {
         .help = "also measure all-reduce, all-gather, reduce-scatter and all-to-all of every family", .agreed = true },
       { "devices", read_devices, 0, "0,1,...",
         .help = "the GPU of each rank of a machine (or the recipe's parameter `devices`); default: rank i of a "
-                "machine has GPU i", .head = "with nccl" },
+                "machine has GPU i", .head = "with GPUs" },
       { "share-gpu", cli_flag, offsetof(options, share_gpu),
         .help = "let several ranks use one GPU; slow, for tests", .agreed = true },
       { "gpu-memory", cli_number, offsetof(options, gpu_memory), "MIB",

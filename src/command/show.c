@@ -188,6 +188,15 @@ static mgrid_status show_counts(const cli *c, const mgrid_plan *p, mgrid_error *
   return MGRID_OK;
 }
 
+/* Print the functions of the host that the recipe names. */
+static void show_called(const cli *c, const mgrid_plan *p) {
+  mgrid_text t = { 0 };
+  for (size_t i = 0; i < p->content.ncalled; i++)
+    mgrid_text_add(&t, "%s%s = %s", i ? ", " : "", p->content.called[i].name, p->content.called[i].version);
+  if (t.len) mgrid_text_str(&t, ", of the host that made the plan"), cli_wrap(c, "functions", &t);
+  mgrid_text_free(&t);
+}
+
 /* Print ranks in no group among the facts. A note says that this may be a mistake. */
 static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text which = { 0 }, t = { 0 };
@@ -316,6 +325,7 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
   if (!s) s = show_counts(c, p, err);
   if (s) return s;
   show_idle(c, p);
+  show_called(c, p);
   if ((s = cli_show_resources(c, b, p, site, err))) return s;
   mgrid_plan_digest(p, text);
   wrap(c, "digest", text);

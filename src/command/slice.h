@@ -36,6 +36,8 @@ typedef struct cli_addition {
   const char *sides;
   mgrid_status (*go)(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                      mgrid_error *planning, mgrid_error *err);
+  /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
+  mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
   /* For doctor: run with the switch; and one more line without it. */
   mgrid_status (*run)(const cli *c);
   void (*examine)(cli_finding *f);
@@ -45,6 +47,23 @@ typedef struct cli_slice {
   const cli_command *const *commands;  /* its subcommands, each after the core's one in `after`; NULL ends */
   const cli_addition       *additions; /* to those of the core; ends with .to NULL */
   void (*overview)(const cli *c, const mgrid_plan *p); /* print lines of the overview of a plan, after its families */
+  /* Before the plans of a recipe: give the runtime what the command line says. After each plan, also a saved one: refuse
+  ** it, if that contradicts it. */
+  mgrid_status (*before)(const cli *c, mgrid_runtime *rt, mgrid_error *err);
+  mgrid_status (*after)(const cli *c, const mgrid_plan *p, mgrid_error *err);
+  /* Check that --machine can be read; return the ranks of a machine, 0: it does not know. */
+  mgrid_status (*machine)(const cli *c, const char *machine, mgrid_error *err);
+  int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
+  /* Print what it knows of two ranks, after why they communicate. */
+  void (*pair)(const cli *c, const mgrid_plan *p, int64_t a, int64_t b);
+  /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
+  void (*claims)(const mgrid_plan *p, mgrid_text *lines);
+  /* Check a law, if it is one of the slice's (*mine). */
+  mgrid_status (*law)(const cli *c, const mgrid_plan *p, const char *law, bool *mine, mgrid_error *err);
+  /* What check proves of each plan beside laws, and its name; *has false: the recipe has nothing that it is about. rt is
+  ** NULL for a saved plan. */
+  const char *proves;
+  mgrid_status (*holds)(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err);
 } cli_slice;
 
 /* One row for each slice that has src/NAME/command/slice.c, cli_slice_NAME; NULL ends. The Makefile writes it from SLICES. */
@@ -52,6 +71,9 @@ extern const cli_slice *const cli_slices[];
 
 /* Add the slices' additions to the row of a subcommand. slices.c */
 void cli_add(cli_command *command);
+/* Call `before` and `after` of all slices, until one fails. */
+mgrid_status cli_before_plans(const cli *c, mgrid_runtime *rt, mgrid_error *err);
+mgrid_status cli_after_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
 /* Return the addition to this line's command whose switch was given; NULL: none. */
 const cli_addition *cli_switched(const cli *c);
 /* Return the value of an option that slices added to this line's command, by its name. */

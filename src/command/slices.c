@@ -3,7 +3,9 @@
 ** slices.c - what slices add to the subcommands of the core.
 */
 #include "command/slice.h"
+#include "plan/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static size_t length(const cli_option *options, size_t most) {
@@ -54,4 +56,52 @@ const cli_addition *cli_switched(const cli *c) {
     if (o->name && (o->read == cli_flag ? cli_added_flag(c, o->name) : cli_added_text(c, o->name) != NULL)) return *a;
   }
   return NULL;
+}
+
+mgrid_status cli_before_plans(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+  mgrid_status status = MGRID_OK;
+  for (const cli_slice *const *s = cli_slices; *s && !status; s++)
+    if ((*s)->before) status = (*s)->before(c, rt, err);
+  return status;
+}
+
+mgrid_status cli_after_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_status status = MGRID_OK;
+  for (const cli_slice *const *s = cli_slices; *s && !status; s++)
+    if ((*s)->after) status = (*s)->after(c, p, err);
+  return status;
+}
+
+static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
+
+mgrid_status cli_machine(const cli *c, const char *name, const char *value, void *to) {
+  const cli_slice *const *s = cli_slices;
+  mgrid_error             err = MGRID_ERROR_INIT;
+  int64_t                 ranks = 0;
+  while (*s && !(*s)->machine) s++;
+  if (is_number(value) || !*s) {
+    mgrid_status status = cli_number(c, name, value, &ranks);
+    if (!status && ranks > MGRID_MACHINE_RANKS_MAX)
+      status = cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
+    if (status) return status;
+  }
+  if (*s && (*s)->machine(c, value, &err)) return cli_say_own(c, &err);
+  *(const char **)to = value;
+  return MGRID_OK;
+}
+
+int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p) {
+  int64_t ranks = c->machine && is_number(c->machine) ? strtoll(c->machine, NULL, 10) : 0;
+  for (const cli_slice *const *s = cli_slices; *s && !ranks; s++)
+    if ((*s)->machine_ranks) ranks = (*s)->machine_ranks(c, p);
+  return ranks;
+}
+
+mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err) {
+  for (const cli_slice *const *s = cli_slices; *s; s++) {
+    bool         mine = false;
+    mgrid_status status = (*s)->law ? (*s)->law(c, p, law, &mine, err) : MGRID_OK;
+    if (mine) return status;
+  }
+  return mgrid_plan_law(p, law, err);
 }

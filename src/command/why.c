@@ -2,7 +2,7 @@
 **
 ** why.c - moongrid why: what two ranks have in common.
 */
-#include "command/cli.h"
+#include "command/slice.h"
 
 typedef struct options {
   cli     cli;
@@ -13,7 +13,10 @@ typedef struct options {
 static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
   const options *o = (const options *)c;
   (void)to;
-  return mgrid_plan_why(p, o->rank[0], o->rank[1], o->json, cli_sink, stdout, err);
+  mgrid_status s = mgrid_plan_why(p, o->rank[0], o->rank[1], o->json, cli_sink, stdout, err);
+  for (const cli_slice *const *slice = cli_slices; *slice && !s && !o->json; slice++)
+    if ((*slice)->pair) (*slice)->pair(c, p, o->rank[0], o->rank[1]);
+  return s;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {

@@ -26,7 +26,7 @@ void mgrid_class_spread(mgrid_class *c, int64_t times) {
 bool mgrid_class_step(mgrid_class *c, int64_t size, int64_t stride, int64_t weight) {
   if (size == 1) return true;
   if (c->nsteps == MGRID_MODES_MAX) return false;
-  c->step[c->nsteps++] = (mgrid_step){ size, stride, weight };
+  c->step[c->nsteps++] = (mgrid_repeat){ size, stride, weight };
   return true;
 }
 

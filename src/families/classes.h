@@ -14,18 +14,18 @@ enum {
   MGRID_LISTED_MAX = 256    /* positions or pieces that are checked one by one */
 };
 
-typedef struct mgrid_step { /* how the groups of a class repeat */
-  int64_t size, stride;     /* in ranks */
-  int64_t weight;           /* in group numbers */
-} mgrid_step;
+typedef struct mgrid_repeat { /* how the groups of a class repeat */
+  int64_t size, stride;       /* in ranks */
+  int64_t weight;             /* in group numbers */
+} mgrid_repeat;
 
 typedef struct mgrid_class {
-  int64_t    group, start, size; /* its first group, the first rank of that group, ranks per group */
-  int64_t    round;              /* of all its groups; -1: they are in several rounds */
-  bool       ruled; /* whether `shape` gives the ranks of a group; otherwise they are those of `group`, shifted */
-  int        nsteps, nshape;
-  mgrid_step step[MGRID_MODES_MAX];
-  mgrid_mode shape[MGRID_MODES_MAX]; /* canonical */
+  int64_t      group, start, size; /* its first group, the first rank of that group, ranks per group */
+  int64_t      round;              /* of all its groups; -1: they are in several rounds */
+  bool         ruled; /* whether `shape` gives the ranks of a group; otherwise they are those of `group`, shifted */
+  int          nsteps, nshape;
+  mgrid_repeat step[MGRID_MODES_MAX];
+  mgrid_mode   shape[MGRID_MODES_MAX]; /* canonical */
 } mgrid_class;
 
 struct mgrid_classes {

@@ -135,7 +135,7 @@ struct mgrid_form {
   int64_t (*in_round)(const mgrid_family *f, int64_t round);
 
   /* Operations on families whose groups share no rank. NULL: `split` cuts groups of one size and lists others,
-  ** `renumber` makes lists, `bundle` and `pick` refuse and ask for lists. */
+  ** `groups` makes lists, `bundle` and `pick` refuse and ask for lists. */
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err); /* x->k is 1 or more */
   mgrid_family *(*bundle)(const mgrid_family *f, int64_t n, mgrid_error *err);        /* n divides the groups */
   /* Return whether this bundle makes lists. *work: the positions that are listed in addition. NULL: false, 0. */
@@ -144,8 +144,8 @@ struct mgrid_form {
   mgrid_family *(*pick)(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err);
   /* Used instead of `pick`, for groups of any sizes: mgrid_pick_ask gives the positions for a size. */
   mgrid_family *(*pick_by)(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
-  /* Reorder the groups; `order` names each group once. NULL with *err untouched: no rule gives that order. */
-  mgrid_family *(*renumber)(const mgrid_family *f, const int64_t *order, mgrid_error *err);
+  /* Make these n groups, none of them twice. NULL with *err untouched: no rule has them in this order. */
+  mgrid_family *(*groups)(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err);
 };
 
 /* ------------------------------------------------------------------ family.c */
@@ -294,9 +294,10 @@ mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud
 
 /* ---------------------------------------------------------------- renumber.c */
 
-/* Reorder the groups by a rule, without lists. NULL with *err untouched where no rule of modes has that order. A zip is
-** renumbered part by part. */
+/* As mgrid_family_renumber and mgrid_family_select, by a rule, without lists. NULL with *err untouched where no rule of
+** modes has that order. A zip is changed part by part. */
 mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
+mgrid_family *mgrid_select_by_rule(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err);
 
 /* ------------------------------------------------------------------- pairs.c */
 
@@ -308,6 +309,8 @@ extern const mgrid_form mgrid_pairs_form;
 ** has nothing left. */
 mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
                                    mgrid_error *err);
+/* Return the members of all groups of a family that a zip spreads over `count` groups; above MGRID_WORLD_MAX only that. */
+int64_t       mgrid_spread_total(const mgrid_family *f, int64_t count);
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err);
 
 /* ------------------------------------------------------------------- split.c */

@@ -84,7 +84,18 @@ mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_er
   return mgrid_family_combine(true, n, fs, NULL, err);
 }
 
-/* Write out the groups of a zip whose families have `count` groups or a divisor of it. */
+int64_t mgrid_spread_total(const mgrid_family *f, int64_t count) {
+  if (f->size >= 0) return count * f->size;
+  int64_t total = 0;
+  for (int64_t g = 0, next; g < count && total <= MGRID_WORLD_MAX; g = next) {
+    int64_t own = g * f->count / count;
+    next = ((own + 1) * count + f->count - 1) / f->count; /* where the next group begins */
+    total += (next - g) * mgrid_family_size(f, own);
+  }
+  return total;
+}
+
+/* Write out the groups of a zip whose families have at most `count` groups. */
 static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_t count, int64_t total,
                                  mgrid_error *err) {
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts), filled = 0;
@@ -92,7 +103,7 @@ static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_
   for (int64_t g = 0; starts && ranks && g < count; g++) {
     starts[g] = filled;
     for (size_t i = 0; i < n; i++) {
-      int64_t own = g / (count / fs[i]->count);
+      int64_t own = g * fs[i]->count / count; /* both are below 2^31 */
       mgrid_family_group(fs[i], own, ranks + filled);
       filled += mgrid_family_size(fs[i], own);
     }
@@ -112,12 +123,10 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
   for (size_t i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
   for (size_t i = 0; i < n; i++) {
     even &= fs[i]->count == count;
-    if (fs[i]->count == 0 || count % fs[i]->count)
-      return mgrid_null(err, MGRID_REFUSED,
-                        "zip: %" PRId64 " groups cannot be spread over %" PRId64
-                        "; the smaller number must divide the larger",
-                        fs[i]->count, count);
-    total += count / fs[i]->count * fs[i]->total; /* both factors are below 2^31 */
+    if (fs[i]->count == 0)
+      return mgrid_null(err, MGRID_REFUSED, "zip: no groups cannot be spread over %" PRId64, count);
+    if (!mgrid_pay(payer, fs[i]->size < 0 ? fs[i]->count * fs[i]->nodes : 1)) return NULL;
+    total += mgrid_spread_total(fs[i], count);
     if (total > MGRID_WORLD_MAX)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",
                         MGRID_WORLD_MAX);

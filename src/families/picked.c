@@ -138,9 +138,9 @@ static mgrid_family *picked_pick(const mgrid_family *f, int64_t n, const int64_t
   return g;
 }
 
-static mgrid_family *picked_renumber(const mgrid_family *f, const int64_t *order, mgrid_error *err) {
+static mgrid_family *picked_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
   const picked *own = f->own;
-  mgrid_family *base = own->base->form->renumber(own->base, order, err);
+  mgrid_family *base = own->base->form->groups(own->base, n, order, err);
   mgrid_family *g = base ? base->form->pick(base, f->size, own->positions, err) : NULL;
   mgrid_family_free(base);
   return g;
@@ -160,5 +160,5 @@ const mgrid_form mgrid_picked_form = {
   .bundle = picked_bundle,
   .bundle_lists = picked_bundle_lists,
   .pick = picked_pick,
-  .renumber = picked_renumber,
+  .groups = picked_groups,
 };

@@ -264,14 +264,14 @@ static mgrid_family *strided_pick(const mgrid_family *f, int64_t n, const int64_
   return g || why.status ? g : mgrid_picked_new(f, n, positions, err);
 }
 
-static mgrid_family *strided_renumber(const mgrid_family *f, const int64_t *order, mgrid_error *err) {
+static mgrid_family *strided_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
   const mgrid_modes *old = &f->rule->index;
-  int64_t           *offset = malloc((size_t)f->count * sizeof *offset), first = mgrid_modes_offset(old, order[0]);
+  int64_t           *offset = malloc((size_t)n * sizeof *offset), first = mgrid_modes_offset(old, order[0]);
   if (!offset) return mgrid_null_oom(err);
-  for (int64_t i = 0; i < f->count; i++) offset[i] = mgrid_modes_offset(old, order[i]) - first;
+  for (int64_t i = 0; i < n; i++) offset[i] = mgrid_modes_offset(old, order[i]) - first;
   MGRID_MODES(index);
   mgrid_family *g = NULL;
-  if (mgrid_modes_of(offset, f->count, &index))
+  if (mgrid_modes_of(offset, n, &index))
     g = mgrid_strided_new(f->world, f->rule->offset + first, &f->rule->inside, &index, err);
   free(offset);
   return g;
@@ -294,5 +294,5 @@ const mgrid_form mgrid_strided_form = {
   .split = strided_split,
   .bundle = strided_bundle,
   .pick = strided_pick,
-  .renumber = strided_renumber,
+  .groups = strided_groups,
 };

@@ -127,13 +127,13 @@ static mgrid_family *zip_pick(const mgrid_family *f, int64_t n, const int64_t *p
   return only;
 }
 
-/* Renumber each part by the same order. */
-static mgrid_family *zip_renumber(const mgrid_family *f, const int64_t *order, mgrid_error *err) {
+/* The same groups of each part. */
+static mgrid_family *zip_groups(const mgrid_family *f, int64_t n, const int64_t *order, mgrid_error *err) {
   const mgrid_parts *parts = f->own;
   mgrid_family     **child = malloc(parts->n * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < parts->n; i++)
-    if (!(child[i] = mgrid_family_renumber(parts->child[i], (size_t)f->count, order, err))) {
+    if (!(child[i] = mgrid_family_select(parts->child[i], (size_t)n, order, err))) {
       mgrid_families_free(i, child);
       return NULL;
     }
@@ -153,5 +153,5 @@ const mgrid_form mgrid_zip_form = {
   .classes = zip_classes,
   .members = mgrid_parts_members,
   .pick = zip_pick,
-  .renumber = zip_renumber,
+  .groups = zip_groups,
 };

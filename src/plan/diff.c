@@ -50,6 +50,21 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
       line(r, "param", b->param[i].name, NULL, mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
 }
 
+static const char *version_of(const mgrid_content *c, const char *name) {
+  for (size_t i = 0; i < c->ncalled; i++)
+    if (strcmp(c->called[i].name, name) == 0) return c->called[i].version;
+  return NULL;
+}
+
+static void diff_functions(report *r, const mgrid_content *a, const mgrid_content *b) {
+  for (size_t i = 0; i < a->ncalled; i++) {
+    const char *now = version_of(b, a->called[i].name), *was = a->called[i].version;
+    if (!now || strcmp(now, was) != 0) line(r, "function", a->called[i].name, was, now);
+  }
+  for (size_t i = 0; i < b->ncalled; i++)
+    if (!version_of(a, b->called[i].name)) line(r, "function", b->called[i].name, NULL, b->called[i].version);
+}
+
 static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_grid_text(g, &t);
@@ -153,10 +168,17 @@ static bool item_equal(const mgrid_item *a, const mgrid_item *b) {
   return equal;
 }
 
+/* The item of a plan that is another's item x; NULL: there is none on which a group depends. */
+static const mgrid_item *same_item(const mgrid_content *c, const mgrid_item *x) {
+  const mgrid_item *y = mgrid_content_item(c, x->kind, x->name);
+  return y && !mgrid_item_unread(y) ? y : NULL;
+}
+
 static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[512], now[512];
   for (size_t i = 0; i < a->nitems; i++) {
-    const mgrid_item *x = &a->item[i], *y = mgrid_content_item(b, x->kind, x->name);
+    const mgrid_item *x = &a->item[i], *y = same_item(b, x);
+    if (mgrid_item_unread(x)) continue;
     item_text(r, x, was, sizeof was);
     if (!y) {
       line(r, x->kind->name, x->name, was, NULL);
@@ -167,7 +189,7 @@ static void diff_items(report *r, const mgrid_content *a, const mgrid_content *b
   }
   for (size_t i = 0; i < b->nitems; i++) {
     const mgrid_item *y = &b->item[i];
-    if (mgrid_content_item(a, y->kind, y->name)) continue;
+    if (mgrid_item_unread(y) || same_item(a, y)) continue;
     item_text(r, y, now, sizeof now);
     line(r, y->kind->name, y->name, NULL, now);
   }
@@ -223,6 +245,7 @@ static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t ra
     line(&r, "world", "size", from, to);
   }
   diff_params(&r, &a->content, &b->content);
+  diff_functions(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
   diff_items(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);

@@ -20,6 +20,7 @@ typedef struct mgrid_item_kind {
   void *(*ref)(const void *x);     /* another owner; never fails */
   void (*free)(void *x);           /* drop one owner */
   size_t (*held)(const void *x);   /* bytes of memory */
+  bool (*unread)(const void *x);   /* no group depends on it: it is not in the text, the digest and JSON. NULL: it is */
   void (*text)(const void *x, mgrid_text *t); /* its rule on one line, for the digest: equal things, equal text */
   /* Write its value, or with rank >= 0 the value of that rank's part. */
   void (*json)(const void *x, int64_t rank, struct mgrid_json *w);
@@ -45,10 +46,12 @@ typedef struct mgrid_item_reader {
 extern const mgrid_item_reader *const mgrid_item_readers[]; /* ends with NULL */
 
 typedef struct mgrid_item {
-  char                   name[MGRID_NAME_MAX + 1];
+  char                   name[MGRID_ITEM_NAME_MAX + 1];
   const mgrid_item_kind *kind;
   size_t                 nth; /* index within its kind */
   void                  *x;
 } mgrid_item;
+
+static inline bool mgrid_item_unread(const mgrid_item *i) { return i->kind->unread && i->kind->unread(i->x); }
 
 #endif

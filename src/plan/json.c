@@ -53,6 +53,12 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < c->nparams; i++) mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
   mgrid_json_close(w, "}");
+  if (c->ncalled > 0) {
+    mgrid_json_key(w, "\n  ", "functions");
+    mgrid_json_open(w, "{");
+    for (size_t i = 0; i < c->ncalled; i++) mgrid_json_field(w, c->called[i].name, json_string(c->called[i].version));
+    mgrid_json_close(w, "}");
+  }
   mgrid_json_key(w, "\n  ", "grids");
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < c->ngrids; i++) {
@@ -99,7 +105,7 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   for (size_t k = 0; k < c->nitems; k++) {
     const mgrid_item_kind *kind = c->item[k].kind;
-    if (c->item[k].nth > 0) continue;
+    if (c->item[k].nth > 0 || mgrid_item_unread(&c->item[k])) continue;
     mgrid_json_key(w, "\n  ", kind->names);
     mgrid_json_open(w, "{");
     for (size_t i = k; i < c->nitems; i++) {

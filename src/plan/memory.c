@@ -26,14 +26,16 @@ enum {
   GRANULE = 2 << 20,      /* of a cuMem allocation */
   STEP_BUFFERS = 8 << 17, /* NVLink SHARP: 8 steps of 128 KiB */
   P2P_PAIR = 12 << 20,    /* one peer on this machine, both directions of a channel: 2 and 10 MiB */
+  NET_PAIR = 20 << 20,    /* on another one */
   NET_SHARED = 4 << 20,   /* all other peers, both directions of a channel: 2 x 16 x 128 KiB */
   NVLS_CHANNELS = 16,     /* on Hopper */
   FILES = 14,
   FILES_CHANNEL = 4 /* FILES: of a communicator; FILES_CHANNEL: of a channel to another machine and back */
 };
 
-/* Return the bytes of n channels to one neighbour, or from one: 0.5 MiB LL, 4.7 LL128, 4 Simple each. */
-static int64_t links(int64_t n) { return n * (INT64_C(92) << 20) / 10; }
+/* Return the bytes of n channels to a neighbour and from one. The buffers of a direction, 0.5 MiB LL, 4.7 LL128 and 4
+** Simple, take 10 MiB: whole granules. On one machine the receiver has them, and the sender one granule. */
+static int64_t pairs(int64_t n, bool spans) { return n * (spans ? NET_PAIR : P2P_PAIR); }
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
@@ -57,8 +59,8 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   int64_t c = channels(v), p2p_channels = power_of_2_from(c), per_peer = p2p_channels;
   int64_t machines = (n + local - 1) / local;
   out->created = mgrid_nccl_memory(v, n);
-  out->ring = links(2 * c);
-  out->tree = links(c * 2 * (at_most(spans ? 4 : 2, n - 1) - 1)); /* 1 up, at most 3 down; the ring has a pair */
+  out->ring = pairs(c, spans);
+  out->tree = pairs(c * (at_most(spans ? 4 : 2, n - 1) - 1), spans); /* 1 up, at most 3 down; the ring has a pair */
   if (spans) {
     int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] : 2;
     per_peer = at_most(power_of_2_from(asked), p2p_channels);
@@ -70,7 +72,7 @@ void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, boo
   if (!nvls || local < 2) return;
   int64_t k = nvls_channels(v);
   out->nvls_created = (k + 1) * GRANULE;
-  out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);           /* a head for each rank of the machine, 32 at most */
-  if (spans) out->nvls += links(k * 2 * at_most(3, machines - 1)); /* a tree over machines */
-  out->multicast = 2;                                              /* credits at creation, buffers at first use */
+  out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32); /* a head for each rank of the machine, 32 at most */
+  if (spans) out->nvls += pairs(k * at_most(3, machines - 1), true); /* a tree over machines */
+  out->multicast = 2;                                                /* credits at creation, buffers at first use */
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranges are those that NCCL accepts (parseCommConfig in its init.cc), versions those of the
-** first public header with the field; NCCL 2.18 to 2.30. */
+/* Ranges are those that NCCL accepts (parseCommConfig in its init.cc; of 2.31 and 2.32, nccl.h and the user guide),
+** versions those of the first public header with the field; NCCL 2.18 to 2.32. */
 #define FLAG   MGRID_NCCL_IS_FLAG
 #define NUMBER MGRID_NCCL_IS_NUMBER
 #define TEXT   MGRID_NCCL_IS_TEXT
@@ -24,6 +24,10 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                                          "calls captured into CUDA graphs keep their order" },
   [MGRID_NCCL_GRAPH_USAGE_MODE] = { "graph_usage_mode", NUMBER, 0, 2, 22900,
                                     "0: no CUDA graph, 1: one, 2: several, or graphs and calls" },
+  [MGRID_NCCL_HOST_CFT_MODE] = { "host_cft_mode", NUMBER, 1, 3, 23100,
+                                 "Compute Fabric Transport: 1: required, 2: not used, 3: used where it works" },
+  [MGRID_NCCL_LAUNCH_ORDER_IMPLICIT] = { "launch_order_implicit", FLAG, 0, 1, 23100,
+                                         "kernels of several communicators run in the order of their calls" },
   [MGRID_NCCL_MAX_CTAS] = { "max_ctas", NUMBER, 1, 64, 21700, "most channels, on which memory depends" },
   [MGRID_NCCL_MAX_P2P_PEERS] = { "max_p2p_peers", NUMBER, 1, INT32_MAX, 23000, "peers that are sent to at a time" },
   [MGRID_NCCL_MIN_CTAS] = { "min_ctas", NUMBER, 1, 64, 21700, "fewest channels; not above max_ctas" },
@@ -31,10 +35,16 @@ const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
                                            "channels to a peer on another machine" },
   [MGRID_NCCL_NET_NAME] = { "net_name", TEXT, 0, 0, 21700, "network plugin; \"IB\" and \"Socket\" are NCCL's own" },
   [MGRID_NCCL_NUM_RMA_CTX] = { "num_rma_ctx", NUMBER, 0, INT32_MAX, 22900, "contexts for one-sided calls" },
+  [MGRID_NCCL_NUM_RMA_SIG] = { "num_rma_sig", NUMBER, 0, INT32_MAX, 23100, "signals of a context for one-sided calls" },
   [MGRID_NCCL_NVLINK_CENTRIC_SCHED] = { "nvlink_centric_sched", FLAG, 0, 1, 22800, "schedule for NVLink first" },
   [MGRID_NCCL_NVLS_CTAS] = { "nvls_ctas", NUMBER, 1, INT32_MAX, 22700, "thread blocks for NVLink SHARP" },
+  [MGRID_NCCL_NVLS_HOST_MODE] = { "nvls_host_mode", NUMBER, 0, 3, 23200,
+                                  "NVLink SHARP: 0: used, 1: not as transport, 2: not by symmetric kernels, 3: "
+                                  "neither" },
   [MGRID_NCCL_OPTIONAL] = { "optional", FLAG, 0, 1, 0,
                             "leave out what the running NCCL does not know, instead of refusing" },
+  [MGRID_NCCL_RMA_EAGER_INIT] = { "rma_eager_init", FLAG, 0, 1, 23100,
+                                  "connect for one-sided calls at creation, not at first use" },
   [MGRID_NCCL_SHRINK_SHARE] = { "shrink_share", FLAG, 0, 1, 22700,
                                 "a communicator shrunk from it shares its resources" },
   [MGRID_NCCL_SPLIT_SHARE] = { "split_share", FLAG, 0, 1, 21800, "a communicator split from it shares its resources" },

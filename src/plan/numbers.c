@@ -14,13 +14,8 @@ const mgrid_number_rule mgrid_window_rules[] = {
 
 /* Fields of ncclDevCommRequirements. */
 const mgrid_number_rule mgrid_device_rules[] = {
-  { "barriers", 0, 1024 },
-  { "gin_counters", 0, 65536 },
-  { "gin_signals", 0, 65536 },
-  { "lsa_barriers", 0, 1024 },
-  { "multimem", 0, 1 },
-  { "rail_barriers", 0, 1024 },
-  { NULL, 0, -1 },
+  { "barriers", 0, 1024 },     { "gin_connection", 0, 2 }, { "gin_counters", 0, 65536 }, { "gin_signals", 0, 65536 },
+  { "lsa_barriers", 0, 1024 }, { "multimem", 0, 1 },       { "rail_barriers", 0, 1024 }, { NULL, 0, -1 },
 };
 
 static const mgrid_number_rule *rule_of(const mgrid_number_rule *rules, const char *name) {

@@ -17,6 +17,12 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_text_str(t, " = ");
     mgrid_text_str(t, c->param[i].value);
   }
+  for (size_t i = 0; i < c->ncalled; i++) {
+    mgrid_text_str(t, "\nfunction ");
+    mgrid_text_str(t, c->called[i].name);
+    mgrid_text_str(t, " = ");
+    mgrid_text_str(t, c->called[i].version);
+  }
   for (size_t i = 0; i < c->ngrids; i++) {
     mgrid_text_str(t, "\ngrid ");
     mgrid_text_str(t, c->grid[i].name);
@@ -28,6 +34,7 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_concurrent_text(&c->concurrent[i], " ", t);
   }
   for (size_t i = 0; i < c->nitems; i++) {
+    if (mgrid_item_unread(&c->item[i])) continue;
     mgrid_text_str(t, "\n");
     mgrid_text_str(t, c->item[i].kind->name);
     mgrid_text_str(t, " ");

@@ -92,7 +92,7 @@ static const mgrid_item_reader *reader_of(saved *v, size_t i, mgrid_error *err) 
 
 /* Read "tensor NAME: ..." of a slice; false: no slice has such a word. */
 static bool read_item(saved *v, mgrid_scan *s) {
-  char   name[MGRID_NAME_MAX + 1], word[MGRID_NAME_MAX + 2];
+  char   name[MGRID_ITEM_NAME_MAX + 1], word[MGRID_NAME_MAX + 2];
   size_t i = 0;
   for (; i < READERS && mgrid_item_readers[i]; i++) {
     snprintf(word, sizeof word, "%s ", mgrid_item_readers[i]->word);
@@ -101,24 +101,29 @@ static bool read_item(saved *v, mgrid_scan *s) {
   if (i == READERS || !mgrid_item_readers[i]) return false;
   const mgrid_item_reader *r = reader_of(v, i, s->err);
   if (!r) mgrid_scan_fail(s);
-  read_name(s, name);
+  mgrid_scan_item_name(s, name);
+  mgrid_scan_want(s, ": ");
   if (!s->failed) r->line(v->items[i], name, v->t->content.world, s);
   return true;
 }
 
-/* "NAME = VALUE", of which both may have blanks, and the name even " = ". */
-static void read_param(saved *v, mgrid_scan *s) {
-  const char *from = s->at;
-  while (s->at < s->end && !mgrid_scan_next(s, " = ")) s->at++;
+/* Read "NAME = VALUE", of which both may have blanks, and the name even " = ", and record them. */
+typedef mgrid_status record(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
+static void          read_pair(saved *v, mgrid_scan *s, record *as) {
+           const char *from = s->at;
+           while (s->at < s->end && !mgrid_scan_next(s, " = ")) s->at++;
   char *name = strndup(from, (size_t)(s->at - from));
-  mgrid_scan_want(s, " = ");
-  char *value = strndup(s->at, (size_t)(s->end - s->at));
-  s->at = s->end;
-  if (!name || !value) mgrid_oom(s->err), mgrid_scan_fail(s);
-  if (!s->failed && mgrid_topology_param(v->t, name, value, s->err)) mgrid_scan_fail(s);
+           mgrid_scan_want(s, " = ");
+           char *value = strndup(s->at, (size_t)(s->end - s->at));
+           s->at = s->end;
+           if (!name || !value) mgrid_oom(s->err), mgrid_scan_fail(s);
+  if (!s->failed && as(v->t, name, value, s->err)) mgrid_scan_fail(s);
   free(name);
-  free(value);
+           free(value);
 }
+
+static void read_param(saved *v, mgrid_scan *s) { read_pair(v, s, mgrid_topology_param); }
+static void read_called(saved *v, mgrid_scan *s) { read_pair(v, s, mgrid_topology_called); }
 
 /* Read "a b c", after the families. */
 static void read_concurrent(saved *v, mgrid_scan *s) {
@@ -148,10 +153,8 @@ static const struct {
   void (*read)(saved *v, mgrid_scan *s);
   bool later; /* after the families */
 } lines[] = {
-  { "family ", read_family, false },
-  { "param ", read_param, false },
-  { "grid ", read_grid, false },
-  { "concurrent ", read_concurrent, true },
+  { "family ", read_family, false }, { "param ", read_param, false },          { "function ", read_called, false },
+  { "grid ", read_grid, false },     { "concurrent ", read_concurrent, true },
 };
 enum { LINES = sizeof lines / sizeof lines[0] };
 
@@ -169,7 +172,7 @@ static void read_line(saved *v, size_t i, bool later, mgrid_scan *s) {
       if (later)
         s->at = s->end;
       else if (!read_item(v, s))
-        mgrid_scan_fault(s, "param, grid, concurrent, family or a thing such as tensor");
+        mgrid_scan_fault(s, "param, function, grid, concurrent, family or a thing such as tensor");
     } else if (lines[k].later == later) {
       mgrid_scan_take(s, lines[k].word);
       lines[k].read(v, s);
@@ -274,7 +277,9 @@ static mgrid_plan *read_text(saved *v, const char *text, size_t length, mgrid_er
   if (!(v->rule = malloc((n + 1) * sizeof *v->rule))) return mgrid_null_oom(why);
   for (const char *start = text, *end = text + length; start < end;) {
     const char *stop = memchr(start, '\n', (size_t)(end - start));
-    v->rule[v->nrules++] = (line){ start, (size_t)((stop ? stop : end) - start) };
+    size_t      len = (size_t)((stop ? stop : end) - start);
+    v->rule[v->nrules++] =
+        (line){ start, len - (len > 0 && start[len - 1] == '\r') }; /* lines of Windows end with \r\n */
     start = stop ? stop + 1 : end;
   }
   return plan_of(v, NULL, why);
@@ -339,9 +344,10 @@ static mgrid_plan *read_json(saved *v, const char *text, size_t length, mgrid_er
 }
 
 bool mgrid_plan_is_saved(const char *text, size_t length) {
-  static const char head[] = "moongrid 1\n";
+  static const char head[] = "moongrid 1";
+  const size_t      n = sizeof head - 1;
   while (length > 0 && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n')) text++, length--;
-  return length > 0 && (*text == '{' || (length >= sizeof head - 1 && memcmp(text, head, sizeof head - 1) == 0));
+  return length > 0 && (*text == '{' || (length > n && memcmp(text, head, n) == 0 && strchr("\r\n", text[n])));
 }
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {

@@ -22,7 +22,12 @@ void mgrid_content_free(mgrid_content *c) {
     free(c->param[i].name);
     free(c->param[i].value);
   }
+  for (size_t i = 0; i < c->ncalled; i++) {
+    free(c->called[i].name);
+    free(c->called[i].version);
+  }
   for (size_t i = 0; i < c->nitems; i++) c->item[i].kind->free(c->item[i].x);
+  free(c->called);
   free(c->item);
   free(c->entry);
   free(c->grid);
@@ -174,6 +179,20 @@ static mgrid_status add_param(mgrid_content *c, const char *name, const char *va
   return MGRID_OK;
 }
 
+static mgrid_status add_called(mgrid_content *c, const char *name, const char *version, mgrid_error *err) {
+  mgrid_called *called = mgrid_grow(c->called, c->ncalled, sizeof *called);
+  if (!called) return mgrid_oom(err);
+  c->called = called;
+  mgrid_called f = { mgrid_strdup(name), mgrid_strdup(version) };
+  if (!f.name || !f.version) {
+    free(f.name);
+    free(f.version);
+    return mgrid_oom(err);
+  }
+  called[c->ncalled++] = f;
+  return MGRID_OK;
+}
+
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err) {
   memset(to, 0, sizeof *to);
   to->world = from->world;
@@ -190,6 +209,8 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
     s = add_param(to, from->param[i].name, from->param[i].value, err);
     if (!s) to->param[i].usual = from->param[i].usual, to->param[i].unread = from->param[i].unread;
   }
+  for (size_t i = 0; i < from->ncalled && !s; i++)
+    s = add_called(to, from->called[i].name, from->called[i].version, err);
   if (!s) s = mgrid_concurrent_copy(to, from, err);
   if (s) mgrid_content_free(to);
   return s;
@@ -203,6 +224,7 @@ mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
                       world);
   mgrid_topology *t = calloc(1, sizeof *t);
   if (!t) return mgrid_null_oom(err);
+  atomic_init(&t->refs, 1);
   t->content.world = world;
   t->broken = (mgrid_error)MGRID_ERROR_INIT;
   t->content.recipe = mgrid_strdup("");
@@ -212,16 +234,24 @@ mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
   return NULL;
 }
 
+mgrid_topology *mgrid_topology_ref(mgrid_topology *t) {
+  if (t) atomic_fetch_add(&t->refs, 1);
+  return t;
+}
+
 void mgrid_topology_free(mgrid_topology *t) {
-  if (!t) return;
+  if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
   mgrid_content_free(&t->content);
   mgrid_choice_free(t->plain);
   free(t);
 }
 
-static mgrid_status check_new_name(const mgrid_content *c, const char *what, const char *name, int64_t world,
+static mgrid_status check_new_name(const mgrid_content *c, const char *what, bool item, const char *name, int64_t world,
                                    mgrid_error *err) {
-  if (!mgrid_is_name(name))
+  if (item && !mgrid_is_item_name(name))
+    return mgrid_fail(err, MGRID_BAD_VALUE, "'%.300s' is not a %s name (letters, digits, _ . - or /; at most %d)",
+                      name ? name : "", what, MGRID_ITEM_NAME_MAX);
+  if (!item && !mgrid_is_name(name))
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)", name ? name : "",
                       what, MGRID_NAME_MAX);
@@ -247,7 +277,7 @@ static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_er
 static mgrid_status check_new_family(const mgrid_topology *t, const char *name, const mgrid_family *f,
                                      mgrid_error *err) {
   if (!t || !f) return made_of_nothing("family", name, err);
-  return check_new_name(&t->content, "family", name, f->world, err);
+  return check_new_name(&t->content, "family", false, name, f->world, err);
 }
 
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
@@ -304,7 +334,7 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
 
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
   if (!t || !g) return made_of_nothing("grid", name, err);
-  mgrid_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
+  mgrid_status s = check_new_name(&t->content, "grid", false, name, g->window.world, err);
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
@@ -346,7 +376,7 @@ mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const 
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err) {
   if (!t || !x) return made_of_nothing(kind->name, name, err);
-  mgrid_status s = check_new_name(&t->content, kind->name, name, kind->world(x), err);
+  mgrid_status s = check_new_name(&t->content, kind->name, true, name, kind->world(x), err);
   return s ? s : add_item(&t->content, name, kind, x, err);
 }
 
@@ -372,6 +402,13 @@ mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const cha
   if (!t) return MGRID_USAGE;
   mgrid_error mine = begin(err);
   return end(t, put_param(t, name, value, &mine), &mine, err);
+}
+
+mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err) {
+  if (!mgrid_is_name(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "'%s' is not a function name", name);
+  if (!*version || !is_one_line(version))
+    return mgrid_fail(err, MGRID_BAD_VALUE, "the version of function '%s' is one line of text", name);
+  return add_called(&t->content, name, version, err);
 }
 
 static mgrid_status put_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {

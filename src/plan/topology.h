@@ -28,6 +28,10 @@ typedef struct mgrid_param {
   bool  unread;       /* the recipe's build did not read it */
 } mgrid_param;
 
+typedef struct mgrid_called { /* a function of the host that the recipe's text names */
+  char *name, *version;
+} mgrid_called;
+
 typedef struct mgrid_concurrent { /* families that a trainer uses at the same time, the most urgent first */
   size_t n;                       /* 2 or more */
   char (*name)[MGRID_NAME_MAX + 1];
@@ -46,10 +50,11 @@ typedef struct mgrid_content {
   char             *recipe;   /* "": none */
   bool              idle;     /* the recipe says that ranks may be in no group */
   uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t            nentries, ngrids, nparams, nconcurrent, nitems;
-  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next four */
+  size_t            nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
+  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next five */
   mgrid_named_grid *grid;       /* [ngrids] */
   mgrid_param      *param;      /* [nparams] */
+  mgrid_called     *called;     /* [ncalled] */
   mgrid_concurrent *concurrent; /* [nconcurrent]; no two lists have two families in opposite orders */
   mgrid_item       *item;       /* [nitems] */
   size_t            held;       /* bytes of the items */
@@ -69,6 +74,7 @@ const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kin
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
 struct mgrid_topology {
+  atomic_int    refs;
   mgrid_content content;
   mgrid_error   broken; /* why a call of moongrid.h failed to add something: then no plan is made */
   mgrid_choice *plain;  /* the record of all families without options */
@@ -81,6 +87,8 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err);
+/* Record a function of the host that the recipe names. It is printed, and part of the digest. */
+mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err);
 /* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another owner of it. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err);

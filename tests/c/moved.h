@@ -176,6 +176,51 @@ static inline void carry(const rng *r, const world *w, mgrid_move *const *move) 
   free(m);
 }
 
+/* The same by one-sided reads: each rank copies what its descriptors name. Both sides have the same ones, which are as
+** long as they can be. */
+static inline void carry_by_descriptors(const rng *r, const world *w, mgrid_move *const *move) {
+  enum { MOST = 4 * DEALT_ELEMENTS };
+  int32_t               *source[DEALT_WORLD];
+  mgrid_move_descriptor *list = calloc(2 * MOST, sizeof *list), *theirs = list + MOST;
+  mgrid_error            err;
+  int64_t                n;
+  assert_non_null(list);
+  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, rank, w->elements, &n);
+  for (int64_t rank = 0; rank < w->ranks; rank++) {
+    int32_t *want = stamped(&w->to, w->renamed ? w->back[rank] : rank, w->elements, &n);
+    char    *got = malloc((size_t)w->elements * sizeof *want);
+    assert_non_null(got);
+    for (mgrid_way way = MGRID_STAYS; way <= MGRID_RECEIVES; way++) {
+      int64_t k = mgrid_move_descriptors(move[rank], way, MOST, list, anew(&err));
+      check(r, k >= 0 && k <= MOST && mgrid_move_descriptors(move[rank], way, 0, NULL, &err) == k);
+      if (k > 1)
+        check(r, mgrid_move_descriptors(move[rank], way, 1, theirs, &err) == k && theirs->bytes == list->bytes);
+      for (int64_t i = 0; i < k; i++) {
+        const mgrid_move_descriptor *d = &list[i], *before = d - 1;
+        check(r, d->bytes > 0 && d->tensor == 0 && (way == MGRID_STAYS) == (d->peer == rank));
+        if (i > 0) check(r, before->peer <= d->peer);
+        if (i > 0 && before->peer == d->peer)
+          check(r, before->from_offset + before->bytes != d->from_offset
+                       || before->to_offset + before->bytes != d->to_offset);
+        if (way != MGRID_SENDS)
+          memcpy(got + d->to_offset, (const char *)source[d->peer] + d->from_offset, (size_t)d->bytes);
+        if (way != MGRID_RECEIVES) continue;
+        int64_t nth = 0, all = mgrid_move_descriptors(move[d->peer], MGRID_SENDS, MOST, theirs, &err), at = 0;
+        for (int64_t x = i; x > 0 && list[x - 1].peer == d->peer; x--) nth++;
+        while (at < all && theirs[at].peer != rank) at++;
+        at += nth;
+        check(r, at < all && theirs[at].peer == rank && theirs[at].from_offset == d->from_offset
+                     && theirs[at].to_offset == d->to_offset && theirs[at].bytes == d->bytes);
+      }
+    }
+    check(r, memcmp(got, want, (size_t)n * sizeof *want) == 0);
+    free(got);
+    free(want);
+  }
+  for (int64_t rank = 0; rank < w->ranks; rank++) free(source[rank]);
+  free(list);
+}
+
 /* What a plan tells of every rank's part is what was dealt to it. */
 static inline void check_told(const rng *r, const mgrid_plan *p, const dealt *t) {
   for (int64_t rank = 0; rank < t->d.window.world && rank < DEALT_WORLD; rank++) {
@@ -236,6 +281,7 @@ static inline void check_drawn_move(rng *r, world *w) {
   check(r, !mgrid_move_new(from, to, w->ranks, 0, NULL, &options, anew(&err)) && err.status == MGRID_OUT_OF_RANGE);
   check_rounds(r, move, w->ranks);
   carry(r, w, move);
+  carry_by_descriptors(r, w, move);
   for (int64_t rank = 0; rank < w->ranks; rank++) mgrid_move_free(move[rank]);
   mgrid_plan_free(from);
   mgrid_plan_free(to);

@@ -15,11 +15,13 @@ local inputs = {
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
   ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_backend_options *"] = "&f->opened",
   ["mgrid_carrier *"] = "&f->carrier",
-  ["mgrid_open_options *"] = "&f->opening", ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
+  ["mgrid_open_options *"] = "&f->opening", ["mgrid_site *"] = "&f->site",
+  ["mgrid_function *"] = "&f->function", ["mgrid_error *"] = "&f->failed",
   ["mgrid_tensor *"] = "f->tensor", ["mgrid_tensor_axis *"] = "&f->axis", ["mgrid_move *"] = "f->move",
+  ["mgrid_step *"] = "f->step", ["mgrid_step_follower *"] = "f->step_follower",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
-  ["mgrid_tensor *const *"] = "f->tensors_of",
+  ["mgrid_tensor *const *"] = "f->tensors_of", ["mgrid_machine_model *"] = "f->model",
   mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
 }
 
@@ -34,20 +36,23 @@ local outputs = {
   ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory",
   ["mgrid_resources *"] = "&f->resources", ["mgrid_error *"] = "err",
   ["mgrid_nccl_window *"] = "&f->window", ["mgrid_held_memory *"] = "&f->held",
-  ["mgrid_tensor_part *"] = "&f->part", ["mgrid_run *"] = "f->runs", ["mgrid_move_peer *"] = "&f->peer",
-  ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
+  ["mgrid_tensor_part *"] = "&f->part", ["mgrid_run *"] = "f->runs", ["mgrid_move_descriptor *"] = "f->descriptors",
+  ["mgrid_move_peer *"] = "&f->peer",
+  ["mgrid_step_call *"] = "&f->call", ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
+  ["mgrid_machine_level *"] = "&f->level", ["mgrid_machine_counts *"] = "&f->crossed",
 }
 
 -- Results that are lists, of which nothing is written.
 local left = { ["f->list"] = true, ["f->out_names"] = true,
-  ["f->out_doubles"] = true, ["f->runs"] = true, f = true, err = true }
+  ["f->out_doubles"] = true, ["f->runs"] = true, ["f->descriptors"] = true, f = true, err = true }
 
 local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
   mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0",
-  mgrid_way = "MGRID_STAYS" }
+  mgrid_way = "MGRID_STAYS", mgrid_step_operation = "MGRID_STEP_BARRIER" }
 
 -- Arguments that are right for one function alone, by FUNCTION.PARAMETER.
 local special = {
+  ["mgrid_family_select.groups"] = "f->two",
   ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
   ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
   ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
@@ -66,7 +71,13 @@ local special = {
   ["mgrid_topology_add_grid.name"] = '"more"', ["mgrid_runtime_plan.world"] = "8",
   ["mgrid_runtime_plan_file.world"] = "8", ["mgrid_runtime_plan_values.world"] = "8", ["mgrid_backend_dry.world"] = "8",
   ["mgrid_runtime_ask.len"] = "sizeof f->text", ["mgrid_runtime_ask_text.len"] = "sizeof f->text",
-  ["mgrid_plan_digest.out"] = "f->text", ["mgrid_state_coord.grid"] = '"grid"', ["mgrid_state_submesh.grid"] = '"grid"',
+  ["mgrid_machine_parse.text"] = '"node:2 gpu:4"', ["mgrid_machine_family.level"] = '"node"',
+  ["mgrid_machine_open.source"] = '"node:2 gpu:4"', ["mgrid_machine_read.text"] = '"n0 slots=4"',
+  ["mgrid_machine_read.length"] = "10",
+  ["mgrid_machine_count.level"] = '"node"', ["mgrid_machine_family.world"] = "8",
+  ["mgrid_machine_preset.text"] = "f->out_names + 1", ["mgrid_machine_preset.source"] = "f->out_names + 2",
+  ["mgrid_plan_digest.out"] = "f->text", ["mgrid_step_digest.out"] = "f->text",
+  ["mgrid_step_new.file"] = "NULL", ["mgrid_state_coord.grid"] = '"grid"', ["mgrid_state_submesh.grid"] = '"grid"',
   ["mgrid_plan_grid.name"] = '"grid"', ["mgrid_materialize.name"] = '"other"', ["mgrid_state_join.name"] = '"other"',
   ["mgrid_state_grow.name"] = '"other"', ["mgrid_group_window.name"] = '"kv"', ["mgrid_family_levels.sizes"] = "f->two",
   ["mgrid_family_segments.sizes"] = "f->two", ["mgrid_group_segment.sizes"] = "f->two",
@@ -82,9 +93,10 @@ local special = {
   ["mgrid_policy_kind.path"] = '"list"',
 }
 
--- What is done with the result of a call: most are freed.
-local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1,
-  mgrid_state = 1, mgrid_tensor = 1, mgrid_move = 1,
+-- What frees the result of a call: most have a function of their name.
+local frees = { mgrid_step_follower = 1, mgrid_machine_model = "mgrid_machine_free",
+  mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1,
+  mgrid_state = 1, mgrid_tensor = 1, mgrid_move = 1, mgrid_step = 1,
   mgrid_runtime = 1, mgrid_policy = 1 }
 
 local borrowed = { mgrid_state_runtime = true }
@@ -106,7 +118,7 @@ local function argument(call, ret_type, name, is_array)
   local type = constant and ret_type:gsub("^const ", "") or ret_type
   if numbers[type] then return { value = special[key] or numbers[type] } end
   if is_array then return { value = special[key], pointer = true } end
-  local object = frees[type:match "^(mgrid_[a-z]+) %*$" or ""] or type == "mgrid_group *"
+  local object = frees[type:match "^(mgrid_[a-z_]+) %*$" or ""] or type == "mgrid_group *"
   local value = special[key] or ((constant or object) and inputs[type]) or (not constant and outputs[type])
     or inputs[type] or unknown(type .. name, call)
   -- a struct has been set by its INIT macro, so a failed call may leave it
@@ -119,7 +131,7 @@ end
 
 for _, header in ipairs(arg) do
   local text = io.open(header):read("a"):gsub("/%*.-%*/", " "):gsub("\n#[^\n]*", "\n")
-  for ret, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
+  for returns, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
     local args, places, n = {}, {}, 0
     local writes = {}
     for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
@@ -142,9 +154,9 @@ for _, header in ipairs(arg) do
         args[#args + 1] = place
       end
     end
-    ret = ret:gsub("%s+", " ")
-    local freed = call:match "^mgrid_([a-z]+)_free$"
-    local made = ret:match "^(mgrid_[a-z]+) %*$"
+    local ret = returns:gsub("%s+", " ")
+    local freed = call:match "^mgrid_([a-z_]+)_free$"
+    local made = ret:match "^(mgrid_[a-z_]+) %*$"
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
     local body = {}
     local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. ";\n" end
@@ -154,7 +166,7 @@ for _, header in ipairs(arg) do
     if made and frees[made] and not borrowed[call] then
       add("%s *r = %s", made, line)
       add "a.made = true, a.failed = !r"
-      add("%s_free(r)", made)
+      add("%s(r)", type(frees[made]) == "string" and frees[made] or made .. "_free")
     elseif ret == "mgrid_status" then
       add("a.is_status = true, a.status = %s", line)
       add "a.failed = a.status != MGRID_OK"
@@ -162,7 +174,7 @@ for _, header in ipairs(arg) do
       add(ret == "void" and "%s" or "(void)%s", line)
     end
     if #writes > 0 then add("a.unset = a.failed && (%s)", table.concat(writes, " || ")) end
-    if freed then add("if (null != 1) f->%s = NULL", freed) end
+    if freed then add("if (null != 1) f->%s = NULL", freed == "machine" and "model" or freed) end
     if call == "mgrid_state_leave" then add "if (!a.failed) f->state = NULL" end
     callers[#callers + 1] = ("static answer call_%s(fixture *f, int null, mgrid_error *err) {\n"):format(call)
       .. "  answer a = { .failed = false };\n  (void)f, (void)null, (void)err;\n" .. table.concat(body)

@@ -15,6 +15,7 @@ enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96, DEALT_ELEMENTS = DEA
 typedef struct dealt_axis {
   mgrid_tensor_axis given;
   const char       *dims[DRAWN_DIMS];
+  int64_t           shared; /* pieces that get the same unit */
   int64_t           parts[4], bounds[DEALT_WORLD * 4 + 1], owners[DEALT_LENGTH];
 } dealt_axis;
 
@@ -81,7 +82,11 @@ static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *p
       size_t d = 0;
       while (strcmp(t->d.dim[d].name, a->dims[k]) != 0) d++;
       piece = piece * count[d] + place[d];
-      if (a->given.cutting < MGRID_CUT_BOUNDS) n = deal(a, n, index, count[d], place[d]);
+      if (a->given.cutting < MGRID_CUT_BOUNDS && a->shared <= 1) n = deal(a, n, index, count[d], place[d]);
+    }
+    if (a->shared > 1) { /* the unit of this piece alone */
+      n = a->given.unit;
+      memmove(index, index + piece / a->shared * n, (size_t)n * sizeof *index);
     }
     for (int64_t i = 0; i < n; i++) {
       bool mine = true;
@@ -127,12 +132,39 @@ static inline void draw_parts(rng *r, dealt_axis *a) {
   a->given.parts = a->parts;
 }
 
+/* Into how many neighbouring pieces does each unit go, if there are fewer units than pieces? 0: it cannot be done. The
+** neighbours of each unit must be all combinations of some coordinates. */
+static inline int64_t shared_by(const dealt_axis *a, const int64_t *size, int64_t pieces) {
+  int64_t shared = -1;
+  for (size_t i = 0; i < (a->given.nparts ? a->given.nparts : 1); i++) {
+    int64_t n = a->given.nparts ? a->parts[i] : a->given.length, units = 0, all = 1;
+    for (; n > 0; n -= a->given.unit) units++;
+    while (units < pieces && all * units < pieces) all++;
+    if (units < pieces && all * units != pieces) return 0;
+    if (shared >= 0 && all != shared) return 0;
+    shared = all;
+  }
+  for (int64_t from = 0; from < pieces; from += shared) {
+    int64_t combinations = 1, below = pieces;
+    for (size_t k = 0; k < a->given.ndims; k++) {
+      bool    seen[DEALT_WORLD] = { false };
+      int64_t n = 0;
+      below /= size[k];
+      for (int64_t i = from; i < from + shared; i++)
+        if (!seen[i / below % size[k]]) seen[i / below % size[k]] = true, n++;
+      combinations *= n;
+    }
+    if (combinations != shared) return 0;
+  }
+  return shared;
+}
+
 /* How an axis is cut by the dims that it has. */
 static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t *count) {
-  int64_t pieces = 1;
+  int64_t pieces = 1, size[DRAWN_DIMS];
   for (size_t k = 0; k < a->given.ndims; k++)
     for (size_t d = 0; d < t->d.n; d++)
-      if (strcmp(t->d.dim[d].name, a->dims[k]) == 0) pieces *= count[d];
+      if (strcmp(t->d.dim[d].name, a->dims[k]) == 0) pieces *= size[k] = count[d];
   a->given.cutting = (mgrid_cutting)(rng_chance(r, 40) ? MGRID_CUT_EVEN : rng_between(r, 0, 4));
   a->given.unit = 1;
   if (a->given.cutting == MGRID_CUT_CYCLIC) {
@@ -160,6 +192,10 @@ static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t
   } else {
     if (rng_chance(r, 30)) a->given.unit = rng_divisor(r, a->given.length);
     if (rng_chance(r, 25)) draw_parts(r, a);
+  }
+  if (a->given.cutting < MGRID_CUT_CYCLIC && rng_chance(r, 50)) {
+    a->shared = shared_by(a, size, pieces);
+    a->given.copies = a->shared > 0;
   }
 }
 

@@ -474,7 +474,6 @@ static void test_names(void **unused) {
   mgrid_plan_free(p);
   REFUSED(mgrid_topology_add(t[0], TOO_LONG, f, NULL, &err) == MGRID_OK, NO_NAME("a family"));
   REFUSED(mgrid_topology_add_grid(t[1], TOO_LONG, g, &err) == MGRID_OK, NO_NAME("a grid"));
-  REFUSED(mgrid_topology_add_tensor(t[2], TOO_LONG, x, &err) == MGRID_OK, NO_NAME("a tensor"));
   struct {
     const char *parent, *windows, *cartesian, *said;
   } wrong[] = {

@@ -234,6 +234,29 @@ static mgrid_status recipe_way(mgrid_error *err) {
 /* Of tables, which become rules where there is memory to see that they can. */
 static mgrid_status tables_way(mgrid_error *err) { return plan_recipe("deepspeed", 16, 0, NULL, err); }
 
+static mgrid_status echo(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  (void)ud, (void)err;
+  if (n > 0) *result = args[0];
+  return MGRID_OK;
+}
+
+/* A function of the host that a recipe calls with values of many kinds. */
+static mgrid_status function_way(mgrid_error *err) {
+  static const char text[] = "return recipe { build = function(world)\n"
+                             "  local got = echo { { 1, 2 }, { 0.5 }, { a = 'b', c = { 'd', { e = {} } } } }\n"
+                             "  local t = topology(world)\n"
+                             "  t[got[3].c[1]] = grid(world, 'a', { a = fill }) 'a' return t end }";
+  mgrid_function    f = mgrid_function_of("echo", "1", echo, NULL);
+  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, err);
+  mgrid_status      s = mgrid_runtime_function(rt, &f, err);
+  if (!s) s = mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", err);
+  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, err);
+  if (p) keep_digest(p);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return err->status;
+}
+
 static const char *agreeing; /* the path of a recipe with a policy that all ranks agree on */
 
 /* A result that could not be compared for lack of memory is no other result. */
@@ -388,6 +411,11 @@ static void test_every_allocation_of_a_recipe(void **state) {
   sweep(recipe_way);
 }
 
+static void test_every_allocation_of_a_function(void **state) {
+  (void)state;
+  sweep(function_way);
+}
+
 static void test_every_allocation_of_an_agreement(void **state) {
   char  path[] = P_tmpdir "/moongrid-agreed-XXXXXX";
   FILE *f = fdopen(mkstemp(path), "w");
@@ -434,15 +462,11 @@ static void test_every_cap_of_the_lua_heap(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_every_allocation_in_c),
-    cmocka_unit_test(test_every_allocation_of_grids),
-    cmocka_unit_test(test_every_allocation_of_a_recipe),
-    cmocka_unit_test(test_every_allocation_of_a_setting),
-    cmocka_unit_test(test_every_cap_of_the_lua_heap),
-    cmocka_unit_test(test_every_allocation_of_lists),
-    cmocka_unit_test(test_every_allocation_of_an_agreement),
-    cmocka_unit_test(test_every_allocation_of_tables),
-    cmocka_unit_test(test_every_allocation_of_moves),
+    cmocka_unit_test(test_every_allocation_in_c),          cmocka_unit_test(test_every_allocation_of_grids),
+    cmocka_unit_test(test_every_allocation_of_a_recipe),   cmocka_unit_test(test_every_allocation_of_a_setting),
+    cmocka_unit_test(test_every_cap_of_the_lua_heap),      cmocka_unit_test(test_every_allocation_of_lists),
+    cmocka_unit_test(test_every_allocation_of_a_function), cmocka_unit_test(test_every_allocation_of_an_agreement),
+    cmocka_unit_test(test_every_allocation_of_tables),     cmocka_unit_test(test_every_allocation_of_moves),
   };
   return run_program("memory", tests, argc, argv);
 }

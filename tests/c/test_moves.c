@@ -158,8 +158,9 @@ static bool fit(const mgrid_grid *a, const mgrid_grid *b) {
 
 static void test_random_pairs(void **state) {
   (void)state;
-  int64_t machines = 0, odd_dims = 0, kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
-  world  *w = malloc(sizeof *w);
+  int64_t machines = 0, odd_dims = 0, shared[2] = { 0 },
+          kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
+  world *w = malloc(sizeof *w);
   assert_non_null(w);
   for (uint64_t seed = first_seed(); seed < first_seed() + PAIRS; seed++) {
     rng            r = rng_new(seed);
@@ -186,6 +187,7 @@ static void test_random_pairs(void **state) {
     p.ranged = !p.apart && !p.flat && rng_chance(&r, 80) && mgrid_ranges_find(&p); /* also of few; or by a list */
     check_move(&r, w, &p);
     machines += p.machine && p.ranged;
+    for (size_t i = 0; i < naxes; i++) shared[p.ranged] += w->from.axis[i].given.copies && w->from.axis[i].shared > 1;
     odd_dims += p.ranged && !fit(w->from.d.grid, w->to.d.grid);
     kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.ranged ? 1 : 2]++;
     dealt_free(&w->from);
@@ -194,7 +196,7 @@ static void test_random_pairs(void **state) {
   free(w);
   if (!getenv("MOONGRID_SEED"))
     assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100 && kinds[5] > 20
-                && machines > 200 && odd_dims > 100); /* all ways were tried */
+                && machines > 200 && odd_dims > 100 && shared[0] > 50 && shared[1] > 50); /* all ways were tried */
 }
 
 /* -------------------------------------------------------------- large worlds */

@@ -26,8 +26,12 @@ typedef struct fixture {
   mgrid_policy          *policy;
   const mgrid_group     *group;
   mgrid_tensor          *tensor;
+  mgrid_step            *step;
+  mgrid_step_follower   *step_follower;
+  mgrid_step_call        call;
   mgrid_plan            *after; /* where `move` goes from `plan` */
   mgrid_move            *move;
+  mgrid_machine_model   *model;
   const char            *tensors[1];
   const mgrid_family    *families[1], *nothing_families[4];
   const mgrid_tensor    *tensors_of[1], *nothing_tensors[1];
@@ -44,6 +48,7 @@ typedef struct fixture {
   mgrid_nccl_options     nccl;
   mgrid_backend_options  opened;
   mgrid_open_options     opening;
+  mgrid_function         function;
   mgrid_carrier          carrier; /* without functions: never opened */
   mgrid_error            failed;
   mgrid_plan_counts      counts;
@@ -64,18 +69,21 @@ typedef struct fixture {
   mgrid_tensor_part      part;
   mgrid_move_peer        peer;
   mgrid_move_sums        sums;
+  mgrid_machine_level    level;
+  mgrid_machine_counts   crossed;
   /* results, 0xa5 before the call */
-  mgrid_family  *out_families[4];
-  mgrid_tensor  *out_tensors[1];
-  mgrid_runtime *out_runtime;
-  mgrid_state   *out_state;
-  const char    *out_names[4];
-  char           text[256];
-  int64_t        out_numbers[8], list[8];
-  size_t         out_size;
-  mgrid_run      runs[4];
-  bool           out_bool;
-  double         out_doubles[4];
+  mgrid_family         *out_families[4];
+  mgrid_tensor         *out_tensors[1];
+  mgrid_runtime        *out_runtime;
+  mgrid_state          *out_state;
+  const char           *out_names[4];
+  char                  text[256];
+  int64_t               out_numbers[8], list[8];
+  size_t                out_size;
+  mgrid_run             runs[4];
+  mgrid_move_descriptor descriptors[4];
+  bool                  out_bool;
+  double                out_doubles[4];
 } fixture;
 
 typedef struct answer {
@@ -113,6 +121,11 @@ static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t c
 
 static int piece(void *ud, const mgrid_move_piece *p) { return ud && p ? 0 : 0; }
 
+static mgrid_status answer_none(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  (void)ud, (void)n, (void)args, (void)result, (void)err;
+  return MGRID_OK;
+}
+
 #include "gen/nulls.h"
 
 static const char recipe[] =
@@ -122,6 +135,7 @@ static const char recipe[] =
     "  t.w = tensor { axes = { { 'a', 8 } }, type = 'f32', cut = { a = p.cut } }\n"
     "  return t end,\n"
     "queries = { world_size = function(s) return s.world end },\n"
+    "step = function(s) s:barrier(s.tp) end,\n"
     "policy = { one = function() return { one = 1, half = 0.5, yes = true, text = 'a', list = { 1, 2 } } end } }\n";
 
 static char recipe_path[] = P_tmpdir "/moongrid-nulls-XXXXXX.lua";
@@ -142,6 +156,7 @@ static void open_fixture(fixture *f) {
   f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
   f->opened = (mgrid_backend_options)MGRID_BACKEND_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
   f->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
+  f->function = mgrid_function_of("of_host", "1", answer_none, NULL);
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
@@ -157,6 +172,9 @@ static void open_fixture(fixture *f) {
   f->runtime = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(f->runtime, recipe_path, &e);
   f->plan = mgrid_runtime_plan(f->runtime, 8, 0, NULL, &e);
+  f->step = mgrid_step_new(f->runtime, f->plan, NULL, &e);
+  f->step_follower = mgrid_step_follow(f->step, 3, &e);
+  f->call = (mgrid_step_call)MGRID_STEP_CALL_INIT;
   f->state = mgrid_materialize(f->plan, f->backend, "train", &e);
   f->group = mgrid_state_group(f->state, "tp", &e);
   f->policy = mgrid_policy_new(f->runtime, f->state, "one", &e);
@@ -165,6 +183,9 @@ static void open_fixture(fixture *f) {
   f->moving = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT, f->part = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;
   f->running = (mgrid_move_run_options)MGRID_MOVE_RUN_OPTIONS_INIT;
   f->peer = (mgrid_move_peer)MGRID_MOVE_PEER_INIT, f->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
+  f->level = (mgrid_machine_level)MGRID_MACHINE_LEVEL_INIT;
+  f->crossed = (mgrid_machine_counts)MGRID_MACHINE_COUNTS_INIT;
+  f->model = mgrid_machine_parse("node:2 gpu:4", &e);
   f->buffers[0] = (mgrid_buffer){ f->text, sizeof f->text };
   f->tensors_of[0] = f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
   const char    *other = "cut=dp";
@@ -183,7 +204,10 @@ static void close_fixture(fixture *f) {
   if (is_set(&f->out_state)) mgrid_state_free(f->out_state);
   if (is_set(&f->out_runtime)) mgrid_runtime_free(f->out_runtime);
   mgrid_move_free(f->move);
+  mgrid_machine_free(f->model);
   mgrid_plan_free(f->after);
+  mgrid_step_follower_free(f->step_follower);
+  mgrid_step_free(f->step);
   mgrid_tensor_free(f->tensor);
   mgrid_policy_free(f->policy);
   mgrid_state_free(f->state);

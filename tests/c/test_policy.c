@@ -365,7 +365,7 @@ static void test_bounds_of_arguments(void **state) {
   refused(NULL, mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
   refused(NULL, mgrid_policy_call(p, SIZE_MAX, &q, anew(&why)), MGRID_OUT_OF_RANGE,
           "arguments of more than 262144 values");
-  refused(NULL, mgrid_policy_call(p, 1, &none, anew(&why)), MGRID_USAGE, "the list of an argument is NULL");
+  refused(NULL, mgrid_policy_call(p, 1, &none, anew(&why)), MGRID_USAGE, "the list of 3 values of an argument is NULL");
   q = mgrid_arg_text("t", text + 1); /* and the name */
   assert_int_equal(mgrid_args_check(1, &q, NULL, anew(&why)), MGRID_OK);
   q.as.text = text;

@@ -125,8 +125,9 @@ static void test_options_errors(void **unused) {
   BAD("nccl field 'max_ctas' is given twice", .nccl = "max_ctas=4 max_ctas=4");
 #define FIELDS \
   "blocking, cga_cluster_size, collnet_enable, cta_policy, graph_stream_ordering, " \
-  "graph_usage_mode, max_ctas, max_p2p_peers, min_ctas, n_channels_per_net_peer, net_name, " \
-  "num_rma_ctx, nvlink_centric_sched, nvls_ctas, optional, shrink_share, split_share, traffic_class"
+  "graph_usage_mode, host_cft_mode, launch_order_implicit, max_ctas, max_p2p_peers, min_ctas, " \
+  "n_channels_per_net_peer, net_name, num_rma_ctx, num_rma_sig, nvlink_centric_sched, nvls_ctas, nvls_host_mode, " \
+  "optional, rma_eager_init, shrink_share, split_share, traffic_class"
   BAD("unknown nccl field 'max_cta'; nearest is 'max_ctas' (" FIELDS ")", .nccl = "max_cta=4");
   BAD("unknown nccl field 'qqqq'; known: " FIELDS, .nccl = "qqqq=4");
   BAD("unknown nccl field ''; known: " FIELDS, .nccl = "=4");

@@ -65,8 +65,8 @@ static void ended(mgrid_error *said) {
 static void without_processes(mgrid_error *said) {
   if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return;
   limit(RLIMIT_NPROC, 0);
-  tries(said,
-        "not tried, because it needs a process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)");
+  tries(said, "not tried, because it needs a process: Resource temporarily unavailable: the user may have 0 threads "
+              "(ulimit -u)");
 }
 
 /* Who ignores its children is not told how they ended. */
@@ -114,7 +114,8 @@ static void test_words(void **state) {
       "as root of the machine, or CAP_SYS_PTRACE for the ranks, allows it" },
     { { .scope = 2, .filtered = true },
       EPERM,
-      "; Yama allows it to holders of CAP_SYS_PTRACE only (kernel.yama.ptrace_scope = 2): `sysctl kernel.yama.ptrace_scope=0` "
+      "; Yama allows it to holders of CAP_SYS_PTRACE only (kernel.yama.ptrace_scope = 2): `sysctl "
+      "kernel.yama.ptrace_scope=0` "
       "as "
       "root of the machine, or CAP_SYS_PTRACE for the ranks, allows it" },
     { { .scope = 3, .capable = true },

@@ -138,6 +138,7 @@ static void test_moves(void **unused) {
   REFUSED(mgrid_move_pieces(m, MGRID_RECEIVES, -1, leave, &taken, &why) == MGRID_OK, MGRID_OUT_OF_RANGE,
           "rank -1 is out of range; ranks are 0 to 3");
   assert_int_equal(taken, 0);
+  REFUSED(mgrid_move_descriptors(m, MGRID_SENDS, 1, NULL, &why) == 0, MGRID_USAGE, "the list of 1 descriptors is NULL");
   REFUSED(mgrid_move_pieces(m, MGRID_RECEIVES, 1, leave, &taken, &why) == MGRID_OK, MGRID_OUTPUT,
           "the function that takes pieces refused one");
   assert_int_equal(taken, 1);

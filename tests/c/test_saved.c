@@ -237,7 +237,8 @@ static void test_refusals(void **unused) {
   refuse("moongrid 2\n", bad, "x:1: character 1: 'moongrid 1' expected, not 'moongrid 2'");
   refuse("moongrid 1\nworld 0\n", MGRID_OUT_OF_RANGE, "x:2: a world has 1 to 2147483647 ranks, not 0");
   refuse("moongrid 1\nworld 8 9\n", bad, "x:2: character 8: the end of the line expected, not ' 9'");
-  refuse(HEAD "\n", bad, "x:3: it ends where param, grid, concurrent, family or a thing such as tensor is expected");
+  refuse(HEAD "\n", bad,
+         "x:3: it ends where param, function, grid, concurrent, family or a thing such as tensor is expected");
   refuse(HEAD "family tp\n", bad, "x:3: it ends where ': ' is expected");
   refuse(HEAD "family tp: (2:1 x (4:2)\n", bad, "x:3: character 16: ')' expected, not ' x (4:2)'");
   refuse(HEAD "family tp: tp\n", bad, "x:3: character 12: a rule of a family expected, not 'tp'");
@@ -279,7 +280,8 @@ static void test_refusals(void **unused) {
          "x:3: it ends where a flat whose members are all here is expected");
   refuse(HEAD "tensor w: bf16 a 4 over tp 8 over ranks 0..7 flat 1 of 2 by tp pad 1 as 0123456789abcdef\n",
          MGRID_REFUSED,
-         "x: member 2 of 2 of the flat 0123456789abcdef is missing, because it is not a tensor of the plan; the JSON of such "
+         "x: member 2 of 2 of the flat 0123456789abcdef is missing, because it is not a tensor of the plan; the JSON "
+         "of such "
          "a plan "
          "has it in 'flats'");
   refuse("{", bad, "x:1: string or '}' expected near end of file");
@@ -288,7 +290,7 @@ static void test_refusals(void **unused) {
   refuse("{\"rules\": []}", bad, "x: a text 'digest' expected, which the JSON of a plan has");
   refuse("{\"rules\": [1], \"digest\": \"\"}", bad, "x: rules[0]: a string expected");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\", \"family\"], \"digest\": \"\"}", bad,
-         "x: rules[2]: character 1: param, grid, concurrent, family or a thing such as tensor expected, not "
+         "x: rules[2]: character 1: param, function, grid, concurrent, family or a thing such as tensor expected, not "
          "'family'");
   refuse("{\"rules\": [\"moongrid 1\", \"world 8\"], \"digest\": \"0\"}", bad,
          "x: digest: 99218dad8ce2fb0b36d3cbd99965ad70 expected, which is that of the rules, not '0'");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_selection.c - the groups at some coordinates of a grid, and zips of unequal numbers of groups: by lists, without a
+** test_selection.c - the groups at some coordinates of a grid, groups by number, and zips of unequal numbers of groups: by lists, without a
 ** list at the largest world, and what is refused.
 */
 #include "lists.h"
@@ -135,12 +135,88 @@ static void test_where_refused(void **unused) {
   mgrid_grid_free(g);
 }
 
+/* ---------------------------------------------------------------- by number */
+
+/* Any groups of families after any operations, in any order. */
+static void test_groups(void **unused) {
+  (void)unused;
+  int64_t rules = 0, listed = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng           r = rng_new(seed);
+    mgrid_error   err = MGRID_ERROR_INIT;
+    lists         l;
+    drawn         d = draw_grid(&r, 240);
+    mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l);
+    size_t        count = (size_t)l.n, n, *any = malloc((count + 1) * sizeof *any);
+    int64_t      *groups = malloc((count + 1) * sizeof *groups), step = rng_between(&r, 1, 3);
+    assert_true(any && groups);
+    for (size_t i = 0; i < count; i++) any[i] = i;
+    if (rng_chance(&r, 50)) {
+      rng_shuffle(&r, count, any);
+      n = count ? (size_t)rng_between(&r, 1, (int64_t)count) : 0;
+    } else { /* a regular list */
+      for (n = 0; n * (size_t)step < count; n++) any[n] = n * (size_t)step;
+    }
+    lists want = lists_new();
+    want.pairs = l.pairs;
+    for (size_t i = 0; i < n; i++) {
+      groups[i] = (int64_t)any[i] - (rng_chance(&r, 30) ? l.n : 0);
+      for (int64_t p = 0; p < lists_size(&l, (int64_t)any[i]); p++)
+        lists_add(&want, lists_group(&l, (int64_t)any[i])[p]);
+      lists_close(&want);
+    }
+    mgrid_family *made = mgrid_family_select(f, n, groups, anew(&err)),
+                 *rule = mgrid_select_by_rule(f, n, groups, &err);
+    check(&r, (made != NULL) == (n > 0));
+    check(&r, !rule || mgrid_family_equal(rule, made));
+    if (made) lists_check(&r, made, &want);
+    rules += rule != NULL, listed += made && !rule;
+    groups[n] = n ? groups[0] : 0; /* twice, or one of no groups */
+    check(&r, !mgrid_family_select(f, n + 1, groups, anew(&err)));
+    mgrid_family_free(rule);
+    mgrid_family_free(made);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
+    lists_free(&want);
+    lists_free(&l);
+    free(any);
+    free(groups);
+  }
+  assert_true(rules > CASES / 8 && listed > CASES / 8);
+}
+
+static void test_groups_refused(void **unused) {
+  (void)unused;
+  mgrid_error     err = MGRID_ERROR_INIT;
+  const mgrid_dim dims[] = { { "x", 1 << 28 }, { "y", 4 } };
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(1 << 30), 2, dims, &err);
+  const char     *x = "x";
+  mgrid_family   *f = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &err);
+  const int64_t   ends[] = { 0, -1 }, twice[] = { 3, -1 }, beyond[] = { 0, 4 }, below[] = { -5 };
+  const int64_t   many[] = { 0, 1, 2, 3, 0 };
+  REFUSED(mgrid_family_select(f, 0, NULL, &err), "groups: none; name at least one of 4");
+  REFUSED(mgrid_family_select(f, 2, NULL, &err), "the list of 2 groups is NULL");
+  REFUSED(mgrid_family_select(f, 2, twice, &err), "groups: group 3 is listed twice");
+  REFUSED(mgrid_family_select(f, 2, beyond, &err),
+          "groups: group 4 is out of range (0 to 3, or -1 to -4 from the end)");
+  REFUSED(mgrid_family_select(f, 1, below, &err),
+          "groups: group -5 is out of range (0 to 3, or -1 to -4 from the end)");
+  REFUSED(mgrid_family_select(f, 5, many, &err), "groups: a list of 5, and there are 4");
+  assert_null(mgrid_family_select(NULL, 2, ends, &err));
+  mgrid_family *made = mgrid_family_select(f, 2, ends, &err); /* without a list of 2^29 ranks */
+  assert_ptr_equal(made->form, &mgrid_strided_form);
+  assert_int_equal(mgrid_family_rank(made, 1, 7), 3 * (INT64_C(1) << 28) + 7);
+  mgrid_family_free(made);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
 /* ------------------------------------------------------------------- spread */
 
 /* Windows side by side, cut into any numbers of groups. */
 static void test_spread(void **unused) {
   (void)unused;
-  int64_t made = 0, refused = 0;
+  int64_t uneven = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     enum { MOST = 3 };
     rng           r = rng_new(seed);
@@ -150,7 +226,6 @@ static void test_spread(void **unused) {
     mgrid_dim     dims[] = { { "x", 1 }, { "y", 1 } };
     int64_t       count = 0, at = 0, size[MOST], of[MOST];
     const char   *x = "x";
-    bool          fits = true;
     for (size_t i = 0; i < n; i++) {
       of[i] = rng_chance(&r, 80) ? 1 << rng_between(&r, 0, 3) : rng_between(&r, 1, 7), size[i] = rng_between(&r, 1, 3);
       count = of[i] > count ? of[i] : count;
@@ -160,26 +235,57 @@ static void test_spread(void **unused) {
       mgrid_grid *g = mgrid_grid_new((mgrid_window){ 80, at, of[i] * size[i] }, 2, dims, anew(&err));
       check(&r, g && (f[i] = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, anew(&err))));
       mgrid_grid_free(g);
-      fits &= count % of[i] == 0;
     }
     mgrid_family *zip = mgrid_family_zip_spread(n, (const mgrid_family *const *)f, anew(&err));
-    check(&r, (zip != NULL) == fits);
-    if (zip) {
-      lists want = lists_new();
-      for (int64_t g = 0; g < count; g++) {
-        at = 0;
-        for (size_t i = 0; i < n; at += of[i] * size[i], i++)
-          for (int64_t p = 0; p < size[i]; p++) lists_add(&want, at + g * of[i] / count * size[i] + p);
-        lists_close(&want);
-      }
-      lists_check(&r, zip, &want);
-      lists_free(&want);
+    check(&r, zip != NULL);
+    lists want = lists_new();
+    for (int64_t g = 0; g < count; g++) {
+      at = 0;
+      for (size_t i = 0; i < n; at += of[i] * size[i], i++)
+        for (int64_t p = 0; p < size[i]; p++) lists_add(&want, at + g * of[i] / count * size[i] + p);
+      lists_close(&want);
     }
-    made += zip != NULL, refused += !zip;
+    lists_check(&r, zip, &want);
+    lists_free(&want);
+    uneven += zip->form == &mgrid_table_form;
     mgrid_family_free(zip);
     for (size_t i = 0; i < n; i++) mgrid_family_free(f[i]);
   }
-  assert_true(made > CASES / 2 && refused > CASES / 20);
+  assert_true(uneven > CASES / 8);
+}
+
+/* Groups of a spread family that differ in size, each in one or two of the larger number. */
+static void test_spread_of_sizes(void **unused) {
+  (void)unused;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES / 8; seed++) {
+    rng         r = rng_new(seed);
+    mgrid_error err = MGRID_ERROR_INIT;
+    int64_t     few = rng_between(&r, 1, 6), many = rng_between(&r, few, 12), starts[7] = { 0 }, ranks[40];
+    mgrid_dim   one[] = { { "x", 1 }, { "y", many } };
+    const char *x = "x";
+    for (int64_t i = 0; i < few; i++) starts[i + 1] = starts[i] + rng_between(&r, 1, 5);
+    for (int64_t i = 0; i < starts[few]; i++) ranks[i] = i;
+    mgrid_grid   *g = mgrid_grid_new((mgrid_window){ 60, 40, many }, 2, one, &err);
+    mgrid_family *f[] = { mgrid_family_table((mgrid_window){ 60, 0, 40 }, few, starts, ranks, MGRID_PARTIAL, &err),
+                          mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &err) };
+    mgrid_family *zip = mgrid_family_zip_spread(2, (const mgrid_family *const *)f, &err);
+    check(&r, zip != NULL);
+    lists   want = lists_new();
+    int64_t total = 0;
+    for (int64_t i = 0; i < many; i++) {
+      int64_t own = i * few / many;
+      for (int64_t k = starts[own]; k < starts[own + 1]; k++) lists_add(&want, k), total++;
+      lists_add(&want, 40 + i);
+      lists_close(&want);
+    }
+    check(&r, mgrid_spread_total(f[0], many) == total);
+    lists_check(&r, zip, &want);
+    lists_free(&want);
+    mgrid_family_free(zip);
+    mgrid_family_free(f[0]);
+    mgrid_family_free(f[1]);
+    mgrid_grid_free(g);
+  }
 }
 
 static void test_spread_refused(void **unused) {
@@ -195,8 +301,9 @@ static void test_spread_refused(void **unused) {
   const char     *x = "x";
   for (int i = 0; i < 4; i++) f[i] = mgrid_grid_along(g[i], 1, &x, MGRID_GRID_ORDER, &err);
 #define SPREAD(text, ...) REFUSED(mgrid_family_zip_spread(2, (const mgrid_family *const[]){ __VA_ARGS__ }, &err), text)
-  SPREAD("zip: 4 groups cannot be spread over 6; the smaller number must divide the larger", f[0], f[1]);
-  SPREAD("zip: 4 groups cannot be spread over 6; the smaller number must divide the larger", f[1], f[0]);
+  mgrid_family *none = mgrid_family_without(f[1], 4, (const int64_t[]){ 6, 7, 8, 9 }, &err);
+  SPREAD("zip: no groups cannot be spread over 6", f[0], none);
+  mgrid_family_free(none);
   SPREAD("zip: families of worlds of 10 and 2097152 ranks", f[1], f[2]);
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);
   SPREAD("zip: rank 6 is in families 1 and 2" MGRID_BY_LIST, f[1], f[1]);
@@ -260,6 +367,7 @@ static void test_pairs_once(void **unused) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_where),      cmocka_unit_test(test_rule),           cmocka_unit_test(test_where_refused),
+    cmocka_unit_test(test_groups),     cmocka_unit_test(test_groups_refused), cmocka_unit_test(test_spread_of_sizes),
     cmocka_unit_test(test_spread),     cmocka_unit_test(test_spread_refused), cmocka_unit_test(test_bundle_of_union),
     cmocka_unit_test(test_pairs_once),
   };

@@ -134,6 +134,7 @@ static void test_deep_recipes(void **unused) {
     DEEP("f:map(function(l) again() return l end)"),
     DEEP("f:pick(function() again() return 0 end)"),
     DEEP("f:renumber(function(i) if i == 0 then again() end return i end)"),
+    DEEP("f:where(function(_, i) if i == 0 then again() end return true end)"),
     DEEP("w:order(function(i) if i == 0 then again() end return i end)"),
     DEEP("k = k + 1 t.g = g t['w' .. k] = tensor { axes = { { 'a', 32 } }, type = 'bf16', "
          "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }"),

@@ -261,7 +261,7 @@ static void test_codes_of_a_runtime(void **state) {
   mgrid_limits    none = MGRID_LIMITS_INIT, tiny = MGRID_LIMITS_INIT;
   const mgrid_arg twice[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("tp", 2) },
                   aliases[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("tensor", 2) },
-                  text = mgrid_arg_text("tp", "two"), nothing = mgrid_arg_of("tp", MGRID_IS_LIST),
+                  text = mgrid_arg_text("tp", "two"), nothing = mgrid_arg_of("tp", (mgrid_kind)99),
                   nameless = mgrid_arg_integer(NULL, 1);
   const char *again[] = { "tp=2", "tp=2" };
   int64_t     number;

@@ -67,7 +67,7 @@ static mgrid_runtime *open_runtime(double seconds) {
   mgrid_hooks    h = MGRID_HOOKS_INIT;
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt;
-  l.memory = MEMORY, l.instructions = 2000000, l.seconds = seconds, l.call_seconds = SECONDS;
+  l.memory = MEMORY, l.instructions = 5000000, l.seconds = seconds, l.call_seconds = SECONDS;
   h.log = hear;
   if (!(rt = mgrid_runtime_new(&l, &h, &err))) printf("no runtime: %s\n", err.message), exit(1);
   return rt;

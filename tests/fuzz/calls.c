@@ -17,24 +17,25 @@ typedef struct pool {
 } pool;
 
 typedef struct fuzz {
-  bytes                  b;
-  pool                   grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
-  bool                   null;     /* an argument of this call is NULL, which need not be told */
-  void                  *of_state; /* the state drawn last */
-  mgrid_error            err, was;
-  mgrid_error           *given;
-  char                  *texts[TEXTS];
-  size_t                 ntexts;
-  mgrid_error            failed;
-  mgrid_options          options;
-  mgrid_hooks            hooks;
-  mgrid_limits           limits;
-  mgrid_site             site;
-  mgrid_carrier          carrier;
+  bytes         b;
+  pool          grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step, step_follower;
+  bool          null;     /* an argument of this call is NULL, which need not be told */
+  void         *of_state; /* the state drawn last */
+  mgrid_error   err, was;
+  mgrid_error  *given;
+  char         *texts[TEXTS];
+  size_t        ntexts;
+  mgrid_error   failed;
+  mgrid_options options;
+  mgrid_hooks   hooks;
+  mgrid_limits  limits;
+  mgrid_site    site;
+  mgrid_carrier carrier;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
   mgrid_backend_options  opened;
   mgrid_open_options     opening;
+  mgrid_function         function;
   size_t                 source; /* bytes of the last text of a recipe */
   mgrid_move_options     moves;
   mgrid_buffer           buffers[2][ROOM];
@@ -52,19 +53,20 @@ typedef struct fuzz {
   double                 doubles[FIELDS];
   int                    turn;
   /* results */
-  mgrid_family  *out_families[ROOM];
-  mgrid_tensor  *out_tensors[ROOM];
-  mgrid_runtime *out_runtime;
-  mgrid_state   *out_state;
-  const char    *out_names[ROOM];
-  char           text[ROOM];
-  int64_t        out_numbers[ROOM];
-  int64_t        out_ranks[RANKS];
-  size_t         out_size;
-  int            out_int;
-  bool           out_bool;
-  double         out_doubles[ROOM];
-  mgrid_run      runs[ROOM];
+  mgrid_family         *out_families[ROOM];
+  mgrid_tensor         *out_tensors[ROOM];
+  mgrid_runtime        *out_runtime;
+  mgrid_state          *out_state;
+  const char           *out_names[ROOM];
+  char                  text[ROOM];
+  int64_t               out_numbers[ROOM];
+  int64_t               out_ranks[RANKS];
+  size_t                out_size;
+  int                   out_int;
+  bool                  out_bool;
+  double                out_doubles[ROOM];
+  mgrid_run             runs[ROOM];
+  mgrid_move_descriptor descriptors[ROOM];
 } fuzz;
 
 typedef struct function {
@@ -110,6 +112,9 @@ KIND(backend, mgrid_backend_free(object))
 KIND(runtime, mgrid_runtime_free(object))
 KIND(tensor, mgrid_tensor_free(object))
 KIND(move, mgrid_move_free(object))
+KIND(machine_model, mgrid_machine_free(object))
+KIND(step, mgrid_step_free(object))
+KIND(step_follower, mgrid_step_follower_free(object))
 
 static void                 give_back_policy(void *object) { mgrid_policy_free(object); }
 static inline mgrid_policy *draw_policy(fuzz *z) { return draw(z, &z->policy); }
@@ -309,6 +314,7 @@ static const mgrid_tensor_axis *draw_axes(fuzz *z) {
       a->cutting = (mgrid_cutting)(how % 6), a->block = draw_number(z), a->unit = draw_number(z);
       a->nparts = below(&z->b, 4), a->parts = draw_numbers(z), a->nbounds = below(&z->b, 5),
       a->bounds = draw_numbers(z), a->nowners = below(&z->b, 5), a->owners = draw_numbers(z);
+      a->copies = how & 1;
     }
   }
   return z->axes;
@@ -448,6 +454,13 @@ static mgrid_backend *draw_dry(fuzz *z) {
   return z->backend.object[(z->backend.next - 1) % POOL];
 }
 
+static const char *draw_machine(fuzz *z) {
+  static const char *const text[] = { "node:* gpu:4", "rack:2 node:1,3 gpu:2 rail = gpu", "dgx-h100", "4",
+                                      "node:3 gpu:4 rail = gpu / 2 ranks = 8..11,0..3" };
+  size_t                   i = below(&z->b, 6);
+  return i < 5 ? text[i] : draw_text(z);
+}
+
 static const char *const recipes[] = {
   "return recipe { params = { tp = 2, any = param.any(1), list = param.list({ 1 }), text = param.text 'a' },\n"
   "  build = function(world, p)\n"
@@ -459,7 +472,7 @@ static const char *const recipes[] = {
   "settings = { training = param.flag(true), a = param.integer(1) }, getters = { one = 'tp' },\n"
   "arguments = { a = param.integer(1) },\n"
   "policy = { one = function(s, q) return { one = q.a, list = { 1, 2, 3 }, table = { deep = { 0.5 } } } end,\n"
-  "  a = function(s, q) return s.tp.ranks end } }\n",
+  "  host = function(s, q) return of_host(q.a, q.b, q) end, a = function(s, q) return s.tp.ranks end } }\n",
   "return recipe { build = function(world) local t = topology(world)\n"
   "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { 3, 1 } } return t "
   "end,\n"
@@ -471,10 +484,27 @@ static const char *draw_source(fuzz *z) {
   z->source = strlen(text) - below(&z->b, 2);
   return text;
 }
+
+/* A function of the host: it returns its first argument, or fails where there is none. */
+static mgrid_status answer_same(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  CHECK(ud && args && result && result->kind == MGRID_IS_NONE && err && !err->status);
+  if (n == 0) return MGRID_BAD_VALUE;
+  *result = args[0];
+  return MGRID_OK;
+}
+
+static const mgrid_function *draw_function(fuzz *z) {
+  const char *name = draw_text(z), *version = draw_text(z);
+  z->function = mgrid_function_of(below(&z->b, 4) ? "of_host" : name, below(&z->b, 4) ? "1" : version, answer_same, z);
+  z->function.work = draw_number(z);
+  return &z->function;
+}
+
 static const mgrid_open_options *draw_opening(fuzz *z) {
   z->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
   z->opening.name = draw_text(z), z->opening.limits = draw_limits(z);
   if (below(&z->b, 2)) z->opening.text = draw_source(z), z->opening.length = z->source;
+  if (below(&z->b, 2)) z->opening.nfunctions = 1, z->opening.functions = draw_function(z);
   return draw_bool(z) ? &z->opening : NULL;
 }
 static const char *draw_recipe(fuzz *z) {
@@ -605,6 +635,9 @@ static void empty(fuzz *z) {
     mgrid_runtime_free(z->runtime.object[i]);
     mgrid_tensor_free(z->tensor.object[i]);
     mgrid_move_free(z->move.object[i]);
+    mgrid_machine_free(z->machine_model.object[i]);
+    mgrid_step_free(z->step.object[i]);
+    mgrid_step_follower_free(z->step_follower.object[i]);
   }
   for (size_t i = 0; i < z->ntexts; i++) free(z->texts[i]);
   for (size_t i = 0; i < STORED; i++) free(stored[i].data);

@@ -6,7 +6,7 @@
 
 -- Counted or owned objects, which are in pools.
 local objects = { grid = 1, family = 1, topology = 1, plan = 1, backend = 1, state = 1, runtime = 1, policy = 1,
-  tensor = 1, move = 1, group = 1 }
+  tensor = 1, move = 1, step = 1, step_follower = 1, group = 1, machine_model = 1 }
 
 -- How an argument is drawn, by its type without const.
 local inputs = {
@@ -19,10 +19,12 @@ local inputs = {
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_backend_options *"] = "draw_backend_options(z)",
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
+  ["mgrid_function *"] = "draw_function(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
   mgrid_status = "(mgrid_status)draw_number(z)", int = "(int)draw_number(z)", mgrid_way = "(mgrid_way)below(&z->b, 4)",
+  mgrid_step_operation = "(mgrid_step_operation)below(&z->b, 13)",
 }
 
 -- Where a call writes.
@@ -31,11 +33,13 @@ local outputs = {
   ["mgrid_runtime **"] = "&z->out_runtime",
   ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
   ["int64_t *"] = "z->out_numbers", ["size_t *"] = "&z->out_size",
-  ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",
+  ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs",
+  ["mgrid_move_descriptor *"] = "z->descriptors", ["void *"] = "z",
   ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
 for _, struct in ipairs { "plan_counts", "change", "segment", "plan_checked", "machine", "gpu_memory",
-  "resources", "tensor_part", "move_peer", "move_sums", "held_memory", "nccl_window" } do
+  "resources", "step_call", "tensor_part", "machine_level", "machine_counts", "move_peer", "move_sums", "held_memory",
+  "nccl_window" } do
   outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
 end
 
@@ -55,6 +59,9 @@ local special = {
   ["mgrid_family_range.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_family_range.out"] = "z->out_ranks",
   ["mgrid_group_ranks.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_group_ranks.out"] = "z->out_ranks",
   ["mgrid_relabel.kept"] = "z->out_numbers + ROOM - 1",
+  ["mgrid_machine_parse.text"] = "draw_machine(z)", ["mgrid_machine_open.source"] = "draw_machine(z)",
+  ["mgrid_machine_read.length"] = "a0 ? strlen(a0) : draw_count(z)",
+  ["mgrid_machine_preset.text"] = "z->out_names + 1", ["mgrid_machine_preset.source"] = "z->out_names + 2",
   ["mgrid_backend_over.carrier"] = "draw_dry(z)", ["mgrid_move_run.from"] = "draw_buffers(z, 0)",
   ["mgrid_move_run.to"] = "draw_buffers(z, 1)",
 }
@@ -73,20 +80,20 @@ end
 local callers, rows = {}, {}
 for _, header in ipairs(arg) do
   local text = io.open(header):read("a"):gsub("/%*.-%*/", " "):gsub("\n#[^\n]*", "\n")
-  for ret, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
-    ret = ret:gsub("%s+", " ")
+  for returns, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
+    local ret = returns:gsub("%s+", " ")
     local body, args = {}, {}
     local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. "\n" end
     local leaves = call == "mgrid_state_leave" -- frees it, if it succeeds
-    local freed = call:match "^mgrid_([a-z]+)_free$" or leaves
-    local made = ret:gsub("^const ", ""):match "^mgrid_([a-z]+) %*$"
+    local freed = call:match "^mgrid_([a-z_]+)_free$" or leaves
+    local made = ret:gsub("^const ", ""):match "^mgrid_([a-z_]+) %*$"
     for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
       local full, name, array = param:match "^(.-)%s*([%w_]+)(%[?%d*%]?)$"
       if param ~= "void" then
         full = full:gsub("%s+", " ")
         local constant = full:find "^const " and not full:find "^const char %*%*"
         local type = constant and full:gsub("^const ", "") or full
-        local object = type:match "^mgrid_([a-z]+) %*$"
+        local object = type:match "^mgrid_([a-z_]+) %*$"
         local value = special[call .. "." .. name]
         if not value and array ~= "" then value = "z->text"
         elseif not value and object and objects[object] then
@@ -111,7 +118,7 @@ for _, header in ipairs(arg) do
       local fails = made ~= "group" and not ret:find "^const " and not may_be_null[call] and not borrowed[call]
       add("end(z, %s);", fails and "!r" or "false")
       if borrowed[call] or ret:find "^const " and made ~= "group" and not call:find "_ref$" then
-        add("if (r) r = mgrid_%s_ref(r);", made) -- borrowed
+        add("if (r) r = mgrid_%s_ref(r);", made == "machine_model" and "machine" or made) -- borrowed
       end
       add("put_%s(z, r);", made)
     elseif ret == "mgrid_status" then

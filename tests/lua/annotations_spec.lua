@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The editor annotations match the library: every name that an object, the module or a recipe has is
--- annotated in lua/moongrid/meta.lua, meta_state.lua, meta_recipe.lua or meta_tensor.lua, and every annotated name exists. Objects do
--- not list their names, so each is tried with every word in the binary of the library.
+-- annotated in lua/moongrid/meta*.lua, and every annotated name exists. Objects do not list their names, so each
+-- is tried with every word in the binary of the library.
 
 local support = dofile "tests/lua/support.lua"
 local read = support.read
@@ -23,9 +23,10 @@ end
 
 -- What is annotated ----------------------------------------------------------------
 
-local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_state.lua", "lua/moongrid/meta_recipe.lua",
-  "lua/moongrid/meta_tensor.lua" }
-local meta = read(files[1]) .. read(files[2]) .. read(files[3]) .. read(files[4])
+local files, meta = {}, ""
+for path in io.popen("LC_ALL=C ls lua/moongrid/meta*.lua"):lines() do
+  files[#files + 1], meta = path, meta .. read(path)
+end
 
 -- name of a class -> { fields and methods }, by reading line by line
 local annotated, called, lines = {}, {}, {} -- called["Family.split"]: a method

@@ -44,7 +44,7 @@ describe("moongrid explain", function()
       .. "  made by      examples/moe.lua:28  t.dp = dense \"dp\"\n  communicator 4 of its own\n"
       .. "               dp_cp has the same groups and options, and shares them\n"
       .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be separate\n"
-      .. "  cost         with NCCL at most 196 MiB of each member's GPU, 589 MiB more with\n               the first use\n",
+      .. "  cost         with NCCL at most 196 MiB of each member's GPU, 384 MiB more with\n               the first use\n",
       (run("build/moongrid explain " .. moe .. " --world 16 tp=2 pp=2 dp")))
     local all = flat(run "build/moongrid explain megatron --world 16 tp=2")
     assert.truthy(all:find("^megatron over 16 ranks: tensor_model_parallel_size=2 gtp_remat: 16 groups of 1 "), all)

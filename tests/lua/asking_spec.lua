@@ -30,7 +30,7 @@ describe("queries", function()
     assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
     assert.is_nil(r:ask(s, "nothing", {}))
     assert.are.equal(0.5, r:ask(s, "half", {}))
-    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, policies = {}, settings = {}, getters = {}, families = {},
+    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, policies = {}, settings = {}, getters = {}, families = {}, names = {},
                       arguments = { { name = "x", kind = "any", doc = "", aliases = {} } },
                       params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
                                    aliases = { "t", "tensor_size" } } } }, r:info())
@@ -348,7 +348,7 @@ return recipe { base = "picotron",
       .. "b = param.size(1, '', 'x') } }", "r.lua:3: settings 'a' and 'b' both answer to 'x'" },
     { "a default that is no value", "return recipe { base = 'picotron', settings = { a = topology } }",
       "r.lua:1: the default of setting 'a' is a function; a number, a string, a boolean, a list of integers or "
-      .. "param.KIND(...) would do" },
+      .. "param.KIND(...) would do; param.any takes every plain value" },
     { "settings without names", "return recipe { base = 'picotron', settings = { 5 } }",
       "r.lua:1: settings are by name; a key is a number" },
     { "settings that are no table", "return recipe { base = 'picotron', settings = 5 }",

@@ -72,7 +72,7 @@ describe("the verbs", function()
   it("are all there: every operation that makes a family of another", function()
     local all = table.concat(said, "\n")
     for _, name in ipairs { "pick", "split", "levels", "segments", "renumber", "bundle", "pairs", "neighbours", "without", "map",
-      "where", "at", "ordered", "unflatten", "flatten", "order", "modes", "table" } do
+      "where", "groups", "at", "ordered", "unflatten", "flatten", "order", "modes", "table" } do
       assert.is_truthy(all:find(":" .. name, 1, true), name)
     end
     for _, name in ipairs { "union", "zip" } do assert.is_truthy(all:find(name .. "(", 1, true), name) end

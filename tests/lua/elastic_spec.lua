@@ -48,7 +48,7 @@ describe("options that name other things", function()
     ["t.tp = g 'tp':with { windows = 'kv=1 kv=2' }"] = "'kv' is given twice in option 'windows'",
     ["t.tp = g 'tp':with { windows = '9=1' }"] = "'9' in option 'windows' is not a name: a letter or _, then letters, digits or _",
     ["t.tp = g 'tp':with { device = { barrier = 1 } }"] = "unknown number 'barrier' of option 'device'; nearest is 'barriers' "
-      .. "(barriers, gin_counters, gin_signals, lsa_barriers, multimem, rail_barriers)",
+      .. "(barriers, gin_connection, gin_counters, gin_signals, lsa_barriers, multimem, rail_barriers)",
     ["t.tp = g 'tp':with { device = { multimem = 2 } }"] = "'multimem' in option 'device' is 0 to 1, not '2'",
     ["t.tp = g 'tp':with { device = true }"] = "option 'device' is a table of numbers by name, not a boolean",
     ["t.tp = g 'tp':with { parent = 5 }"] = "option 'parent' is the name of a family, not a number",
@@ -131,9 +131,14 @@ describe("on the stand-in", function()
       .. "ncclCommWindowRegister, which came with NCCL 2.27.3; this is NCCL 2.26.2" },
     ["NCCL without device communicators"] = { "", "barriers=1", "STANDIN_NCCL_VERSION=22803", "option "
       .. "'device' needs ncclDevCommCreate, which came with NCCL 2.28.7; this is NCCL 2.28.3" },
-    ["NCCL whose network has other requirements"] = { "", "gin_signals=1", "STANDIN_NCCL_VERSION=22907", ""
-      .. "'gin_signals' of option 'device' is asked for otherwise since NCCL 2.29, which moongrid does not know; this is "
-      .. "NCCL 2.29.7" },
+    ["NCCL whose network is to be asked for"] = { "", "gin_signals=1", "STANDIN_NCCL_VERSION=22907", "'gin_signals' of "
+      .. "option 'device' uses the network since NCCL 2.29.7, for which gin_connection is 1 (between all members) or 2 "
+      .. "(along rails); this is NCCL 2.29.7" },
+    ["NCCL whose barriers use the network"] = { "", "barriers=1", "STANDIN_NCCL_VERSION=22907", "'barriers' of option "
+      .. "'device' uses the network since NCCL 2.29.7, for which gin_connection is 1 (between all members) or 2 (along "
+      .. "rails); within NVLink's reach, lsa_barriers do without; this is NCCL 2.29.7" },
+    ["NCCL that connects its network unasked"] = { "", "gin_connection=1", "STANDIN_NCCL_VERSION=22809", "'gin_connection' "
+      .. "of option 'device' came with NCCL 2.29.7; this is NCCL 2.28.9" },
     ["a machine on which NCCL registers nothing"] = { "kv=64", "", "STANDIN_NO_WINDOWS=1", "nccl: "
       .. "ncclCommWindowRegister gave no window for 'kv' of train/dp[" },
   } do
@@ -148,7 +153,7 @@ describe("on the stand-in", function()
   it("communicators are split out of that of their parent, and all are freed in reverse", function()
     local path = recipe_of [[
       t.all = g("tp", "dp"):with { nccl = { split_share = 1 } }
-      t.tp = g "tp":with { parent = "all", windows = { kv = 65536, act = 4096 }, device = { barriers = 1 } }
+      t.tp = g "tp":with { parent = "all", windows = { kv = 65536, act = 4096 }, device = { lsa_barriers = 1 } }
       t.few = world:table({ { 1, 3 } }, "partial"):with { parent = "all" }]]
     local trace = os.tmpname()
     local out, err, code = on(8, "build/moongrid run " .. path .. " --backend nccl --timeout 5",
@@ -182,7 +187,7 @@ describe("on the stand-in", function()
       local job = assert(mg.nccl())
       local world = mg.world(job.world)
       local t = mg.topology(world)
-      t.dp = mg.grid(world, "dp", { dp = mg.fill }) "dp":with { windows = { kv = 4096 }, device = { barriers = 1 } }
+      t.dp = mg.grid(world, "dp", { dp = mg.fill }) "dp":with { windows = { kv = 4096 }, device = { lsa_barriers = 1 } }
       t.one = mg.grid(world, "x", { x = mg.fill }) ():with { windows = { kv = 4096 } }
       local state = assert(job:materialize(mg.plan(t), "train"))
       local w = state.dp:window "kv"

@@ -137,7 +137,10 @@ end)
 describe("rest", function()
   recipes.refuses {
     { "a parameter that there is not", "return recipe { base = 'picotron', rest = 'tp_siz' }",
-      "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp)" },
+      "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp, "
+        .. "layers, hidden, heads, kv_heads, ffn, vocab, seq, micro_batch, "
+        .. "global_batch, experts, topk, moe_ffn, recompute, sequence_parallel, interleave, schedule, zero, overlap, "
+        .. "weight_type, grad_type)" },
     { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }
 end)

@@ -259,7 +259,7 @@ describe("A grid out of a grid", function()
     { "g:rename { dp = '' }", "'' is not a dim name (a letter or _, then letters, digits or _; at most 31)" },
     { "g:rename('dp')", "bad argument #1 to 'rename' (a table such as { dp = \"data\" } expected, got string)" },
     { "g:at { pp = 2 }", "coordinate 2 of dim 'pp' is out of range (0 to 1)" },
-    { "g:at { pp = -1 }", "coordinate -1 of dim 'pp' is out of range (0 to 1)" },
+    { "g:at { pp = -3 }", "coordinate -3 of dim 'pp' is out of range (0 to 1)" },
     { "g:at { pp = 'a' }", "the coordinate of dim 'pp' is a string, not an integer" },
     { "g:at { ep = 0 }", "unknown dim 'ep'; nearest is 'tp' (tp, dp, pp)" },
     { "g:at(0)", "bad argument #1 to 'at' (a table such as { pp = 0 } expected, got number)" },

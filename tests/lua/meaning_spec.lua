@@ -120,7 +120,7 @@ local command = os.getenv "MOONGRID" or "build/moongrid"
 -- What the annotations say that there is: functions by class.
 local function annotated()
   local found = {}
-  for _, file in ipairs { "meta", "meta_recipe", "meta_state", "meta_tensor" } do
+  for _, file in ipairs { "meta", "meta_families", "meta_recipe", "meta_state", "meta_tensor" } do
     for class, name in support.read("lua/moongrid/" .. file .. ".lua"):gmatch "\nfunction ([%w_]+)[.:]([%w_]+)" do
       found[class] = found[class] or {}
       table.insert(found[class], name)

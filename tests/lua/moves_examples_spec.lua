@@ -125,6 +125,49 @@ describe("rl_sync", function()
   end)
 end)
 
+describe("inference engines", function()
+  local prefill, attention = "examples/prefill_decode.lua", "examples/dp_attention.lua"
+  local decode = "first=8 tp=2 owners=0,0,1,2,3,1,2,3"
+
+  for _, line in ipairs {
+    ("moongrid move %s --world 16 vs %s"):format(prefill, decode), ("moongrid move %s --world 16 tp=8 ep=8 vs tp=8 ep=4"):format(attention),
+  } do
+    it("move as the page shows: " .. line, function() assert.are.same({ shown(line), "", 0 }, { run("build/" .. line) }) end)
+  end
+
+  it("hand each rank of a decoding engine the heads of its requests, from any of the ranks that have them", function()
+    local before, after = mg.load(prefill):plan(16), mg.load(prefill):plan(16, { first = 8, tp = 2, owners = { 0, 0, 1, 2, 3, 1, 2, 3 } })
+    for rank = 0, 7 do -- 4 heads on 8 ranks: neighbours have the same one
+      local part = before:tensor("kv", rank)
+      assert.are.same({ { rank // 2 * 64, 64 } }, part.runs[4])
+      assert.are.same({ 2, rank % 2 }, { part.copies, part.copy })
+    end
+    local requests = { { { 0, 2 } }, { { 2, 1 }, { 5, 1 } }, { { 3, 1 }, { 6, 1 } }, { { 4, 1 }, { 7, 1 } } }
+    for rank = 8, 15 do
+      local part = after:tensor("kv", rank)
+      assert.are.same(requests[(rank - 8) // 2 + 1], part.runs[1])
+      assert.are.same({ { rank % 2 * 128, 128 } }, part.runs[4])
+    end
+    for _, world in ipairs { "16", "16 kv_heads=8", "16 tp=4 owners=0,1,0,1,0,1,0,1" } do
+      local line = ("scripts/launch 16 build/moongrid run %s %s vs %s%s --move"):format(prefill, world:match " (.*)" or "", decode,
+        world:find "kv_heads" and " kv_heads=8" or "")
+      local out, err, code = run(line)
+      assert.are.equal(0, code, err)
+      assert.is_truthy(out:find("every element proved on all 16 ranks", 1, true), out)
+    end
+  end)
+
+  for words, message in pairs {
+    ["owners=0,0,0,0,0,0,0,1"] = "examples/prefill_decode.lua:31: tensor 'kv': axis 'request': owner 7 is 1; engine 1 pieces are 0 to 0",
+    ["kv_heads=3"] = "examples/prefill_decode.lua:31: tensor 'kv': axis 'heads': 3 units cannot have equally many copies for tp 8; nearest: 6 or 9 pieces",
+  } do
+    it("are refused with " .. words, function()
+      local _, err, code = run(("build/moongrid plan %s --world 16 %s"):format(prefill, words))
+      assert.are.same({ "moongrid: " .. message .. "\n", 1 }, { err, code })
+    end)
+  end
+end)
+
 describe("experts", function()
   local recipe = "examples/experts.lua"
   local loads = "loads=31,12,20,17,25,28,14,13,40,11,19,16,52,15,18,21"

@@ -151,7 +151,7 @@ describe("stock Lua under mpirun", function()
     local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
     os.remove(script)
     assert.truthy(out:find("unknown option of mpi 'timeuot'; nearest is 'timeout' (timeout, threads, on_deadline, "
-      .. "communicators)", 1, true), out)
+      .. "communicators, comm)", 1, true), out)
     assert.truthy(out:find("unknown level of threads 'multi'; nearest is 'multiple' ", 1, true), out)
     assert.truthy(out:find("unknown option of pmix 'threads'; known: timeout", 1, true), out)
     assert.truthy(out:find("of 2", 1, true), out) -- launchers may write the lines of ranks into each other

@@ -223,8 +223,8 @@ describe("policies.gradient_family", function()
 
   refused {
     { "policies.gradient_family()", { expert = true },
-      "policies.gradient_family: no family of experts' data parallelism (expert_data, expt_dp, ep_dp, efsdp); name it in "
-      .. "the setting 'expert': one of dp_cp, tp" },
+      "policies.gradient_family: no family of experts' data parallelism (expert_data, expt_dp, ep_dp, efsdp, edp); name it "
+      .. "in the setting 'expert': one of dp_cp, tp" },
     { "policies.gradient_family { dense = 'dp' }", nil,
       "policies.gradient_family: unknown family 'dp'; nearest is 'tp' (dp_cp, tp)" },
     { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert' is missing, true or false; given: none" },
@@ -235,7 +235,7 @@ describe("policies.gradient_family of a bundled recipe", function()
   -- by recipe: parameters, and the family of its experts; false: it has none
   local expected = {
     megatron = { { ep = 2 }, "expt_dp" }, deepspeed = { { ep = 2 }, "ep_dp" }, deepspeed_moe = { { ep = { 4 } }, "edp_size_4" },
-    torchtitan = { { ep = 2 }, "efsdp" }, nanotron = false,
+    torchtitan = { { ep = 2 }, "efsdp" }, llama = { { ep = 2, num_local_experts = 4 }, "edp" }, nanotron = false, sglang = false,
   }
 
   local function ask(base, params)

@@ -62,7 +62,7 @@ describe("what takes more than a second", function()
   it("is silent in a pipe, and what is quick on a terminal", function()
     local out, err = run(long)
     assert.are.same({ "", false }, { err, out:find("\27", 1, true) ~= nil })
-    assert.are.equal(2, #(on_terminal(80, "build/moongrid check picotron --world 8")))
+    assert.are.equal(3, #(on_terminal(80, "build/moongrid check picotron --world 8")))
     for _, text in ipairs((on_terminal(80, "build/moongrid check picotron --world 8,16"))) do assert.falsy(text:find "\27") end
   end)
 end)

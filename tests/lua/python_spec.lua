@@ -156,6 +156,10 @@ describe("in build,", function()
     { [[local x = """a note"""]], 6,
       "unexpected symbol near '\"a note\"'; -- begins a comment, and [[...]] is a text of several lines" },
     { [[local x = "a" "b"]], 6, [[unexpected symbol near '"b"'; texts join with ..]] },
+    { "t.x = g 'tp':filter(function() return true end)", 6,
+      "unknown field of a Family 'filter'; known: count, size, coverage, pick, bundle, pairs, neighbours, map, without, lists, "
+        .. "twin, with, ranks, locate, groups, split, levels, segments, renumber, where; f:where(function(ranks) return true end) "
+        .. "keeps groups, f:groups { 0, 3 } those of these numbers" },
     { "local x = {} ; x.append(3)", 6,
       "attempt to call a nil value (field 'append'); list[#list + 1] = x appends to a list" },
     { "local x = {} ; for k, v in pairs(x.items()) do end", 6,

@@ -206,7 +206,7 @@ describe("parameters", function()
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",
       "r.lua:3: the default of parameter 'a' is a function; a number, a string, a boolean, a list of integers or "
-      .. "param.KIND(...) would do" },
+      .. "param.KIND(...) would do; param.any takes every plain value" },
     { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
     { "a typo in build", "return recipe { params = { tp = 1, pp = 1 }, build = function(world, p)\n"
       .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
@@ -309,7 +309,7 @@ describe("build", function()
     { "a log in no format of Lua", build "log('%y', 1)", "r.lua:2: invalid conversion '%y' to 'log'" },
     { "a format in none of Lua", build "return string.format('%y', 1)", "r.lua:2: invalid conversion '%y' to 'string.format'" },
     { "an undefined global", build "return topolgy(world)", "r.lua:2: undefined global 'topolgy'; nearest is 'topology'" },
-    { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz'" },
+    { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz': neither a word of recipes nor a function that this program has registered" },
     { "a size for a family", build "local t, g = topology(world), grid(world, 'tp', { tp = 8 })\nt.tp = g.tp",
       "r.lua:3: 'tp' is assigned a number; a topology holds families, grids and tensors: of a grid g, g.tp is a size, and "
       .. "g \"tp\" the family" },
@@ -344,7 +344,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle, names, step, machine, traffic)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",

@@ -115,6 +115,6 @@ describe("make rock", function()
     if select(3, run "command -v luarocks zip unzip") ~= 0 then return pending "no luarocks, zip or unzip here" end
     local _, err, code = run(("luarocks --lua-version=5.3 --tree /nowhere install --deps-only build/dist/moongrid-%s-1.src.rock")
       :format(support.version))
-    assert.truthy(code ~= 0 and err:find("lua ~> 5.4", 1, true), err)
+    assert.truthy(code ~= 0 and err:find("lua >= 5.4", 1, true), err)
   end)
 end)

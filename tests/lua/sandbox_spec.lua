@@ -73,7 +73,7 @@ hostile.deep_picks = { "return recipe { build = function(w) local x, f = grid(w,
 hostile.deep_sorts = { "local function f(a, b) table.sort({ 2, 1 }, f) return a < b end table.sort({ 2, 1 }, f)", 1 }
 hostile.deep_value = { "local a = {} for _ = 1, 100 do a = { a } end\nreturn recipe { params = { a = a }, "
   .. "build = function(w) return topology(w) end }", 1, "2: the default of parameter 'a' is a table; a number, a string, a "
-  .. "boolean, a list of integers or param.KIND(...) would do" }
+  .. "boolean, a list of integers or param.KIND(...) would do; param.any takes every plain value" }
 
 -- strings ----------------------------------------------------------------------------------
 local rep = "1: string.rep: a recipe's strings have at most 65536 bytes"
@@ -117,7 +117,7 @@ hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
   "1: unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
-  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle" }
+  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle, names, step, machine, traffic" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, no_pattern "find" }
 hostile.string_method_dump = { "local _ = ('x').dump", 1, "1: recipes have no string.dump; they mean the same in every process, and end" }
 hostile.string_method_unknown = { "local _ = ('x'):uper()", 1,

@@ -49,9 +49,37 @@ describe("a saved plan", function()
     local path = file_of(run("build/moongrid plan picotron --world 8 tp=2 --rules"))
     refuses(("plan %s --world 16"):format(path), 2, path .. " is a saved plan of 8 ranks, not of 16")
     refuses(("plan %s tp=2"):format(path), 2, path .. " is a saved plan; it takes no parameters and options of families")
-    refuses(("explain %s"):format(path), 1, path .. " is a saved plan, and explain takes a recipe")
+    refuses(("ask %s --rank 0 tp_rank"):format(path), 1,
+      path .. " is a saved plan, which has no queries and policies; ask needs the recipe")
+    refuses(("diff %s vs"):format(path), 2,
+      ("nothing stands after 'vs', and %s is a saved plan, which has no parameters to change"):format(path))
     refuses(("plan %s --rank 8"):format(path), 1, "rank 8 is out of range; ranks are 0 to 7")
     refuses(("plan %s --rules --rank 0"):format(path), 2, "--rules prints the whole plan; it takes no --rank")
+    os.remove(path)
+  end)
+
+  it("stands for a recipe in explain, check and run", function()
+    local path = file_of(run "build/moongrid plan picotron --world 8 tp=2 --rules")
+    local explained = run "build/moongrid explain picotron --world 8 tp=2 --family dp"
+    assert.are.equal((explained:gsub("  made by [^\n]*\n", "")), (run(("build/moongrid explain %s --family dp"):format(path))))
+    local checked = run "build/moongrid check picotron --world 8 tp=2 --law 'within(tp, dp)'"
+    checked = checked:gsub("step +held\n", "") -- a saved plan has no step
+    assert.are.equal(checked, (run(("build/moongrid check %s --law 'within(tp, dp)'"):format(path))))
+    local out, _, code = run(("build/moongrid check %s --world 16"):format(path))
+    assert.are.same({ 2, true }, { code, out:find(path .. " is a saved plan of 8 ranks, not of 16", 1, true) ~= nil })
+    out = run(("build/moongrid run %s --backend dry"):format(path))
+    local played = run "build/moongrid run picotron --world 8 tp=2 --backend dry" -- its first line knows the defaults
+    assert.are.equal((played:gsub("^[^\n]*", "")), (out:gsub("^[^\n]*", "")))
+    assert.truthy((run(("scripts/launch 8 build/moongrid run %s"):format(path))):find("proved         every communicator on all 8 ranks", 1, true))
+    local _, err, bad = run(("scripts/launch 2 build/moongrid run %s"):format(path))
+    assert.are.same({ 2, true }, { bad, err:find(path .. " is a saved plan of 8 ranks, not of 2", 1, true) ~= nil })
+    os.remove(path)
+  end)
+
+  it("may have the ends of lines of Windows", function()
+    local text = run "build/moongrid plan picotron --world 8 tp=2 --text"
+    local path = file_of(text:gsub("\n", "\r\n"))
+    assert.are.equal(text, (run(("build/moongrid plan %s --text"):format(path))))
     os.remove(path)
   end)
 

@@ -26,6 +26,13 @@ describe("where", function()
   gives {
     { "text(tp:where { pp = 1 }), tp:where { pp = 1 } == g:at { pp = 1 } 'tp'", "Family of 4 groups of 2: (2:1) x (4:2) + 8", true },
     { "text(tp:where { pp = 1, dp = 2 }), tp:where { dp = 3 } == g:at { dp = 3 } 'tp'", "Family of 1 groups of 2: (2:1) x (1) + 12", true },
+    { "tp:where { pp = -1 } == tp:where { pp = 1 }, g:at { dp = -4 } 'tp' == g:at { dp = 0 } 'tp'", true, true },
+    { listed .. "(tp:where(function(ranks) return ranks[1] % 8 == 2 end))", "2,3 10,11" },
+    { listed .. "(tp:where(function(_, group) return group > 5 end)), text(tp:where(function() return true end) == tp)",
+      "12,13 14,15", "true" },
+    { listed .. "(g 'pp':pairs():where(function(r) return r[1] < 2 end))", "0,8 1,9" },
+    { listed .. "(u:where(function(r) return #r == 2 and r[2] % 4 == 3 end))", "2,3 6,7" },
+    { "(g 'tp':where(function(r) return r[1] > 3 end)):where { pp = 1 }:ranks(0)", { 8, 9 } }, -- of the same grid
     { "tp:where {} == tp, tp:where { pp = 0 }:where { dp = 1 }:ranks(0), tp:where({ pp = 0 }).coverage", true, { 2, 3 }, "partial" },
     { listed .. "(g('tp', 'dp'):split(4):where { pp = 1 })", "8,9,10,11 12,13,14,15" },
     { listed .. "(g 'dp':pick(0, -1):where { tp = 1 }), " .. listed .. "(g 'dp':pairs():where { tp = 0, pp = 1 })", "1,7 9,15",
@@ -46,7 +53,11 @@ describe("where", function()
     { "tp:where { pp = 1 }:where { pp = 0, dp = 2 }", "where: no group has all its ranks at dp 2, pp 0" },
     { "tp:where(low, { dp = 0 }):where(high, {})", "where: no group has all its ranks in the grid" },
     { "tp:where { pp = 2 }", "coordinate 2 of dim 'pp' is out of range (0 to 1)" },
-    { "tp:where { pp = -1 }", "coordinate -1 of dim 'pp' is out of range (0 to 1)" },
+    { "tp:where { pp = -3 }", "coordinate -3 of dim 'pp' is out of range (0 to 1)" },
+    { "g:rank { pp = -1 }", "coordinate -1 of dim 'pp' is out of range (0 to 1)" }, -- the rank before the first is none
+    { "tp:where(function() end)", "where: the function is true for none of the 8 groups" },
+    { "tp:where(function() return 1 end)", "where: the function gave a number for group 0, not true or false" },
+    { "tp:where(function() error('no') end)", "no" },
     { "tp:where { pq = 0 }", "unknown dim 'pq'; nearest is 'pp' (tp, dp, pp)" },
     { "tp:where { 0 }", "dims are by name; a key is a number" },
     { "tp:where { pp = '0' }", "the coordinate of dim 'pp' is a string, not an integer" },
@@ -59,6 +70,33 @@ describe("where", function()
     { "w:table { { 0, 1 } }:where { dp = 1 }", "rank 2 is in no group of the table; declare it 'partial' if that is meant" },
     { "w:table({ { 0, 1 } }, 'partial'):where { dp = 1 }",
       "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })" },
+  }
+end)
+
+describe("groups", function()
+  gives {
+    { "text(tp:groups { 0, 3 }), text(tp:groups(1, 3, 5))", "Family of 2 groups of 2: (2:1) x (2:6)",
+      "Family of 3 groups of 2: (2:1) x (3:4) + 2" },
+    { "tp:groups(-1) == tp:groups { 7 }, tp:groups { 7, 6, 5, 4, 3, 2, 1, 0 } == tp:renumber { 7, 6, 5, 4, 3, 2, 1, 0 }", true,
+      true },
+    { listed .. "(tp:groups { 5, 0, 1 }), tp:groups { 5, 0, 1 }.coverage", "10,11 0,1 2,3", "partial" },
+    { listed .. "(g 'pp':pairs():groups { -1, 0 }), " .. listed .. "(u:groups { 5, 0 })", "7,15 0,8", "12,13,14,15 0,1" },
+    { listed .. "(mg.zip(tp:pick(0), tp:pick(1)):groups { 2, 4 }), tp:groups { 0, 4 }:where { pp = 1 }:ranks(0)", "4,5 8,9",
+      { 8, 9 } },
+    { "mg.grid(mg.world(1 << 30), 'a-b', { a = 1 << 27, b = mg.fill }) 'a':groups { 0, -1 }.size", 1 << 27 },
+    { "(function() for group, ranks in tp:groups() do if group == 7 then return ranks end end end)()", { 14, 15 } },
+  }
+
+  refuses {
+    { "tp:groups {}", "groups: none; name at least one of 8" },
+    { "tp:groups { 0, 8 }", "groups: group 8 is out of range (0 to 7, or -1 to -8 from the end)" },
+    { "tp:groups(-9)", "groups: group -9 is out of range (0 to 7, or -1 to -8 from the end)" },
+    { "tp:groups { 3, 0, 3 }", "groups: group 3 is listed twice" },
+    { "tp:groups { 7, -1 }", "groups: group 7 is listed twice" },
+    { "tp:groups { 0, 1, 2, 3, 4, 5, 6, 7, 0 }", "groups: a list of 9, and there are 8" },
+    { "tp:groups { 'a' }", "element 1 of the list is a string, not an integer" },
+    { "tp:groups(1.5)", "bad argument #1 to 'groups' (number has no integer representation)" },
+    { "tp:groups(function() return true end)", "bad argument #1 to 'groups' (number expected, got function)" },
   }
 end)
 
@@ -78,8 +116,6 @@ describe("zip, spread", function()
     { "mg.zip('spread')", "a zip of no families" },
     { "mg.zip('spread', tp)", "bad argument #1 to 'zip' (moongrid.Family expected, got string)" },
     { "mg.zip(tp, u, 'spread')", "zip: rank 0 is in families 1 and 2; world:table(lists, \"cover\") holds such groups, listed one by one" },
-    { "mg.zip(low 'tp', high('tp', 'dp'):split(1):without { 15, 14, 13, 12, 11 }, 'spread')",
-      "zip: 3 groups cannot be spread over 4; the smaller number must divide the larger" },
   }
 end)
 

@@ -74,6 +74,35 @@ describe("tensor { ... }", function()
     assert.is_nil(plan:text():find("tensor", 1, true))
   end)
 
+  it("has a name as checkpoints have, of 255 bytes at most", function()
+    local named = support.file [[return recipe { params = { name = "x" }, build = function(world, p)
+      local t = topology(world)
+      t.g = grid(world, "tp", { tp = fill })
+      t[p.name] = tensor { axes = { { "x", 8 } }, type = "f32", cut = { x = "tp" } }
+      return t
+    end }]]
+    local recipe, long = moongrid.load(named), ("model.layers.0.self_attn/q-proj.weight_"):rep(7):sub(1, 255)
+    for _, name in ipairs { long, "0.weight", "a-b", "_" } do
+      local plan = recipe:plan(2, { name = name })
+      assert.same({ name }, plan.tensors)
+      assert.same({ { { 4, 4 } } }, plan:tensor(name, 1).runs)
+      local saved = os.tmpname()
+      for _, how in ipairs { "--json", "--text", "--rules" } do
+        run(("build/moongrid plan %s --world 2 name=%s %s > %s"):format(named, name, how, saved))
+        assert.truthy(run("build/moongrid plan " .. saved):find(plan.digest, 1, true), how)
+      end
+      os.remove(saved)
+    end
+    for _, name in ipairs { long .. "x", "", "a b", "a:b", "\195\164" } do
+      local ok, text = pcall(recipe.plan, recipe, 2, { name = name })
+      assert.same({ false, ("'%s' is not a tensor name (letters, digits, _ . - or /; at most 255)"):format(name) },
+        { ok, (text:gsub("^[^ ]*:%d+: ", "")) })
+    end
+    local out = run(("build/moongrid move %s --world 2 name=%s vs --world 4 name=%s"):format(named, long, long))
+    assert.truthy(out:find("\n" .. long .. "  ", 1, true))
+    os.remove(named)
+  end)
+
   it("is held by some ranks alone", function()
     local some = recipe_of([[axes = { { "vocab", 7 } }, type = "f32", cut = { vocab = { "tp", sizes = "ceil" } },
       on = g "pp":pick(0, -1)]])
@@ -121,7 +150,7 @@ describe("tensor { ... }", function()
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = {} }'] = "tensor 'x': axis 'a' is cut by no dim; "
       .. "a dim cuts it, \"tp\", or a list of them, outermost first",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclick = 2 } }'] =
-      "unknown way to cut 'cyclick'; nearest is 'cyclic' (sizes, cyclic, parts, bounds, unit, owners)",
+      "unknown way to cut 'cyclick'; nearest is 'cyclic' (sizes, cyclic, parts, bounds, unit, owners, copies)",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, owners = { 0, 0, 1, 1 } } }'] =
       "tensor 'x': axis 'a' is cut by 'cyclic' and by 'owners'",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = 1 } }'] =
@@ -142,6 +171,18 @@ describe("tensor { ... }", function()
       "tensor 'x': axis 'a': unit 3 does not divide 4 elements; nearest: 2 or 4",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", unit = "x" } }'] =
       "tensor 'x': axis 'a': 'unit' is a string, not an integer of 1 or more",
+    ['axes = { { "a", 3 } }, type = "f32", cut = { a = { "tp", "pp", "dp", copies = true } }'] =
+      "tensor 'x': axis 'a': 3 elements cannot have equally many copies for tp 2 x pp 2 x dp 2 = 8; nearest: 6 or 9 pieces",
+    ['axes = { { "a", 24 } }, type = "f32", cut = { a = { "tp", "pp", "dp", unit = 2, parts = { 16, 8 }, copies = true } }'] =
+      "tensor 'x': axis 'a': 8 units of part 0 and 4 of part 1 have 1 and 2 copies for tp 2 x pp 2 x dp 2 = 8; make each part a tensor",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, copies = true } }'] =
+      "tensor 'x': axis 'a': cyclic blocks say what every piece has, so they cannot have copies",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { 1, 3 }, copies = true } }'] =
+      "tensor 'x': axis 'a': bounds say what every piece has, so they cannot have copies",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = { 0, 1, 0, 1 }, copies = true } }'] =
+      "tensor 'x': axis 'a': owners say what every piece has, so they cannot have copies",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", copies = 2 } }'] =
+      "tensor 'x': axis 'a': 'copies' is a number, not true or false",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, "x" } } }'] =
       "tensor 'x': axis 'a': element 2 of 'parts' is a string, not an integer",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { 5, -1 } } }'] =
@@ -491,7 +532,7 @@ describe("relabel", function()
 end)
 
 describe("a cut that leaves ranks without anything of a tensor", function()
-  local says = "axis 'x' has 4 elements for tp 8, so ranks 4..7 (4 of 8) have nothing of it; nearest: tp 4"
+  local says = "axis 'x' has 4 elements for tp 8, so ranks 4..7 (4 of 8) have nothing of it; nearest: tp 4, or copies = true"
   local path
   setup(function()
     path = support.file [[return recipe { params = { tp = 8 }, build = function(world, p)
@@ -508,6 +549,38 @@ describe("a cut that leaves ranks without anything of a tensor", function()
     assert.equal(0, code, err)
     return out, err
   end
+
+  it("makes copies where that is said", function()
+    local file = support.file [[return recipe { params = { tp = 8, n = 4, how = "tp" }, build = function(world, p)
+      local t = topology(world)
+      t.g = grid(world, "tp-cp-dp", { tp = p.tp, cp = p.how == "tp" and 1 or 6, dp = fill })
+      t.w = tensor { axes = { { "x", 2 * p.n }, { "y", 8 } }, type = "u8",
+        cut = { x = { unit = 2, copies = true, table.unpack(p.how:split "-") } } }
+      return t
+    end }]]
+    local recipe = moongrid.load(file)
+    local function runs(plan, ranks)
+      local list = {}
+      for i, rank in ipairs(ranks) do
+        local part = plan:tensor("w", rank)
+        list[i] = { part.runs[1], part.copy, part.copies }
+      end
+      return list
+    end
+    local plan = recipe:plan(16)
+    assert.same({ { { { 0, 2 } }, 0, 4 }, { { { 0, 2 } }, 1, 4 }, { { { 2, 2 } }, 0, 4 }, { { { 6, 2 } }, 1, 4 }, { { { 0, 2 } }, 2, 4 },
+      { { { 6, 2 } }, 3, 4 } }, runs(plan, { 0, 1, 2, 7, 8, 15 }))
+    assert.equal("w: u8 x 8 by tp unit 2 copies, y 8 over tp 8 x cp 1 x dp 2 over ranks 0..15", plan:text():match "tensor (w[^\n]*)")
+    assert.same({ { { { 0, 4 } }, 0, 1 }, { { { 4, 4 } }, 0, 1 } }, runs(recipe:plan(2, { tp = 2 }), { 0, 1 })) -- enough for all
+    assert.is_nil(recipe:plan(2, { tp = 2 }):text():find("copies", 1, true))
+    -- 6 x 4 ranks and 12 heads: both dims cut, the last one makes the copies
+    assert.same({ { { { 0, 2 } }, 0, 2 }, { { { 0, 2 } }, 1, 2 }, { { { 2, 2 } }, 0, 2 }, { { { 4, 2 } }, 0, 2 } },
+      runs(recipe:plan(24, { tp = 4, n = 12, how = "cp-tp" }), { 0, 1, 2, 4 }))
+    local ok, why = pcall(recipe.plan, recipe, 24, { tp = 4, n = 8, how = "cp-tp" })
+    assert.same({ false, "tensor 'w': axis 'x': 3 copies of each of 8 units do not fit into cp 6 x tp 4 = 24; the last dims are filled first" },
+      { ok, (why:gsub("^[^ ]*: ", "")) })
+    os.remove(file)
+  end)
 
   it("is told by plan", function()
     local out, err = moongrid_says "plan %s --world 8"

@@ -251,6 +251,45 @@ static void in_one_call(void) {
   mgrid_state_free(s);
 }
 
+static mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  (void)err;
+  *result = mgrid_arg_integer(NULL, n == 1 && args[0].kind == MGRID_IS_INTEGER ? args[0].as.integer / *(int *)ud : 0);
+  return MGRID_OK;
+}
+
+/* Ranks whose hosts have other versions of a function, or lack it, get an error before anything is created. */
+static void functions_of_hosts(void) {
+  static const char  text[] = "return recipe { build = function(world) local t = topology(world)\n"
+                              "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
+                              "  queries = { rack = function(state) return rack_of(state.rank) end } }";
+  mgrid_error        e = MGRID_ERROR_INIT;
+  int                four = 4;
+  int64_t            rack = -1;
+  bool               last = rank == size - 1 && size > 1;
+  mgrid_function     f = mgrid_function_of("rack_of", "2026-11", rack_of, &four);
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  o.text = text, o.length = sizeof text - 1, o.functions = &f, o.nfunctions = 1;
+  mgrid_state *s = mgrid_mpi_open(MPI_COMM_WORLD, "r", 0, NULL, NULL, &o, anew(&e));
+  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "rack", NULL, &rack, &e);
+  test(s && rack == rank / 4, s ? "a recipe calls a function of the host" : e.message);
+  mgrid_state_free(s);
+  if (size == 1) return;
+  char expected[256];
+  snprintf(
+      expected, sizeof expected,
+      "ranks do not have the same plan: rank %d has \"function rack_of = 2026-12\", rank 0 has \"function rack_of = "
+      "2026-11\"; differing from rank 0: %d",
+      size - 1, size - 1);
+  f.version = last ? "2026-12" : "2026-11";
+  s = mgrid_mpi_open(MPI_COMM_WORLD, "r", 0, NULL, NULL, &o, anew(&e));
+  test(!s && e.status == MGRID_DISAGREE && strstr(e.message, size > 2 ? expected : "function rack_of = 2026-12"),
+       "another version of it on one rank is told on all");
+  o.nfunctions = last ? 0 : 1, f.version = "2026-11";
+  s = mgrid_mpi_open(MPI_COMM_WORLD, "r", 0, NULL, NULL, &o, anew(&e));
+  test(!s && e.status == MGRID_DISAGREE && strstr(e.message, "function rack_of = 2026-11"),
+       "and so is a host without it, though build does not call it");
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
@@ -274,6 +313,7 @@ int main(int argc, char **argv) {
   mgrid_backend_free(b);
   mgrid_runtime_free(rt);
   in_one_call();
+  functions_of_hosts();
   if (rank == 0) unlink(path);
   return tap_end();
 }

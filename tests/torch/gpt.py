@@ -22,7 +22,7 @@ from megatron.core.pipeline_parallel.schedules import forward_backward_pipelinin
 from megatron.core.process_groups_config import ProcessGroupCollection
 from megatron.core.transformer import TransformerConfig
 
-import moongrid_torch as mg
+import moongrid.torch as mg
 from on_cpu import on_cpu
 
 WORLD = 8

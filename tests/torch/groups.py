@@ -2,11 +2,8 @@
 """The groups of recipes in torch on 8 gloo processes: members, order, sums, sharing, options, meshes."""
 from __future__ import annotations
 
-import ctypes
 import json
-import shutil
 import subprocess
-import tempfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,13 @@ from processes import ROOT, Tap, need, run
 
 need("torch", "torch")
 
-import moongrid_torch as mg
+import moongrid.torch as mg
 import torch
 import torch.distributed as dist
 from torch.distributed._tensor import Shard, distribute_tensor  # torch.distributed.tensor since 2.5
 from torch.distributed.device_mesh import init_device_mesh
+
+from moongrid import _command
 
 WORLD = 8
 ODD = str(ROOT / "tests/torch/recipes/odd.lua")
@@ -68,7 +67,7 @@ def use(rank: int, recipe: str, params: dict[str, Any]) -> dict[str, Any]:
 def expected(recipe: str, params: dict[str, Any], rank: int) -> dict[str, list[list[int]]]:
     """By the command, from the lists of all groups."""
     words = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items()]
-    whole = subprocess.run([ROOT / "build/moongrid", "plan", recipe, "--world", str(WORLD), "--json", *words],
+    whole = subprocess.run([_command.path(), "plan", recipe, "--world", str(WORLD), "--json", *words],
                            check=True, capture_output=True).stdout
     mine = {name: [group for group in family["groups"] if rank in group]
             for name, family in json.loads(whole)["families"].items()}
@@ -99,7 +98,7 @@ def details(rank: int) -> dict[str, Any]:
 
 def meshes(rank: int) -> dict[str, Any]:
     groups = mg.groups("torchtitan", {"tp": 2, "dp_shard": 2, "dp_replicate": 2})
-    grid = next(name for name in groups.plan.grids if dict(groups.plan.dims(name)).get("dp_replicate") == 2)
+    grid = next(name for name in groups.plan.grids if groups.plan.grids[name].dims.get("dp_replicate") == 2)
     mesh = mg.device_mesh(groups, grid)
     names = mesh.mesh_dim_names
     theirs = init_device_mesh("cpu", tuple(mesh.shape), mesh_dim_names=names)
@@ -110,32 +109,6 @@ def meshes(rank: int) -> dict[str, Any]:
     return {"mesh": torch.equal(mesh.mesh, theirs.mesh), "members": members[0] == members[1],
             "ours": mesh["tp"].get_group() is groups["tp"], "tensor": torch.equal(back, whole),
             "coordinate": mesh.get_coordinate() == theirs.get_coordinate(), "part": part and part.mesh.tolist()}
-
-
-def layouts_of_structs(tap: Tap) -> None:
-    """Sizes and offsets of the structs that are mirrored, by a C compiler from the header."""
-    wanted = {"mgrid_error": mg.Error, "mgrid_dim": mg.Dim}
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        tap.check(True, "structs are those of moongrid.h # SKIP no C compiler")
-        return
-    lines: list[str] = []
-    for name, struct in wanted.items():
-        lines.append(f'printf("%zu ", sizeof({name}));')
-        lines += [f'printf("%zu %zu ", offsetof({name}, {field[0]}), sizeof((({name} *)0)->{field[0]}));'
-                  for field in struct._fields_]
-    with tempfile.TemporaryDirectory() as folder:
-        source, program = Path(folder) / "sizes.c", Path(folder) / "sizes"
-        source.write_text("#include <stdio.h>\n#include <moongrid.h>\nint main(void) { " + "".join(lines) + " }\n",
-                          encoding="utf-8")
-        subprocess.run([compiler, f"-I{ROOT / 'src'}", source, "-o", program], check=True)
-        got = [int(word) for word in subprocess.run([program], check=True, capture_output=True).stdout.split()]
-    ours = []
-    for struct in wanted.values():
-        ours.append(ctypes.sizeof(struct))
-        for name, *_ in struct._fields_:
-            ours += [getattr(struct, name).offset, getattr(struct, name).size]
-    tap.same(ours, got, "structs are those of moongrid.h")
 
 
 def nccl_options(tap: Tap) -> None:
@@ -159,7 +132,6 @@ def nccl_options(tap: Tap) -> None:
 
 if __name__ == "__main__":
     tap = Tap()
-    layouts_of_structs(tap)
     nccl_options(tap)
     for recipe, params in LAYOUTS:
         name = " ".join([Path(recipe).name, *(f"{key}={value}" for key, value in params.items())])

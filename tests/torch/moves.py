@@ -3,16 +3,14 @@
 others, and end with what DTensor.redistribute gives each of them, element by element."""
 from __future__ import annotations
 
-import ctypes
 import random
-from ctypes import POINTER, c_bool, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
 
 from processes import ROOT, Tap, need, run
 
 need("torch", "torch")
 
-import moongrid_torch as mg
+import moongrid as mg
 import torch
 import torch.distributed as dist
 from torch.distributed._tensor import Replicate, Shard, distribute_tensor  # torch.distributed.tensor since 2.5
@@ -20,84 +18,38 @@ from torch.distributed.device_mesh import init_device_mesh
 
 WORLD, CASES = 8, 60
 RECIPE = str(ROOT / "tests/torch/recipes/placed.lua")
-AXES_MAX = 8
-STAYS, SENDS, RECEIVES = range(3)
 Case = dict[str, list[int]]
 
 
-class Piece(ctypes.Structure):
-    """mgrid_move_piece"""
-    _fields_ = [("size", c_size_t), ("way", c_int), ("peer", c_int64), ("tensor", c_size_t), ("naxes", c_size_t),
-                ("bytes", c_int64), ("lengths", c_int64 * AXES_MAX), ("from_offset", c_int64),
-                ("from_strides", c_int64 * AXES_MAX), ("to_offset", c_int64), ("to_strides", c_int64 * AXES_MAX)]
-
-
-class Peer(ctypes.Structure):
-    """mgrid_move_peer"""
-    _fields_ = [("size", c_size_t)] + [(name, c_int64) for name in
-                                       ("rank", "send", "receive", "send_round", "receive_round")]
-
-
-class Part(ctypes.Structure):
-    """mgrid_tensor_part"""
-    _fields_ = [("size", c_size_t), ("held", c_bool), ("naxes", c_size_t), ("shape", c_int64 * AXES_MAX)] + [
-        (name, c_int64) for name in ("elements", "bytes", "copy", "slice", "first", "offset")]
-
-
-Take = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Piece))
-LIBRARY = mg.Library()
-for name, result, arguments in [
-    ("mgrid_move_new", c_void_p, [c_void_p, c_void_p, c_int64, c_size_t, c_void_p, c_void_p, POINTER(mg.Error)]),
-    ("mgrid_move_free", None, [c_void_p]),
-    ("mgrid_move_npeers", c_size_t, [c_void_p]),
-    ("mgrid_move_peers", c_int, [c_void_p, c_size_t, POINTER(Peer), POINTER(mg.Error)]),
-    ("mgrid_move_pieces", c_int, [c_void_p, c_int, c_int64, Take, c_void_p, POINTER(mg.Error)]),
-    ("mgrid_tensor_local", c_int, [c_void_p, c_char_p, c_int64, POINTER(Part), POINTER(mg.Error)]),
-]:
-    getattr(LIBRARY.c, name).restype, getattr(LIBRARY.c, name).argtypes = result, arguments
-
-
-def pieces(move: int, way: int, peer: int, part: torch.Tensor, before: bool) -> list[torch.Tensor]:
+def pieces(move: mg.Move, way: mg.Way, peer: int, part: torch.Tensor, before: bool) -> list[torch.Tensor]:
     """Views of the elements of this rank's part that a message has, one behind the other."""
-    found: list[torch.Tensor] = []
-
-    def take(_ud: object, at: Any) -> int:
-        p = at.contents
-        strides, offset = (p.from_strides, p.from_offset) if before else (p.to_strides, p.to_offset)
-        found.append(part.as_strided(p.lengths[:p.naxes], strides[:p.naxes], offset))
-        return 0
-    LIBRARY.call("mgrid_move_pieces", move, way, peer, Take(take), None)
-    return found
+    return [part.as_strided(p.lengths, p.from_strides if before else p.to_strides, p.from_offset if before else p.to_offset)
+            for p in move.pieces(way, peer)]
 
 
 def carry(plans: list[mg.Plan], rank: int, part: torch.Tensor) -> torch.Tensor:
     """What this rank has after the move of the part that it has before."""
-    about = Part(size=ctypes.sizeof(Part))
-    LIBRARY.call("mgrid_tensor_local", plans[1]._plan, b"w", rank, ctypes.byref(about))
-    after = torch.full(about.shape[:about.naxes], -1, dtype=torch.int64)
-    move = LIBRARY.call("mgrid_move_new", plans[0]._plan, plans[1]._plan, rank, 0, None, None)
-    for source, target in zip(pieces(move, STAYS, 0, part, True), pieces(move, STAYS, 0, after, False)):
+    after = torch.full(plans[1].tensor("w", rank)["shape"], -1, dtype=torch.int64)
+    move = plans[0].move(plans[1], rank)
+    for source, target in zip(pieces(move, mg.Way.STAYS, 0, part, True), pieces(move, mg.Way.STAYS, 0, after, False)):
         target.copy_(source)
     coming: list[tuple[int, torch.Tensor]] = []
     works: list[Any] = []
-    for i in range(LIBRARY.c.mgrid_move_npeers(move)):
-        peer = Peer(size=ctypes.sizeof(Peer))
-        LIBRARY.call("mgrid_move_peers", move, i, ctypes.byref(peer))
+    for peer in move.peers:
         if peer.receive:
             coming.append((peer.rank, torch.empty(peer.receive // 8, dtype=torch.int64)))
             works.append(dist.irecv(coming[-1][1], peer.rank))
         if peer.send:
-            message = torch.cat([piece.reshape(-1) for piece in pieces(move, SENDS, peer.rank, part, True)])
+            message = torch.cat([piece.reshape(-1) for piece in pieces(move, mg.Way.SENDS, peer.rank, part, True)])
             assert message.numel() * 8 == peer.send
             works.append(dist.isend(message, peer.rank))
     for work in works:
         work.wait()
     for source, message in coming:
-        for piece in pieces(move, RECEIVES, source, after, False):
+        for piece in pieces(move, mg.Way.RECEIVES, source, after, False):
             piece.copy_(message[:piece.numel()].view(piece.shape))
             message = message[piece.numel():]
         assert message.numel() == 0
-    LIBRARY.c.mgrid_move_free(move)
     return after
 
 
@@ -110,7 +62,7 @@ def work(rank: int, cases: list[Case]) -> list[str]:
     wrong = []
     for case in cases:
         mesh = init_device_mesh("cpu", tuple(case["mesh"]))
-        plans = [mg.Plan(RECIPE, WORLD, {"mesh": case["mesh"], "shape": case["shape"], "place": case[side]}, LIBRARY)
+        plans = [mg.plan(RECIPE, WORLD, {"mesh": case["mesh"], "shape": case["shape"], "place": case[side]})
                  for side in ("before", "after")]
         whole = torch.arange(torch.Size(case["shape"]).numel()).view(case["shape"])
         tensor = distribute_tensor(whole, mesh, placements(case["before"]))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests here share: TAP lines, and N processes that torch.distributed joins by gloo."""
+"""What the tests here share: the TAP lines of ../python, and N processes that torch.distributed joins by gloo."""
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import sys
@@ -12,42 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples" / "torch"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from tap import ROOT, Tap, need  # noqa: E402  # as names of this file, too
+
+__all__ = ["ROOT", "Tap", "need", "run"]
 os.environ.update(GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore")
-
-
-def need(module: str, name: str) -> None:
-    """End, and say that these tests are skipped, where a package is not installed; one that is there and
-    fails to import fails the tests."""
-    try:
-        found = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        found = None
-    if not found:
-        print(f"1..0 # SKIP {name} is not installed")
-        sys.exit(0)
-
-
-class Tap:
-    """Numbered lines, "ok 1 - what" and "not ok 2 - what"."""
-
-    def __init__(self) -> None:
-        self.done = self.failed = 0
-
-    def check(self, good: bool, what: str, why: object = "") -> None:
-        self.done += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.done} - {what}", flush=True)
-        if not good and why != "":
-            print("\n".join(f"# {line}" for line in str(why).splitlines()), flush=True)
-
-    def same(self, got: object, wanted: object, what: str) -> None:
-        self.check(got == wanted, what, f"got    {got!r}\nwanted {wanted!r}")
-
-    def end(self) -> None:
-        print(f"1..{self.done}")
-        sys.exit(self.failed > 0)
 
 
 def _child(rank: int, world: int, port: int, work: Callable[..., Any], arguments: tuple[Any, ...],

@@ -1,39 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""What moongrid_torch refuses, and that every rank is told: each status and message whole."""
+"""What moongrid.torch refuses, and that every rank is told: each status and message whole."""
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 from processes import ROOT, Tap, need, run
+from tap import refusal
 
 need("torch", "torch")
 
-import moongrid_torch as mg
+import moongrid.torch as mg
 import torch
 import torch.distributed as dist
 
 WORLD = 8
 ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/recipes/bare.lua")
 Refusal = tuple[int, str]
-NOT_FOUND = "; name it by library=PATH or MOONGRID_LIBRARY=PATH, or build the clone (make)"
 MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
-NO_LIBRARY = "no moongrid library: {0}: cannot open shared object file: No such file or directory" + NOT_FOUND
 NO_BACKEND = "this torch has no backend 'golo', which 'tp' needs; backends={...} of groups names another"
 NO_FAMILY = "no family 'bb'; there are part, line, a, b, again, own, turned, later, cpu, single, x, y"
 ASKED = 'asked for backends={"": "gloo", "mpi": "gloo", "nccl": "nccl"} timeout=%s sort_ranks=%s'
-
-
-def refusal(call: Callable[[], Any]) -> Refusal:
-    """Status and message, or (0, "") where the call went through."""
-    try:
-        call()
-    except mg.MoongridError as why:
-        return int(why.status), str(why)
-    return 0, ""
 
 
 def bundled() -> list[str]:
@@ -42,40 +28,18 @@ def bundled() -> list[str]:
 
 def alone(tap: Tap) -> None:
     """Without a process group."""
-    other = str(Path(torch.__file__).parent / "lib/libc10.so")
     for name, call, wanted in [
-        ("no such library", lambda: mg.Plan("megatron", 8, library="/none/libmoongrid.so"),
-         (401, NO_LIBRARY.format("/none/libmoongrid.so"))),
-        ("another library", lambda: mg.Library(other),
-         (401, f"no moongrid library: {other}: undefined symbol: mgrid_runtime_new{NOT_FOUND}")),
-        ("no such recipe", lambda: mg.Plan("picotro", 8),
-         (101, f"no recipe 'picotro': neither bundled nor a file; nearest is 'picotron' ({', '.join(bundled())})")),
-        ("no such parameter", lambda: mg.Plan(ODD, 8, {"slo": 3}),
-         (101, f"{ODD}:3: unknown parameter 'slo'; nearest is 'slow' (slow)")),
-        ("a value of another kind", lambda: mg.Plan("picotron", 8, {"tp": [2]}),
-         (102, "picotron:31: parameter 'tp_size' is a size (an integer of 1 or more), not '[2]'")),
-        ("sizes that do not fit", lambda: mg.Plan("picotron", 8, {"tp": 3}), (100, MISFIT)),
-        ("no ranks", lambda: mg.Plan("picotron", 0), (103, "a world has 1 to 2147483647 ranks, not 0")),
-        ("a rank outside the world", lambda: mg.Plan("picotron", 8).view(8),
-         (103, "rank 8 is out of range; ranks are 0 to 7")),
-        ("no such grid", lambda: mg.Plan(ODD, 8).dims("mash"), (101, "no grid 'mash'; there are mesh, some")),
-        ("no such dim", lambda: mg.Plan(ODD, 8).along("mesh", "c"), (101, "unknown dim 'c'; known: a, b")),
+        ("no such grid of a plan", lambda: mg.plan(ODD, 8).grids["mesh"]("c"), (101, "unknown dim 'c'; known: a, b")),
         ("before init_process_group", lambda: mg.groups("picotron"),
          (202, "torch.distributed is not initialized: call init_process_group first")),
     ]:
         tap.same(refusal(call), wanted, name)
-    before = os.environ.get("MOONGRID_LIBRARY")
-    os.environ["MOONGRID_LIBRARY"] = "/none/from-the-environment.so"
-    tap.check("/none/from-the-environment.so" in refusal(mg.Library)[1], "MOONGRID_LIBRARY is what is opened")
-    os.environ.pop("MOONGRID_LIBRARY")
-    if before:
-        os.environ["MOONGRID_LIBRARY"] = before
 
 
 def together(rank: int) -> dict[str, Refusal]:
     """Refused on every rank, one call after the other: none may leave a rank behind."""
     odd = rank == 2
-    plan = mg.Plan("picotron", WORLD, {"tp": 2})
+    plan = mg.plan("picotron", WORLD, {"tp": 2})
     found: dict[str, Refusal] = {}
     for name, call in {
         "sizes": lambda: mg.groups("picotron", {"tp": 3}),
@@ -84,8 +48,8 @@ def together(rank: int) -> dict[str, Refusal]:
         "another recipe": lambda: mg.groups("nanotron" if odd else "picotron", {"tp": 2}),
         "other arguments": lambda: mg.groups(plan, sort_ranks=odd),
         "another timeout": lambda: mg.groups(plan, timeout=timedelta(seconds=5) if odd else None),
-        "no library on one rank": lambda: mg.groups("picotron", library="/none.so" if odd else None),
-        "a plan for another world": lambda: mg.groups(mg.Plan("picotron", 4)),
+        "no recipe on one rank": lambda: mg.groups("picotro" if odd else "picotron"),
+        "a plan for another world": lambda: mg.groups(mg.plan("picotron", 4)),
         "a plan with parameters": lambda: mg.groups(plan, {"tp": 2}),
         "no such backend": lambda: mg.groups(plan, backends={"mpj": "gloo"}),
         "a backend that torch lacks": lambda: mg.groups(plan, backends={"": "golo"}),
@@ -134,9 +98,10 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
     ("another recipe", *everywhere(*differs("param tensor_parallel_size = 2", "param tp_size = 2"))),
     ("other arguments", *everywhere(*differs(ASKED % (None, True), ASKED % (None, False)))),
     ("another timeout", *everywhere(*differs(ASKED % ("0:00:05", False), ASKED % (None, False)))),
-    ("no library on one rank", *of_rank_2(401, NO_LIBRARY.format("/none.so"))),
+    ("no recipe on one rank", *of_rank_2(
+        101, f"no recipe 'picotro': neither bundled nor a file; nearest is 'picotron' ({', '.join(bundled())})")),
     ("a plan for another world", *everywhere(200, "the plan is for 4 ranks, torch has 8")),
-    ("a plan with parameters", *everywhere(200, "a Plan has its parameters and its library already")),
+    ("a plan with parameters", *everywhere(200, "a Plan has its parameters already")),
     ("no such backend", *everywhere(101, "no backend 'mpj' in recipes; there are \"\", mpi and nccl")),
     ("a backend that torch lacks", *everywhere(401, NO_BACKEND)),
     ("a backend of one rank", *of_rank_2(401, NO_BACKEND)),

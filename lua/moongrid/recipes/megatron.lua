@@ -200,4 +200,5 @@ return recipe {
   arguments = function() return part "queries".arguments end,
   getters = function() return part "getters".getters end,
   families = function() return part "getters".families end,
+  step = steps.transformer(),
 }

@@ -1,0 +1,259 @@
+---@meta moongrid
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations for editors (LuaCATS) of worlds, grids and families, in recipes and in the module: nothing here runs. meta.lua
+-- says what holds for all of them.
+
+-- World -------------------------------------------------------------------------
+
+---The ranks for a grid: a whole world, a window of consecutive ranks of one, or some ranks in another
+---order. `#world` is the number of its ranks. Equal: same ranks in the same order.
+---@class moongrid.World
+---@field size integer number of ranks, 1 to 2147483647
+---@field offset integer the first rank, 0 unless this is a window; raises for ranks in another order: use `rank(0)`
+local World = {}
+
+---Return a window: consecutive ranks of this world or window, or consecutive positions of another order, O(size)
+---there. The result still belongs to the whole world.
+---@param offset integer first position, counted from the start of this window; 0 to size - 1
+---@param size? integer number of ranks, 1 to size - offset; default: all that follow
+---@return moongrid.World
+function World:window(offset, size) end
+
+---Return these ranks, or some of them, in another order: position 0 of a grid over the result is the first rank of
+---the list, and coordinates, families and plans follow. A function is called for the rank at each position; a family
+---must have one group, whose members are the order. Raises if a rank occurs twice or is outside this World. An order
+---that follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards; with any other order,
+---families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
+---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
+---@return moongrid.World
+function World:order(ranks) end
+
+---@param position integer 0 to size - 1
+---@return integer rank at this position
+function World:rank(position) end
+
+---Make a family from explicit lists, group by group. O(members); regular lists become a rule and cost
+---nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
+---Not for a World in another order. A text may have the lists as Python prints them:
+---"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
+---@param groups integer[][]|string ranks of each group, in order; no group is empty
+---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
+---@return moongrid.Family
+function World:table(groups, kind) end
+
+---Make a family from its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
+---`index` the groups. Or from a text: tostring of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
+---and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same but count the last mode fastest: write
+---those from the right. Raises if two members are the same rank, or a rank is outside this window. O(modes);
+---modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
+---@param modes moongrid.Modes|string
+---@return moongrid.Family
+function World:modes(modes) end
+
+---@class moongrid.Modes
+---@field inside? integer[][] {size, stride} each, 1 or more; default: groups of one rank
+---@field index? integer[][] likewise; default: one group
+---@field offset? integer the rank at position 0 of group 0, a rank of the world even in a window; default 0
+
+-- Grid --------------------------------------------------------------------------
+
+---Ordered dims over the ranks of a World, fastest-varying first. `grid.tp` is the size of dim tp (a
+---method's name wins over a dim of the same name), `grid "tp"` and `grid("dp", "cp")` are
+---`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes, and ranks in the same order.
+---@class moongrid.Grid
+---@overload fun(...: string): moongrid.Family
+---@field [string] integer
+local Grid = {}
+
+---Return the family of the named dims: they vary inside a group, in the grid's order for any
+---order of the names; the other dims number the groups. Without names: a group per rank.
+---A table may also order the groups: `grid:along{ "tp", index = {"pp", "dp"} }`; members and
+---groups then follow the written order, first name fastest.
+---@param ... string names of dims, each once; or one table as above
+---@return moongrid.Family
+---@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
+function Grid:along(...) end
+
+---@class moongrid.Along: { [integer]: string }
+---@field index? string|string[] the dims that number the groups: all that are larger than 1 and not inside
+
+---As `along`, but the first name varies fastest inside a group.
+---@param ... string names of dims, each once; or one table as for `along`
+---@return moongrid.Family
+function Grid:ordered(...) end
+
+---Return the family of some dims, or of all, for programs that use MPI's Cartesian topologies: `along` with the
+---option `cartesian`. Its MPI communicators have that topology, also those of groups of one rank, with the dims in
+---MPI's order (the reverse of the grid's) and ranks not reordered. `group:shift` and mgrid_mpi_shift return neighbours.
+---@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; the periodic ones
+---@return moongrid.Family
+function Grid:cartesian(how) end
+
+---@param rank integer
+---@param dim string
+---@return integer? coordinate 0 to the dim's size - 1; nil for a rank outside the grid
+function Grid:coord(rank, dim) end
+
+---@param rank integer
+---@return table<string, integer>? coordinates by name of dim; nil for a rank outside the grid
+function Grid:coords(rank) end
+
+---Return the rank at some coordinates; a dim that is not named is at 0.
+---@param coords table<string, integer> by name of dim, each 0 to size - 1
+---@return integer rank
+function Grid:rank(coords) end
+
+---@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
+function Grid:dims() end
+
+---Return the grid with one dim split into several, whose product is its size: `grid:unflatten("dp", "shard-rep", {
+---shard = 2, rep = fill })`. Without an order give two dims, one of them `fill`, which is the slower one.
+---@param dim string
+---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
+---@param sizes table<string, integer|lightuserdata>
+---@return moongrid.Grid # if the product differs, the error names the nearest sizes
+---@overload fun(self: moongrid.Grid, dim: string, sizes: table<string, integer|lightuserdata>): moongrid.Grid
+function Grid:unflatten(dim, order, sizes) end
+
+---Return the grid with dims that are neighbours in its order merged into one, in that order for any order of the
+---names. Dims of size 1 between them are skipped, and come after the new dim.
+---@param name string of the new dim
+---@param ... string one dim or more, each once
+---@return moongrid.Grid
+function Grid:flatten(name, ...) end
+
+---@param names table<string, string> the new name of a dim; others keep theirs
+---@return moongrid.Grid
+function Grid:rename(names) end
+
+---Return the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
+---families leave the other ranks of the world out.
+---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
+---@return moongrid.Grid
+function Grid:at(coords) end
+
+-- Family ------------------------------------------------------------------------
+
+---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
+---of groups, `for group, ranks in pairs(family)` visits them. Two are equal if they have
+---the same groups in the same order with the same order of members; families of grids are
+---compared by their rules, at any world size. Equality ignores options (`with`), and
+---only `twin`, `lists` and `with` itself keep them.
+---@class moongrid.Family
+---@field count integer number of groups
+---@field size integer? ranks in each group; nil if groups differ
+---@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
+local Family = {}
+
+---Cut every group into runs of k positions. For a family of a grid, raises and names the possible sizes if k does
+---not meet a boundary of its rule; `table = true` cuts anyway, without a rule (and makes explicit lists,
+---O(world), if groups differ in size). The runs of a group follow each other; `by = "row"`
+---counts all groups before the next run, as a matrix of runs and groups is counted by rows.
+---@param k integer ranks of an inner group, a divisor of the group size
+---@param how? { table?: boolean, by?: "row" }
+---@return moongrid.Family inner the runs
+---@return moongrid.Family outer the ranks at equal positions of the runs
+function Family:split(k, how) end
+
+---Split repeatedly: return as many families as sizes, innermost first.
+---@param sizes integer[] at most 32; their product is the group size
+---@return moongrid.Family ...
+function Family:levels(sizes) end
+
+---Cut every group into segments, first sizes[1] ranks, then sizes[2] and so on; the segments of a group follow
+---each other. O(sizes) in any world. For segments that change from step to step: `Group:segment`.
+---@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
+---@return moongrid.Family
+function Family:segments(sizes) end
+
+---Return the same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that
+---step through the groups regularly keep a rule, others become explicit lists, O(members).
+---@param order integer[]|fun(group: integer): integer each group once, from 0
+---@return moongrid.Family
+function Family:renumber(order) end
+
+---Return the groups whose ranks are all at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp
+---of the first stage, as is `g:at { pp = 0 } "tp"`. The default is the grid that the family was made of, even through
+---other operations; for a union, a zip or a table name one: `f:where(g, { pp = 0 })`. Raises if no group is there, for
+---example if the dim varies inside the groups. O(dims) for a family with a rule and a grid over a window; else
+---O(members).
+---A function is called for each group, O(members), and keeps those for which it returns true:
+---`f:where(function(ranks) return ranks[1] % 16 == 0 end)`.
+---@param coords table<string, integer> by name of dim, each 0 to size - 1, or -1 to -size from the end
+---@return moongrid.Family
+---@overload fun(self: moongrid.Family, grid: moongrid.Grid, coords: table<string, integer>): moongrid.Family
+---@overload fun(self: moongrid.Family, keep: fun(ranks: integer[], group: integer): boolean?): moongrid.Family
+function Family:where(coords) end
+
+---Keep some positions of every group, in the order given; duplicates are dropped. The result leaves
+---ranks out. A function is called once per group size, and its result must depend only on that.
+---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
+---@return moongrid.Family
+---@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
+---@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
+function Family:pick(...) end
+
+---Join n consecutive groups into one: the first one's members, then the second's, and so on. A bundle of groups of
+---several families of a union is a list, O(members).
+---@param n integer a divisor of the number of groups
+---@return moongrid.Family
+function Family:bundle(n) end
+
+---Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
+---one pair.
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
+---@return moongrid.Family cover a rank may be in two pairs
+function Family:pairs(wrap) end
+
+---Return the pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
+---@param step? integer 1 (default) to size - 1
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
+---@return moongrid.Family cover a rank may be in two pairs
+function Family:neighbours(step, wrap) end
+
+---Apply a function to every group; the resulting groups must be disjoint. Makes explicit
+---lists: O(world), unlike the other operations.
+---@param fn fun(ranks: integer[], group: integer): integer[]
+---@return moongrid.Family
+function Family:map(fn) end
+
+---Return the groups without these ranks, in the same order; empty groups are left out. Ranks that are in
+---no group change nothing. O(members); if the result follows a rule, it becomes one.
+---@param ranks integer[] 0 to world - 1
+---@return moongrid.Family
+function Family:without(ranks) end
+
+---Return the same groups as explicit lists, O(world): for operations that need them.
+---@return moongrid.Family
+function Family:lists() end
+
+---Return the same groups, deliberately with separate communicators.
+---@return moongrid.Family
+function Family:twin() end
+
+---Return the same groups with these options on top of those it has. The receiver does not change.
+---@param options moongrid.Options
+---@return moongrid.Family
+function Family:with(options) end
+
+---Return a new list, which `print` shows as `{0, 8, 16}`.
+---@param group integer 0 to count - 1
+---@return integer[] ranks
+function Family:ranks(group) end
+
+---Return the group and position of a rank. O(modes) at any world size.
+---@param rank integer of the world
+---@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one
+---@return integer? group nil if there is none
+---@return integer? position
+function Family:locate(rank, nth) end
+
+---Iterate over all groups: `for group, ranks in family:groups() do`. With numbers of groups, return the family of these,
+---in this order, each once: `f:groups { 0, 3 }`, `f:groups(-1)`. A list that steps regularly keeps a rule, others become
+---explicit lists, O(their members). `where` chooses by coordinates, or by a function.
+---@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
+---@return moongrid.Family
+---@overload fun(self: moongrid.Family, groups: integer[]): moongrid.Family 0 to count - 1, or -1 to -count from the end
+---@overload fun(self: moongrid.Family, ...: integer): moongrid.Family
+function Family:groups() end

@@ -1,0 +1,128 @@
+-- SGLang's parallel state: tensor-parallel blocks inside each pipeline stage, which attention and the experts
+-- cut in two ways of their own. Every group has a twin on the CPU (gloo there).
+-- Source: sgl-project/sglang 0.5.23, sglang/srt/distributed/parallel_state.py.
+
+-- Return what remains of the ranks of a stage when two sizes divide them; refuse those that do not.
+local function remains(tp, p, a, b)
+  local product = p[a] * p[b]
+  if tp % product > 0 then
+    error(string.format("%s %d x %s %d = %d does not divide tp_size %d; tp_size %d would do", a, p[a], b, p[b], product,
+      tp, (tp // product + 1) * product))
+  end
+  return tp // product
+end
+
+-- Refuse a size that does not divide another.
+local function check_divides(name, n, of, size)
+  if size % n > 0 then
+    error(string.format("%s %d does not divide %s %d; 1 or %d would do", name, n, of, size, size))
+  end
+end
+
+local function build(world, p)
+  local g = grid(world, "tp-pp", { tp = p.tp_size or fill, pp = p.pp_size })
+  local tp, shared = g.tp, p.shared_experts_tp_size or 1
+  local attn_tp = remains(tp, p, "attn_dp_size", "attn_cp_size")
+  local moe_tp = remains(tp, p, "moe_ep_size", "moe_dp_size")
+  check_divides("attn_dcp_size", p.attn_dcp_size, "tp_size", tp)
+  check_divides("shared_experts_tp_size", shared, "attn_tp_size", attn_tp)
+  local attention = grid(world, "tp-cp-dp-pp",
+    { tp = attn_tp, cp = p.attn_cp_size, dp = p.attn_dp_size, pp = p.pp_size })
+  local moe = grid(world, "tp-ep-dp-pp", { tp = moe_tp, ep = p.moe_ep_size, dp = p.moe_dp_size, pp = p.pp_size })
+  local t = topology(world)
+  t.grid = g
+  t.attention = attention
+  t.moe = moe
+
+  -- Add a family and its twin on the CPU, or other names of those that exist.
+  local function add(name, family)
+    t[name] = family
+    t[name .. "_cpu"] = family:with { backend = "mpi" }
+  end
+  local function alias(name, of)
+    t[name] = t[of]
+    t[name .. "_cpu"] = t[of .. "_cpu"]
+  end
+  -- A family as wide as tp is tp.
+  local function add_within_tp(name, size, family)
+    if size == tp then alias(name, "tp") else add(name, family) end
+  end
+
+  add("world_group", g("tp", "pp"))
+  add("tp", g "tp")
+  if p.duplicate_tp_group then add("pdmux_prefill_tp", g "tp":twin()) end -- prefill runs beside decode
+  if p.attn_dcp_size > 1 then add("dcp", (g "tp":split(p.attn_dcp_size))) end
+  add_within_tp("attn_cp", p.attn_cp_size, attention "cp")
+  add_within_tp("attn_tp", attn_tp, attention "tp")
+  if shared > 1 then
+    if shared == attn_tp then
+      alias("shared_experts_tp", "attn_tp")
+    else
+      add("shared_experts_tp", (attention "tp":split(shared)))
+    end
+  end
+  if p.attn_cp_size > p.moe_dp_size then -- ranks that share a context share their tokens before the experts
+    alias("moe_dp", "attn_cp")
+  else
+    add_within_tp("moe_dp", p.moe_dp_size, moe "dp")
+  end
+  add_within_tp("moe_ep", p.moe_ep_size, moe "ep")
+  add_within_tp("moe_tp", moe_tp, moe "tp")
+  add("pp", g "pp")
+  add("self_pp", g()) -- a draft model of one stage
+  return t
+end
+
+local function group(s, q) return s[q.group or error "group is missing; a family such as tp would do"] end
+
+local queries = {
+  get_world_size = function(s) return s.world end,
+  get_world_rank = function(s) return s.rank end,
+  get_dcp_world_size = function(s) return s:has "dcp" and s.dcp.size or 1 end,
+  get_dcp_rank = function(s) return s:has "dcp" and s.dcp.position or 0 end,
+  rank_in_group = function(s, q) return group(s, q).position end,
+  world_size = function(s, q) return group(s, q).size end,
+  ranks = function(s, q) return group(s, q).ranks end,
+  first_rank = function(s, q) return group(s, q).first end,
+  last_rank = function(s, q) return group(s, q).last end,
+  is_first_rank = function(s, q) return group(s, q).first == s.rank end,
+  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
+  next_rank = function(s, q) return group(s, q):next "wrap" end,
+  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
+}
+for getter, family in pairs {
+  tensor_model = "tp", attn_tensor_model = "attn_tp", attn_context_model = "attn_cp", pipeline_model = "pp",
+  moe_data = "moe_dp", moe_expert = "moe_ep", moe_tensor = "moe_tp",
+} do
+  queries["get_" .. getter .. "_parallel_world_size"] = function(s) return s[family].size end
+  queries["get_" .. getter .. "_parallel_rank"] = function(s) return s[family].position end
+end
+
+return recipe {
+  doc = "SGLang's parallel state: attention and experts each cut the tensor-parallel ranks anew",
+  params = {
+    tp_size = param.size(nil, "ranks of a pipeline stage; left out, all that pp leaves", "tp"),
+    pp_size = param.size(1, "pipeline stages", "pp"),
+    attn_dp_size = param.size(1, "data-parallel size of attention; divides tp", "attn_dp"),
+    attn_cp_size = param.size(1, "context-parallel size of attention; divides tp / attn_dp", "attn_cp"),
+    attn_dcp_size = param.size(1, "ranks that share a KV cache during decode; divides tp", "dcp"),
+    moe_ep_size = param.size(1, "expert-parallel size; divides tp", "ep"),
+    moe_dp_size = param.size(1, "data-parallel size of the experts; divides tp / ep", "moe_dp"),
+    shared_experts_tp_size = param.size(nil, "tensor-parallel size of shared experts; divides that of attention",
+      "shared_tp"),
+    duplicate_tp_group = param.flag(false, "make a twin of tp for prefill beside decode", "pdmux"),
+  },
+  build = build,
+  queries = queries,
+  getters = {
+    get_world_group = "world_group", get_tp_group = "tp", get_attn_tp_group = "attn_tp",
+    get_attn_cp_group = "attn_cp", get_dcp_group = "dcp", get_moe_dp_group = "moe_dp", get_moe_ep_group = "moe_ep",
+    get_moe_tp_group = "moe_tp", get_shared_experts_tp_group = "shared_experts_tp", get_pp_group = "pp",
+    get_self_pp_group = "self_pp", pdmux_prefill_tp_group = "pdmux_prefill_tp",
+  },
+  families = {
+    ["dcp*"] = "attn_dcp_size above 1", ["shared_experts_tp*"] = "shared_experts_tp_size above 1",
+    ["pdmux_prefill_tp*"] = "duplicate_tp_group",
+  },
+  arguments = { group = param.text(nil, "a family") },
+}

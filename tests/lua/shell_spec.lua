@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid shell: lines in a pipe, and a terminal with its history and completion.
+
+local support = dofile "tests/lua/support.lua"
+local run = support.run
+
+local function shell(lines, rest)
+  return run(("printf %%s '%s' | build/moongrid shell %s"):format(lines:gsub("'", "'\\''"), rest or "picotron --world 8 tp=2"))
+end
+
+-- What these lines print, the last line break left out.
+local function prints(lines, expected, rest)
+  local out, err, code = shell(lines, rest)
+  assert.equal("", err)
+  assert.equal(expected .. (expected == "" and "" or "\n"), out)
+  assert.equal(0, code)
+end
+
+describe("shell in a pipe", function()
+  it("prints families with their groups, and lists of them no longer than a screen", function()
+    prints("tp\n", "Family of 4 groups of 2: (2:1) x (4:2)\n   0  { 0, 1 }\n   1  { 2, 3 }\n   2  { 4, 5 }\n   3  { 6, 7 }")
+    local out = shell("tp\n", "picotron --world 4096")
+    assert.truthy(out:find("\n  15  { 15 }\n      ... 4080 more\n", 1, true), out)
+    out = shell("dp\n", "picotron --world 4096")
+    assert.truthy(out:find("\n   0  { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, ... 4080 more }\n", 1, true), out)
+  end)
+
+  it("has what the recipe made, the words of recipes, and names that were assigned", function()
+    prints("t.dp == dp, world, p.tp_size, #grid(world, 'a', { a = fill })\n", "true\nWorld of 8 ranks\n2\n8")
+    prints("x = tp:pick(0)\nx.count, nil, 1\n", "4\nnil\n1")
+    prints("x = { a = 1, ['b c'] = { true, 'q' } }\nx\n", '{ a = 1, ["b c"] = { true, "q" } }')
+    prints("print(1, { 2 }, 'a')\n'text'\n\n-- nothing\nlocal z = 1\n", '1  { 2 }  a\ntext')
+  end)
+
+  it("waits for the end of what is unfinished", function()
+    prints("for i = 1, 2 do\n  print(i)\nend\n", "1\n2")
+    prints("s = function()\nreturn 7\nend\ns()\n", "7")
+  end)
+
+  for lines, message in pairs {
+    ["tpp"] = "unknown name 'tpp'; nearest is 'tp'",
+    ["zzz"] = "unknown name 'zzz'",
+    ["x = = 1"] = "unexpected symbol near '='",
+    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, coverage, pick, bundle, pairs, "
+      .. "neighbours, map, without, lists, twin, with, ranks, locate, groups, split, levels, segments, renumber, where)",
+    ["error 'no'"] = "no",
+    ["os.time()"] = "unknown name 'os'",
+    ["while true do end"] = "the recipe runs for more than 200000000 instructions",
+    ["for i = 1, 2 do"] = "the last lines are unfinished: for i = 1, 2 do",
+  } do
+    it("ends at a mistake: " .. lines, function()
+      local out, err, code = shell(lines .. "\n" .. (lines:find "do$" and "" or "print 'on'\n"))
+      assert.equal("moongrid: " .. message .. "\n", err)
+      assert.equal("", out)
+      assert.equal(lines:find "^while" and 3 or lines:find "do$" and 2 or 1, code)
+    end)
+  end
+
+  it("refuses what has no lines or no recipe", function()
+    local saved = support.file ""
+    run("build/moongrid plan picotron --world 8 --rules >" .. saved)
+    for line, message in pairs {
+      ["shell"] = "shell needs a recipe: a file, or one that 'moongrid recipes' lists",
+      ["shell picotron"] = "shell needs --world N, the number of ranks",
+      ["shell - --world 8"] = "shell reads its lines from standard input; write the recipe to a file",
+      ["shell " .. saved .. " --world 8"] = saved .. " is a saved plan, which has no queries and policies; shell needs the recipe",
+    } do
+      local _, err, code = run("build/moongrid " .. line)
+      assert.equal("moongrid: " .. message .. "\n", err)
+      assert.equal(line:find(saved, 1, true) and 1 or 2, code)
+    end
+    os.remove(saved)
+  end)
+end)
+
+describe("shell at a terminal", function()
+  local edits = select(3, run "ldconfig -p | grep -Eq 'libedit.so.2|libreadline.so.8'") == 0
+
+  -- Type into a terminal, with an empty home; return what it shows, and the history.
+  local function typed(keys)
+    local home = run "mktemp -d":gsub("\n", "")
+    local out = run(([[export HOME=%s XDG_STATE_HOME= TERM=xterm; (sleep 1; printf '%s'; sleep 1; printf '\004'; sleep 1) \
+      | script -qec 'build/moongrid shell picotron --world 8 tp=2 --color never' /dev/null]]):format(home, keys))
+    local history = support.exists(home .. "/.local/state/moongrid/shell") and support.read(home .. "/.local/state/moongrid/shell")
+    run("rm -r " .. home)
+    return out:gsub("\r", ""), history or ""
+  end
+
+  it("says what is there, goes on after a mistake, and keeps a history", function()
+    local out, history = typed "nope\\ntp.count\\n"
+    assert.truthy(out:find("picotron over 8 ranks: tp_size=2\nt is its topology, with world and p;", 1, true), out)
+    assert.truthy(out:find("moongrid: unknown name 'nope'\n", 1, true), out)
+    assert.truthy(out:find("\n4\n", 1, true), out)
+    if edits then assert.truthy(history:find("tp.count", 1, true), history) end
+  end)
+
+  it("completes names, and what families have", function()
+    if not edits then return pending "neither libedit nor readline is here" end
+    local out = typed "tp.cou\\t\\nwor\\t.si\\t\\nt.cp_d\\t:pic\\t(0).count\\n"
+    for _, shown in ipairs { "\n4\n", "\n8\n", "\n2\n" } do assert.truthy(out:find(shown, 1, true), out) end
+    assert.is_nil(out:find("moongrid:", 1, true), out)
+  end)
+end)
