@@ -7,10 +7,12 @@
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # make rock       build/dist/moongrid-VERSION-1.src.rock, for luarocks install
+# make wheel      build/wheel/*.whl, for pip (scripts/wheel)
 # make deb        build/deb/*.deb, packages for Debian (scripts/debian/)
 # make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make site       build/site/site: the documents as a site (scripts/setup --site installs what makes it)
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
+# LUAV=5.5        build into build/lua5.5 for Lua 5.5, of pkg-config lua5.5: the module for its interpreter, and all the rest
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
 # CORE=1          build into build/core without the slices: the way from a recipe to communicators alone
 # STD=c17         as another C; CC=clang
@@ -19,9 +21,10 @@
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
 SOVER   := $(basename $(VERSION))
 PREFIX  ?= /usr/local
+LUAV    ?= 5.4
 LIBDIR  ?= $(PREFIX)/lib
-LUA_CMOD ?= $(LIBDIR)/lua/5.4
-LUA_LMOD ?= $(PREFIX)/share/lua/5.4
+LUA_CMOD ?= $(LIBDIR)/lua/$(LUAV)
+LUA_LMOD ?= $(PREFIX)/share/lua/$(LUAV)
 MANDIR  ?= $(PREFIX)/share/man
 # RUNPATH=      libraries are found where the loader looks, as distributions want it, not beside each other
 RUNPATH ?= yes
@@ -31,11 +34,11 @@ CC         ?= cc
 AR         ?= ar
 LD         ?= ld
 OBJCOPY    ?= objcopy
-LUA        ?= lua5.4
+LUA        ?= lua$(LUAV)
 PKG_CONFIG ?= pkg-config
 OPT        ?= -O2 -g
 STD        ?= c11
-B          := build
+B          := build$(if $(filter-out 5.4,$(LUAV)),/lua$(LUAV))
 
 # Seconds and pixels are enums beside doubles, which clang 19 minds.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
@@ -60,21 +63,24 @@ OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=
 endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
-SLICES := tensors checkpoints pictures ras
+SLICES := tensors machine checkpoints pictures ras step
 # Of these the command's alone: no host of the library needs them.
 OF_COMMAND := checkpoints pictures ras
+# The bundled recipes that need a slice; the core is built without them.
+RECIPES_tensors := llama
 ifdef CORE
 B      := $(B)/core
 ABSENT := $(SLICES)
 SLICES :=
+LACKING := $(foreach s,$(ABSENT),$(RECIPES_$(s)))
 endif
 
 DEPS     := jansson libxxhash
-LUA_DEPS := lua5.4 yaml-0.1
+LUA_DEPS := lua$(LUAV) yaml-0.1
 # Lua as an archive, which goes into ours; nothing where there is none.
-LUA_ARCHIVE ?= $(wildcard $(shell $(PKG_CONFIG) --variable=libdir lua5.4)/lib$(patsubst -l%,%,$(filter -llua%,$(shell $(PKG_CONFIG) --libs-only-l lua5.4))).a)
+LUA_ARCHIVE ?= $(wildcard $(shell $(PKG_CONFIG) --variable=libdir lua$(LUAV))/lib$(patsubst -l%,%,$(filter -llua%,$(shell $(PKG_CONFIG) --libs-only-l lua$(LUAV)))).a)
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
-LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua5.4)
+LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua$(LUAV))
 
 BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1) $(LUA_CFLAGS) $(CFLAGS)
@@ -109,7 +115,7 @@ ROCM_PATH  ?= $(firstword $(wildcard /opt/rocm /opt/rocm-*) /usr)
 HAVE_rccl  := $(shell test -e $(ROCM_PATH)/include/rccl/rccl.h && test -e $(ROCM_PATH)/include/hip/hip_runtime_api.h && echo yes)
 FLAGS_rccl := -DMGRID_RCCL -D__HIP_PLATFORM_AMD__ -isystem $(ROCM_PATH)/include
 LIBS_rccl  := $(LIBS_nccl)
-PC_rccl    := $(ROCM_PATH)/include
+PC_rccl    := $(ROCM_PATH)/include -D__HIP_PLATFORM_AMD__
 
 HAVE_pmix  := $(shell $(PKG_CONFIG) --exists pmix && echo yes)
 FLAGS_pmix := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))
@@ -143,7 +149,9 @@ LOADED  := lua $(BACKENDS)
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
 ARCHIVES := $(B)/libmoongrid.a $(if $(LUA_ARCHIVE),$(B)/libmoongrid_lua.a) $(BACKENDS:%=$(B)/libmoongrid_%.a)
-OUT     := $(LIB) $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(ARCHIVES) $(B)/moongrid.so $(B)/moongrid
+# The Python package (src/python), with the headers for ctypes; in a clone PYTHONPATH=build/python
+PYTHON_FILES := $(patsubst src/python/%,$(B)/python/%,$(wildcard src/python/moongrid/*)) $(B)/python/moongrid/_abi.py
+OUT     := $(LIB) $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(ARCHIVES) $(B)/moongrid.so $(B)/moongrid $(PYTHON_FILES)
 # What a program of ours links, which sees the inside and has no Lua of its own.
 WITH_LUA := $(LUA_OBJ) $(B)/libmoongrid.a $(LUA_LIBS)
 
@@ -176,7 +184,7 @@ $(B)/%.o: src/%.c Makefile
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua $@
+	$(LUA) scripts/embed.lua $@ $(LACKING)
 
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
@@ -189,26 +197,27 @@ $(shell echo '$(SLICES)' | cmp -s - $(SLICE_LIST) || echo '$(SLICES)' > $(SLICE_
 rows  = $(foreach s,$(SLICES),$(if $(wildcard src/$(s)/$(1)),$(s)))
 table = { echo '\#include "$(2)"'; $(foreach s,$(call rows,$(1)),echo 'extern const $(3) $(3)_$(s);';) \
           echo 'const $(3) *const $(3)s[] = { $(foreach s,$(call rows,$(1)),&$(3)_$(s),) 0 };'; }
-$(B)/gen/slices_lua.c: Makefile $(SLICE_LIST)
+$(B)/gen/slices_lua.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/lua/slice.c))
 	$(call table,lua/slice.c,recipe/slice.h,mgrid_lua_slice) > $@
-$(B)/gen/slices_items.c: Makefile $(SLICE_LIST)
+$(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item_reader.c))
 	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
 
-$(B)/gen/slices_command.c: Makefile $(SLICE_LIST)
+$(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
 	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
 
 $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
-RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
+RECIPES := $(filter-out $(LACKING:%=lua/moongrid/recipes/%.lua),$(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua))
 PAGE    := $(if $(filter pictures,$(SLICES)),$(B)/gen/page.html)
-TEXTS   := $(PAGE:%=page.html=%) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+META    := $(wildcard lua/moongrid/meta*.lua)
+TEXTS   := $(PAGE:%=page.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
 $(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(PAGE) Makefile
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
@@ -313,6 +322,21 @@ $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
 	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
 
+# The module of Fortran, which programs compile with their own compiler.
+$(B)/fortran/moongrid.f90: scripts/fortran.lua src/fortran/moongrid.inc $(CORE_HEADERS) src/moongrid_mpi.h
+	@mkdir -p $(@D)
+	$(LUA) scripts/fortran.lua src/fortran/moongrid.inc $(VERSION) $(CORE_HEADERS) src/moongrid_mpi.h > $@
+
+fortran: $(B)/fortran/moongrid.f90
+
+$(B)/python/moongrid/_abi.py: scripts/python.lua $(CORE_HEADERS)
+	@mkdir -p $(@D)
+	$(LUA) scripts/python.lua $(VERSION) $(CORE_HEADERS) > $@
+
+$(B)/python/moongrid/%: src/python/moongrid/%
+	@mkdir -p $(@D)
+	cp $< $@
+
 # The command links no library of ours: it is one file to copy, and can use symbols that are not exported.
 $(B)/moongrid: $(COMMAND) $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
@@ -359,13 +383,13 @@ D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
 
-install: all man
+install: all man fortran
 	for folder in $(foreach v,PREFIX LIBDIR MANDIR LUA_CMOD LUA_LMOD,'$v=$($v)'); do \
 	  case "$$folder" in *=/*) ;; *) echo "$${folder%%=*} is a path from the root, not '$${folder#*=}'" >&2; exit 1;; esac; \
 	done
 	install -d '$(D)$(PREFIX)'/bin '$(D)$(PREFIX)'/include '$(D)$(LIBDIR)'/pkgconfig '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
 	install -m 755 $(B)/moongrid '$(D)$(PREFIX)'/bin/
-	install -m 644 $(HEADERS) '$(D)$(PREFIX)'/include/
+	install -m 644 $(HEADERS) $(B)/fortran/moongrid.f90 '$(D)$(PREFIX)'/include/
 	$(if $(ABSENT),sed -i $(foreach s,$(ABSENT:s=),-e '/^#include "moongrid_$(s)\.h"/d') '$(D)$(PREFIX)'/include/moongrid.h)
 	for name in moongrid $(LOADED:%=moongrid_%); do \
 	  install -m 755 $(B)/lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/ && \
@@ -404,10 +428,13 @@ install-lua: lua
 	install -d '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
 	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) '$(D)$(LUA_CMOD)'/
 	install -m 644 $(LUA_FILES) '$(D)$(LUA_LMOD)'/moongrid/
+	install -d '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/library
+	install -m 644 lua/addon/config.json '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/
+	install -m 644 $(META) '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/library/
 
 uninstall:
 	rm -f '$(D)$(MANDIR)'/man1/moongrid.1 '$(D)$(MANDIR)'/man3/moongrid.3
-	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,$(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
+	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,moongrid.f90 $(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
 	rm -f $(addprefix '$(D)$(LIBDIR)'/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix '$(PC)'/,moongrid.pc moongrid_static.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf '$(CMAKE)'
@@ -424,6 +451,13 @@ $(B)/moongrid.spdx: scripts/licences $(OUT)
 rock: dist
 	scripts/rock $(VERSION)
 
+# For pip: the Python package with all that it needs.
+wheel:
+	scripts/wheel $(VERSION)
+
+list-headers:
+	@printf '%s\n' $(HEADERS)
+
 # The packages of this version, from its tarball.
 deb: dist
 	scripts/deb $(VERSION) $(BACKENDS)
@@ -438,5 +472,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/recipe/luaopen.d
-.PHONY: all man check lint docs site format install lua install-lua uninstall dist rock deb clean
+.PHONY: all man fortran check lint docs site format install lua install-lua uninstall dist rock wheel list-headers deb clean
 .DELETE_ON_ERROR:

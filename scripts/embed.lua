@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT: writes the prelude and the bundled recipes as C, so that the library needs no
--- files beside it: as text, and compiled by this Lua, which is ten times faster to load. The
+-- embed.lua OUT [WITHOUT...]: writes the prelude and the bundled recipes but those named WITHOUT as C, so that the library
+-- needs no files beside it: as text, and compiled by this Lua, which is ten times faster to load. The
 -- library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Run in the project's root by make.
 
@@ -26,9 +26,9 @@ end
 -- string that spans lines.)
 local function read(path)
   local lines = {}
-  for line in io.lines(path) do
-    assert(not line:find("%[=*%["), path .. ": a long string would lose its indentation")
-    line = line:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
+  for written in io.lines(path) do
+    assert(not written:find("%[=*%["), path .. ": a long string would lose its indentation")
+    local line = written:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
     if not line:find("[\"']") then
       line = line:gsub("%s+", " "):gsub("([,{]) ", "%1"):gsub(" }", "}"):gsub(" = ", "=")
     end
@@ -43,12 +43,15 @@ local function release()
   return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
 end
 
+local without = {}
+for i = 2, #arg do without[arg[i]] = true end
+
 -- The Lua files of a folder: { name in error messages, path, name of the file without .lua }
 local function files(folder, prefix, suffix)
   local list = {}
   for path in io.popen(("ls %s/*.lua | LC_ALL=C sort"):format(folder)):lines() do
     local name = path:match("([^/]+)%.lua$")
-    list[#list + 1] = { prefix .. name .. suffix, path, name }
+    if not without[name] then list[#list + 1] = { prefix .. name .. suffix, path, name } end
   end
   return list
 end
