@@ -63,26 +63,29 @@ typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
 /* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
-** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args is NULL or a JSON object,
-** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, written to (buf, len) as snprintf; *length (may
-** be NULL) is the length of the whole answer. "null": no value on this rank. Local. */
-MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                         char *buf, size_t len, size_t *length, mgrid_error *err);
+** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args (NULL if n is 0) are n
+** arguments by name, as mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. The answer is JSON text, written to
+** (buf, len) as snprintf; *length (may be NULL) is the length of the whole answer. "null": no value on this rank.
+** Local. */
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                         const mgrid_arg *args, char *buf, size_t len, size_t *length,
+                                         mgrid_error *err);
 /* The same for an answer that is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE if it is
 ** something else. */
-MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                                 int64_t *answer, mgrid_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                                 const mgrid_arg *args, int64_t *answer, mgrid_error *err);
 /* The same for an answer that is text, written without quotes; "" for no value. MGRID_BAD_VALUE if it is something
 ** else. */
-MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                              char *buf, size_t len, size_t *length, mgrid_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                              const mgrid_arg *args, char *buf, size_t len, size_t *length,
+                                              mgrid_error *err);
 /* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
-** the loaded recipe lists them in `getters`. args as above, {"with_context_parallel": true}. NULL if the rank is in
-** none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such family, with the
-** parameter that makes it, or NULL without an error if the getter takes {"check_initialized": false}. Look it up
-** once: the handle is that of mgrid_state_group. Local. */
-MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
-                                                 const char *args, mgrid_error *err);
+** the loaded recipe lists them in `getters`. args as above, mgrid_arg_boolean("with_context_parallel", true). NULL if
+** the rank is in none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such
+** family, with the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and it is
+** false. Look it up once: the handle is that of mgrid_state_group. Local. */
+MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+                                                 const mgrid_arg *args, mgrid_error *err);
 /* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
 ** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
 ** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
@@ -148,7 +151,7 @@ typedef enum mgrid_kind {
   MGRID_IS_LIST      /* a list of other values, which have no names; not in parameters and settings */
 } mgrid_kind;
 
-/* A named value: an argument of a policy, a parameter, or a setting. All that it points to is borrowed for the call.
+/* A named value: an argument of a policy, query or getter, a parameter, or a setting. All that it points to is borrowed for the call.
 ** The functions below make one. All in an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
