@@ -59,7 +59,7 @@ typedef enum mgrid_step_operation {
 
 /* A call of a program; a sendrecv, or a group, is the calls in it. Texts live as long as the step. */
 typedef struct mgrid_step_call {
-  size_t      size; /* sizeof(mgrid_step_call) */
+  size_t      size;                        /* sizeof(mgrid_step_call) */
   const char *operation, *family, *stream; /* "all_reduce"; "main" unless the step says another */
   const char *file;                        /* of the recipe, */
   int         line;

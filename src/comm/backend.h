@@ -45,8 +45,8 @@ typedef struct mgrid_work {
   size_t          count;    /* elements; of all-gather, reduce-scatter and all-to-all: of one member */
   int64_t         root;     /* MGRID_BROADCAST: position of the sender */
   int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
-  bool            rooted;   /* of `together`: an all-reduce or all-gather to `root` alone, an all-to-all from it alone */
-  bool            ours;     /* an all-reduce or a broadcast of the library's own, on int64: it has a deadline */
+  bool            rooted; /* of `together`: an all-reduce or all-gather to `root` alone, an all-to-all from it alone */
+  bool            ours;   /* an all-reduce or a broadcast of the library's own, on int64: it has a deadline */
 } mgrid_work;
 
 /* One of several calls that begin together. */

@@ -69,7 +69,7 @@ typedef struct cli_slice {
 /* One row for each slice that has src/NAME/command/slice.c, cli_slice_NAME; NULL ends. The Makefile writes it from SLICES. */
 extern const cli_slice *const cli_slices[];
 
-/* Add the slices' additions to the row of a subcommand. slices.c */
+/* Add the slices' additions to the row of a subcommand. slice_rows.c */
 void cli_add(cli_command *command);
 /* Call `before` and `after` of all slices, until one fails. */
 mgrid_status cli_before_plans(const cli *c, mgrid_runtime *rt, mgrid_error *err);

@@ -41,7 +41,9 @@ static size_t each(size_t all, int64_t members) {
 
 static mgrid_work work_of(const runner *r, const step_node *n, int64_t members) {
   size_t     all = elements(r, n->bytes);
-  mgrid_work w = { .type = MGRID_FLOAT, .reduction = MGRID_SUM, .send = r->send, .recv = r->recv, .to = -1, .from = -1 };
+  mgrid_work w = {
+    .type = MGRID_FLOAT, .reduction = MGRID_SUM, .send = r->send, .recv = r->recv, .to = -1, .from = -1
+  };
   w.count = all, w.root = n->number;
   switch (n->kind) {
   case STEP_REDUCE: w.rooted = true; /* fall through */
@@ -114,8 +116,8 @@ static mgrid_status call(const runner *r, uint32_t at) {
     if (g->size == 1) continue;
     if (k == PARTS_MAX) return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most", PARTS_MAX);
     if (!mgrid_group_native(g))
-      return mgrid_fail(r->err, MGRID_UNSUPPORTED, "the family %s of the step has no communicator: it is lazy, or of backend none",
-                        g->name);
+      return mgrid_fail(r->err, MGRID_UNSUPPORTED,
+                        "the family %s of the step has no communicator: it is lazy, or of backend none", g->name);
     comm[k] = g->comm, work[k] = work_of(r, q, g->size);
     if (!first) first = q;
     k++;

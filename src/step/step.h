@@ -367,7 +367,8 @@ typedef struct step_verdict {
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
 } step_verdict;
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v, mgrid_error *err);
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
+                                 mgrid_error *err);
 /* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 

@@ -134,7 +134,8 @@ static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules
   return status;
 }
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v, mgrid_error *err) {
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
+                                 mgrid_error *err) {
   step_types  t;
   mgrid_error own = MGRID_ERROR_INIT;
   *v = (step_verdict){ .told = STEP_PROVED };

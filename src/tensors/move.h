@@ -67,7 +67,7 @@ int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
 /* Find the seat of a rank of the move; false: it has none. */
 bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 
-/* ----------------------------------------------------------------- needs.c */
+/* ------------------------------------------------------------- receivers.c */
 
 enum { MGRID_FEW = 4 }; /* up to this many holders are always listed */
 
@@ -104,7 +104,7 @@ int64_t mgrid_ranges_of(mgrid_needs *d);
 /* Return how many of these come before the number of a seat. */
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
 
-/* ------------------------------------------------------------------ near.c */
+/* ---------------------------------------------------------- near_senders.c */
 
 /* Return whether the rank holds the shard. */
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
@@ -149,7 +149,7 @@ int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
 bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b);
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
 
-/* --------------------------------------------------------------- common.c */
+/* --------------------------------------------------------------- overlap.c */
 
 typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
   int64_t from, to, length;
@@ -179,7 +179,7 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
 /* Return the bytes that a shard and a part of `to` have in common. */
 int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
 
-/* ----------------------------------------------------------------- flat_senders.c */
+/* ---------------------------------------------------------- flat_senders.c */
 
 /* mgrid_pair_sends, _receives and _goes for pairs with a flat. For each message O(slices that overlap), and if a shard
 ** has several holders O(ranks that need it). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** lost.c - ranks whose processes have failed, where MPI survives and reports that: Open MPI 5.0 or later under mpirun
-** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (roll.c).
+** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (arrivals.c).
 */
 #include "comm/mpi/mpi.h"
 

@@ -220,10 +220,11 @@ typedef struct proof {
 /* Make one call with a number as input and a number as output. */
 static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
-  int64_t    size = p->spec->size, at = p->spec->position;
-  int64_t   *send = p->n->number, *recv = send + 1;
-  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size, false, false };
-  int64_t    input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
+  int64_t       size = p->spec->size, at = p->spec->position;
+  int64_t      *send = p->n->number, *recv = send + 1;
+  mgrid_work    w = { call,  MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size,
+                      false, false };
+  int64_t       input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
   mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, send, input, sizeof input, true, err);
   if (!s) s = call_on(p->n, p->spec, p->comm, p->n->stream, &w, err);
   if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, recv, sizeof *got, false, err);

@@ -21,7 +21,9 @@ static int plan_step(lua_State *L) {
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
-  if (!rt || !*rt) return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+  if (!rt || !*rt)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
   mgrid_step **box = mgrid_lua_new_box(L, sizeof *box, 0, STEP_LUA_PROGRAMS, free_step);
   if (mgrid_step_lua_serve(*rt, &r, &e)) {
@@ -33,7 +35,9 @@ static int plan_step(lua_State *L) {
   return 1;
 }
 
-static int programs_classes(lua_State *L) { return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1; }
+static int programs_classes(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1;
+}
 
 static int programs_digest(lua_State *L) {
   char digest[33];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** texts.h - files that are built into the command (scripts/texts.lua makes gen/texts.c of them).
+** built_in_texts.h - files that are built into the command (scripts/texts.lua makes gen/texts.c of them).
 */
-#ifndef MGRID_TEXTS_H
-#define MGRID_TEXTS_H
+#ifndef MGRID_BUILT_IN_TEXTS_H
+#define MGRID_BUILT_IN_TEXTS_H
 
 #include <stddef.h>
 

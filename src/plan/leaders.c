@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** led.c - which groups of a plan have their own communicator, and which are led by an earlier group. Groups are
+** leaders.c - which groups of a plan have their own communicator, and which are led by an earlier group. Groups are
 ** compared class by class, so the size of the world does not matter; where no modes tell, group by group.
 */
 #include "families/classes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** survey.c - a whole move: the messages of all ranks, their rounds, and their sums.
+** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums.
 */
 #include "tensors/between_plans.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_rows.h - the backends, one row each; plan/backend_row.h explains the fields. Whoever includes this says what to
+** backend_table.h - the backends, one row each; plan/backend_row.h explains the fields. Whoever includes this says what to
 ** do with a row: ROW(name, ...) of a backend with a library, BUILT_IN(name, ...) of one in libmoongrid. All that lists
 ** backends, messages, help, completion, Lua and documents, follows this order.
 */

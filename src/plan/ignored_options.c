@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** unheeded.c - the options that a backend does not support, so that nobody expects an effect; the notes of slices.
+** ignored_options.c - the options that a backend does not support, so that nobody expects an effect; the notes of slices.
 */
 #include "plan/plan.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** common.c - what a shard and a part have in common: on each axis the runs in common, within the boxes to which flats
+** overlap.c - what a shard and a part have in common: on each axis the runs in common, within the boxes to which flats
 ** limit them.
 */
 #include "tensors/move.h"

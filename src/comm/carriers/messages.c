@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** talk.c - messages and notices between two ranks over the host's functions. If the host has a store instead of messages, a
+** messages.c - messages and notices between two ranks over the host's functions. If the host has a store instead of messages, a
 ** message is a value under a key that names its call, so a message of an earlier call cannot be taken for one of this call.
 */
 #include "comm/carriers/carrier.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** needs.c - which ranks need a shard, by number. Sender and receiver compute the same numbers, so they need no
+** receivers.c - which ranks need a shard, by number. Sender and receiver compute the same numbers, so they need no
 ** communication.
 */
 #include "tensors/move.h"

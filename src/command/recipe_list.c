@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipes.c - moongrid recipes: the bundled recipes, and the parameters of one.
+** recipe_list.c - moongrid recipes: the bundled recipes, and the parameters of one.
 */
 #include "command/cli.h"
-#include "command/texts.h"
+#include "command/built_in_texts.h"
 #include "recipe/runtime.h"
 
 #include <string.h>

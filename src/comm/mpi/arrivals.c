@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** roll.c - which ranks have arrived at a call, and which have not. When a call takes long, every rank in it reports to
+** arrivals.c - which ranks have arrived at a call, and which have not. When a call takes long, every rank in it reports to
 ** the first of its ranks, repeatedly. The first answers each report and, at its deadline, tells the others which ranks
 ** it has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out
 ** first. If the first does not answer, it is the missing one.

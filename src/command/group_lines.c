@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** groups.c - groups in the width of a terminal.
+** group_lines.c - groups in the width of a terminal.
 */
-#include "command/groups.h"
+#include "command/group_lines.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** walk.c - the keys of a table in one order. The order of lua_next is that of a hash table, which differs between
+** key_order.c - the keys of a table in one order. The order of lua_next is that of a hash table, which differs between
 ** processes by a seed and by addresses. No recipe may see it: not in a message, a first error, or anything made from
 ** the table.
 */

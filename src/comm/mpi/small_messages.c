@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** notes.c - send small messages without waiting for them. MPI accepts most at once, but not the first one to a host that was
+** small_messages.c - send small messages without waiting for them. MPI accepts most at once, but not the first one to a host that was
 ** cut off before a connection existed: a rank that waited for it could notify no other.
 */
 #include "comm/mpi/mpi.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slices.c - what slices add to the subcommands of the core.
+** slice_rows.c - what slices add to the subcommands of the core.
 */
 #include "command/slice.h"
 #include "plan/plan.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** near.c - which rank sends a shard within the machine where it is needed. All ranks of the machine are checked.
+** near_senders.c - which rank sends a shard within the machine where it is needed. All ranks of the machine are checked.
 */
 #include "tensors/move.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** place.c - the line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from the recipe's
+** error_line.c - the line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from the recipe's
 ** own folder, wherever that is and however the host named it; the host gets a path of its own.
 */
 #include "recipe/budget.h"

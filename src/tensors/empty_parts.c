@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** hollow.c - cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
+** empty_parts.c - cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
 **
 ** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to name the first
 ** ones of a cut that leaves some empty.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** groups.h - groups in the width of a terminal, for lists and pictures.
+** group_lines.h - groups in the width of a terminal, for lists and pictures.
 */
-#ifndef MGRID_COMMAND_GROUPS_H
-#define MGRID_COMMAND_GROUPS_H
+#ifndef MGRID_GROUP_LINES_H
+#define MGRID_GROUP_LINES_H
 
 #include "families/family.h"
 

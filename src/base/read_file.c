@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** file.c - read a whole text file. Pipes and devices are refused: they may never end, or give each process something else.
+** read_file.c - read a whole text file. Pipes and devices are refused: they may never end, or give each process something else.
 ** Standard input may be one, because the user of the command chose it.
 */
 #include "base/base.h"

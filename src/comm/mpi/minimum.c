@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** tree.c - the minimum of a few words over all ranks, by messages along a tree: up to rank 0 and down again. Ranks that
+** minimum.c - the minimum of a few words over all ranks, by messages along a tree: up to rank 0 and down again. Ranks that
 ** share cores wait for each other's time slices; here each rank waits twice, in an MPI_Iallreduce log2(ranks) times, which
 ** takes two to three times as long (scripts/README.md).
 */
