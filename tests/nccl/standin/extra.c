@@ -110,7 +110,7 @@ static ncclResult_t run_extra(si_op *op) {
   c->extras += x->window || x->device;
   if (x->suspend || x->resume) {
     c->suspended = x->suspend ? suspendable(c) : 0;
-    standin_take(c->device, x->suspend ? -suspendable(c) : suspendable(c));
+    rig_take(RIG_DEVICE, c->device, x->suspend ? -suspendable(c) : suspendable(c));
   }
   si_unlock();
   return ncclSuccess;
@@ -237,8 +237,8 @@ static ncclResult_t suspend(ncclComm_t comm, bool resume) {
     return si_fail(ncclInvalidUsage, "Memory suspend not supported with split_share communicators");
   if ((comm->suspended != 0) != resume)
     return si_fail(ncclInvalidUsage, "MemManager: %s", resume ? "Not suspended" : "Already suspended");
-  while (standin_running(comm->device) && standin_now() < until) standin_nap(0.002);
-  if (standin_running(comm->device))
+  while (rig_busy(comm->device) && standin_now() < until) standin_nap(0.002);
+  if (rig_busy(comm->device))
     return si_wrong(ncclInternalError, "%s waits for what runs on device %d; " STANDIN_HANG, call, comm->device);
   standin_trace("%s id=%016llx name=%s", resume ? "resume" : "suspend", (unsigned long long)comm->id,
                 *comm->name ? comm->name : "-");
