@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `congestion` of scripts/bench: is what costs less also faster? 512 ranks, 8 on each of 64 hosts, on a fat tree and on
--- a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) sends what the families send (traffic.c), with the congestion of
--- each link; bytes are a 1024th. 10 random orders of the hosts, each as it is, by Scotch, and by us: 30 placements of
--- which Kendall's tau compares two orders: the seconds of `place` (busiest link of each level), and the simulated ones.
+-- The part `congestion` of scripts/bench: is what costs less also faster? 512 ranks, 8 on each of 64 hosts, on a fat
+-- tree and on a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) sends what the families send (traffic.c), with the
+-- congestion of each link; bytes are a 1024th. 10 random orders of the hosts, each as it is, by Scotch, and by us: 30
+-- placements of which Kendall's tau compares two orders: the seconds of `place` (busiest link of each level), and the
+-- simulated ones.
 
 local json = require "dkjson"
 local placing = require "placing"
@@ -95,8 +96,8 @@ local function simulate(B, host, file)
   local list = {}
   for b = 1, 64 do for _ = 1, 8 do list[#list + 1] = "n" .. host[b] end end
   placing.write(B.dir .. "/hosts.sim", table.concat(list, "\n") .. "\n")
-  local line = ("timeout -k 5 900 smpirun -np 512 -platform %s/net.xml -hostfile %s/hosts.sim --cfg=smpi/simulate-computation:no "
-    .. "--cfg=smpi/display-timing:yes --log=root.thres:critical --log=smpi_utils.thres:info %s/traffic %s 2>&1"):format(
+  local line = ("timeout -k 5 900 smpirun -np 512 -platform %s/net.xml -hostfile %s/hosts.sim "
+    .. "--cfg=smpi/simulate-computation:no --cfg=smpi/display-timing:yes --log=root.thres:critical --log=smpi_utils.thres:info %s/traffic %s 2>&1"):format(
     B.dir, B.dir, B.dir, file)
   local out = B.run(line)
   return assert(tonumber(out:match "Simulated time: ([%d.e+-]+) seconds"), out)
@@ -122,8 +123,8 @@ return function(B)
     for seed = 1, B.quick and 2 or 10 do
       local way, arrival = {}, shuffled(seed)
       way.arrival = arrival
-      local found = json.decode((B.run(("build/moongrid place %s/place.lua --world 512 %s --machine '%s' --search order "
-        .. "--json --traffic '%s'"):format(B.dir, sizes, on(network, arrival), traffic))))
+      local found = json.decode((B.run(("build/moongrid place %s/place.lua --world 512 %s --machine '%s' "
+        .. "--search order --json --traffic '%s'"):format(B.dir, sizes, on(network, arrival), traffic))))
       way.ours = {}
       for b = 1, 64 do way.ours[b] = found.hosts.ranks[8 * b - 7] // 8 end
       local _, part = placing.scotch(B, graph, 64, racks)
@@ -145,6 +146,7 @@ return function(B)
                            { "moongrid place --search order", "ours" } } do
       if #rows[row[2]] > 0 then t:row(row[1], rows[row[2]]) end
     end
-    t:note("Kendall's tau of the seconds of place and the simulated ones, over %d placements: %.2f", #ours, tau(ours, theirs))
+    t:note("Kendall's tau of the seconds of place and the simulated ones, over %d placements: %.2f", #ours,
+      tau(ours, theirs))
   end
 end

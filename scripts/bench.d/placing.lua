@@ -17,9 +17,12 @@ return recipe {
 }
 ]]
 placing.FLOWS = { -- bytes on an edge of a ring of n, or along a chain
-  dp = { "4 GiB all_reduce", function(n) return 2 * (n - 1) / n * 4 * 1024 end, mib = 4096, calls = 1, way = "all_reduce" },
-  cp = { "1 GiB all_gather x 24", function(n) return (n - 1) / n * 24 * 1024 end, mib = 1024, calls = 24, way = "all_gather" },
-  pp = { "256 MiB send x 32", function() return 8 * 1024 end, chain = true, mib = 256, calls = 32, way = "send" },
+  dp = { "4 GiB all_reduce", function(n) return 2 * (n - 1) / n * 4 * 1024 end,
+         mib = 4096, calls = 1, way = "all_reduce" },
+  cp = { "1 GiB all_gather x 24", function(n) return (n - 1) / n * 24 * 1024 end,
+         mib = 1024, calls = 24, way = "all_gather" },
+  pp = { "256 MiB send x 32", function() return 8 * 1024 end, chain = true,
+         mib = 256, calls = 32, way = "send" },
 }
 
 function placing.write(path, text)
