@@ -5,6 +5,7 @@
 ** first creation carries the machine of every rank.
 */
 #include "comm/state.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,44 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
+}
+
+/* ------------------------------------------------ what a plan says about hosts */
+
+/* Ask things of the plan from `*i` on: the next one that says something about hosts. */
+static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
+  for (; *i < p->content.nitems; ++*i) {
+    const mgrid_item *item = &p->content.item[*i];
+    if (item->kind->meets && !mgrid_item_unread(item)) return item;
+  }
+  return NULL;
+}
+
+mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err) {
+  size_t i = 0;
+  *hosts = NULL;
+  if (!next_meeting(p, &i)) return MGRID_OK;
+  *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof **hosts);
+  return *hosts ? MGRID_OK : mgrid_oom(err);
+}
+
+mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err) {
+  memset(hosts, 0xff, (size_t)b->world * sizeof *hosts);
+  hosts[b->rank] = mgrid_machine_id();
+  return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
+}
+
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  char        name[sizeof((mgrid_machine *)0)->name] = "";
+  size_t      i = 0;
+  if (!hosts) return MGRID_OK;
+  mgrid_status s = mgrid_hosts_find(b, hosts, err);
+  if (s) return s;
+  gethostname(name, sizeof name - 1);
+  for (const mgrid_item *item; !s && (item = next_meeting(p, &i)); i++)
+    s = item->kind->meets(item->x, hosts, b->world, b->rank, name, &mine);
+  return mgrid_verdict(b, s, &mine, err);
 }
 
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
