@@ -18,6 +18,7 @@ local inputs = {
   ["mgrid_open_options *"] = "&f->opening", ["mgrid_site *"] = "&f->site",
   ["mgrid_function *"] = "&f->function", ["mgrid_error *"] = "&f->failed",
   ["mgrid_tensor *"] = "f->tensor", ["mgrid_tensor_axis *"] = "&f->axis", ["mgrid_move *"] = "f->move",
+  ["mgrid_step_price_options *"] = "&f->pricing",
   ["mgrid_step *"] = "f->step", ["mgrid_step_follower *"] = "f->step_follower",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
@@ -38,7 +39,8 @@ local outputs = {
   ["mgrid_nccl_window *"] = "&f->window", ["mgrid_held_memory *"] = "&f->held",
   ["mgrid_tensor_part *"] = "&f->part", ["mgrid_run *"] = "f->runs", ["mgrid_move_descriptor *"] = "f->descriptors",
   ["mgrid_move_peer *"] = "&f->peer",
-  ["mgrid_step_call *"] = "&f->call", ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
+  ["mgrid_step_call *"] = "&f->call", ["mgrid_step_time *"] = "&f->step_time",
+  ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
   ["mgrid_machine_level *"] = "&f->level", ["mgrid_machine_counts *"] = "&f->crossed",
 }
 
