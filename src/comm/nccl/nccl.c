@@ -139,6 +139,7 @@ static const mgrid_backend_ops nccl_ops = {
   .window = mgrid_nccl_read_window,
   .device = mgrid_nccl_read_device,
   .transport = &mgrid_nccl_transport,
+  .streams = &mgrid_nccl_streams,
 };
 
 /* Return whether the carrier makes the communicators of a family, as of those that ask for mpi. */

@@ -17,8 +17,8 @@ static mgrid_status read_how(const cli *c, step_how *how, mgrid_error *err) {
   const char *scale = cli_added_text(c, "scale"), *by = cli_added_text(c, "compute");
   char       *end = NULL;
   int64_t     timeout = cli_added_number(c, "timeout");
-  *how = (step_how){ cli_added_number(c, "step"), scale ? strtod(scale, &end) : 1, 1e14, timeout ? (double)timeout : MGRID_TIMEOUT,
-                     STEP_NOTHING };
+  *how = (step_how){ cli_added_number(c, "step"), scale ? strtod(scale, &end) : 1, 1e14,
+                     timeout ? (double)timeout : MGRID_TIMEOUT, STEP_NOTHING };
   if (scale && (*end || end == scale || !(how->scale > 0) || !isfinite(how->scale)))
     return mgrid_fail(err, MGRID_USAGE, "--scale is a number above 0, as 0.01, not '%s'", scale);
   if (by && strcmp(by, "sleep") != 0 && strcmp(by, "gemm") != 0)
@@ -27,16 +27,28 @@ static mgrid_status read_how(const cli *c, step_how *how, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Refuse a step that may wait forever where each call ends before the next begins. */
-static mgrid_status check_proved(const cli *c, const mgrid_step *s, mgrid_error *err) {
+/* Whether all communicators of the step are of the backend of GPUs. */
+static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
+  for (size_t i = 0; i < s->nslots; i++) {
+    const mgrid_descriptor *d = s->plan->content.entry[s->slot[i].entry].choice->backend;
+    if (d && d->native && strcmp(d->name, b->kind->name) != 0) return false;
+  }
+  return true;
+}
+
+/* Refuse a step that may wait forever: on streams, or, where some call blocks, with each call ending before the next
+** begins. */
+static mgrid_status check_proved(const cli *c, const mgrid_step *s, const mgrid_backend *b, mgrid_error *err) {
   step_verdict v;
+  bool         streams = b->ops->streams && is_all_of(s, b);
   if (cli_added_flag(c, "unproved")) return MGRID_OK;
-  mgrid_status status = mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, err);
+  mgrid_status status = mgrid_step_conclude(s, streams ? STEP_NCCL : STEP_BLOCKING, 0, &v, err);
   if (status || v.told == STEP_PROVED) return status;
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);
-  status = mgrid_fail(err, MGRID_REFUSED, "the step is not proved under the rules of MPI (%s), --unproved runs it: %.700s",
-                      mgrid_step_told_names[v.told], mgrid_text_chars(&why));
+  status = mgrid_fail(err, MGRID_REFUSED,
+                      "the step is not proved under the rules of %s (%s), --unproved runs it: %.700s",
+                      streams ? "NCCL" : "MPI", mgrid_step_told_names[v.told], mgrid_text_chars(&why));
   mgrid_text_free(&why);
   return status;
 }
@@ -75,7 +87,8 @@ typedef struct family_row {
   int64_t worst_rank, members;
 } family_row;
 
-static family_row row_of(const gathered *g, const mgrid_step *s, size_t family, double steps, double *scratch, step_sum *sum) {
+static family_row row_of(const gathered *g, const mgrid_step *s, size_t family, double steps, double *scratch,
+                         step_sum *sum) {
   family_row row = { .least = HUGE_VAL, .worst_rank = -1 };
   size_t     n = 0;
   for (int64_t r = 0; r < g->world; r++) {
@@ -108,9 +121,9 @@ static int64_t late_rank(const gathered *g, size_t families) {
 }
 
 static json_t *family_json(const family_row *w, double steps) {
-  return json_pack("{sfsfsfsfsfsfsIsf}", "calls", w->calls / steps, "bytes", w->bytes / steps, "planned_calls", w->planned_calls,
-                   "planned_bytes", w->planned_bytes, "seconds", w->median, "worst", w->worst, "worst_rank",
-                   (json_int_t)w->worst_rank, "waiting", w->worst - w->least);
+  return json_pack("{sfsfsfsfsfsfsIsf}", "calls", w->calls / steps, "bytes", w->bytes / steps, "planned_calls",
+                   w->planned_calls, "planned_bytes", w->planned_bytes, "seconds", w->median, "worst", w->worst,
+                   "worst_rank", (json_int_t)w->worst_rank, "waiting", w->worst - w->least);
 }
 
 static mgrid_status report(const mgrid_step *s, const gathered *g, const step_how *how, bool json, mgrid_error *err) {
@@ -129,10 +142,11 @@ static mgrid_status report(const mgrid_step *s, const gathered *g, const step_ho
   qsort(scratch, (size_t)g->world, sizeof *scratch, ascending);
   double median = scratch[g->world / 2], worst = scratch[g->world - 1];
   if (!json)
-    printf("\nstep           %" PRId64 " time%s on %" PRId64 " ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n"
+    printf("\nstep           %" PRId64 " time%s on %" PRId64
+           " ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n"
            "  %-22s %12s %12s %12s %12s %12s %12s %6s %12s   of all ranks, a step\n",
-           how->steps, mgrid_s_of(how->steps), g->world, 1e3 * median, 1e3 * worst, "family", "calls", "planned", "bytes",
-           "planned", "median ms", "worst ms", "rank", "waiting ms");
+           how->steps, mgrid_s_of(how->steps), g->world, 1e3 * median, 1e3 * worst, "family", "calls", "planned",
+           "bytes", "planned", "median ms", "worst ms", "rank", "waiting ms");
   for (size_t i = 0; i < families; i++) {
     family_row w = row_of(g, s, i, steps, scratch, sum);
     if (w.planned_calls <= 0) continue;
@@ -140,16 +154,17 @@ static mgrid_status report(const mgrid_step *s, const gathered *g, const step_ho
     if (json)
       json_object_set_new(all, s->plan->content.entry[i].name, family_json(&w, steps));
     else
-      printf("  %-22s %12.0f %12.0f %12s %12s %12.3f %12.3f %6" PRId64 " %12.3f\n", s->plan->content.entry[i].name, w.calls / steps,
-             w.planned_calls, cli_bytes((int64_t)(w.bytes / steps), text, sizeof text),
+      printf("  %-22s %12.0f %12.0f %12s %12s %12.3f %12.3f %6" PRId64 " %12.3f\n", s->plan->content.entry[i].name,
+             w.calls / steps, w.planned_calls, cli_bytes((int64_t)(w.bytes / steps), text, sizeof text),
              cli_bytes((int64_t)w.planned_bytes, planned, sizeof planned), 1e3 * w.median, 1e3 * w.worst, w.worst_rank,
              1e3 * (w.worst - w.least));
   }
   int64_t      late = late_rank(g, families);
   mgrid_status status = MGRID_OK;
   if (json) {
-    json_t *line = json_pack("{sIsIsfsfsfsosO}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale", how->scale,
-                             "seconds", median, "worst", worst, "late", late < 0 ? json_null() : json_integer(late), "families", all);
+    json_t *line = json_pack("{sIsIsfsfsfsosO}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world,
+                             "scale", how->scale, "seconds", median, "worst", worst, "late",
+                             late < 0 ? json_null() : json_integer(late), "families", all);
     status = cli_put_json(line, err);
     json_decref(line);
   } else if (late >= 0) {
@@ -194,10 +209,14 @@ mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, b
   mgrid_step    *s = NULL;
   mgrid_status   status = read_how(c, &how, &own);
   if (!status && !rt) status = mgrid_fail(&own, MGRID_USAGE, "--step needs the recipe: a saved plan has no step");
-  if (!status && !b->ops->together)
-    status = mgrid_fail(&own, MGRID_UNSUPPORTED, "--step runs over MPI; %s begins no calls together", mgrid_backend_name(b));
+  if (!status && !b->ops->together && !b->ops->streams)
+    status = mgrid_fail(&own, MGRID_UNSUPPORTED, "--step runs over MPI or on GPUs; %s begins no calls together",
+                        mgrid_backend_name(b));
+  if (!status && b->ops->streams && how.compute == STEP_GEMM)
+    status = mgrid_fail(&own, MGRID_UNSUPPORTED, "--compute gemm multiplies on the CPU; with %s take sleep",
+                        mgrid_backend_name(b));
   if (!status && !(s = mgrid_step_new(rt, state->plan, NULL, &own))) status = own.status;
-  if (!status) status = check_proved(c, s, &own);
+  if (!status) status = check_proved(c, s, b, &own);
   status = mgrid_verdict(b, status, &own, &own);
   if (!status) status = agree(b, s, &own);
   if (!status) status = execute(c, s, state, &how, json, &own);

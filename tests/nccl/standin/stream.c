@@ -253,6 +253,30 @@ SI_API cudaError_t cudaDeviceSynchronize(void) {
   return cuda_answer(e);
 }
 
+typedef struct host_call {
+  cudaHostFn_t fn;
+  void        *arg;
+} host_call;
+
+static cudaError_t call_host(void *arg) {
+  host_call h = *(host_call *)arg;
+  free(arg);
+  h.fn(h.arg);
+  return cudaSuccess;
+}
+
+SI_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg) {
+  cudaError_t e = standin_driver();
+  if (!e && !fn) e = cudaErrorInvalidValue;
+  if (e) return cuda_answer(e);
+  host_call *h = malloc(sizeof *h);
+  if (!h) return cuda_answer(cudaErrorMemoryAllocation);
+  *h = (host_call){ fn, arg };
+  e = cuda_submit(stream, call_host, h, false);
+  if (e) free(h);
+  return cuda_answer(e);
+}
+
 /* --------------------------------------------------------------------------- events */
 
 /* Under the lock. */
