@@ -50,6 +50,7 @@ typedef struct mgrid_work {
 } mgrid_work;
 
 /* One of several calls that begin together. */
+enum { MGRID_TOGETHER_MAX = 64 };
 typedef struct mgrid_together {
   const struct mgrid_comm_spec *spec;
   void                         *native;
@@ -172,6 +173,28 @@ typedef struct mgrid_survival_ops {
   ** alone, likewise. */
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
+/* Calls on streams of a GPU: they begin without waiting, as in a step that is executed. One program at a time. */
+typedef struct mgrid_timed_call { /* of a call, or of a sleep */
+  uint64_t tag;                   /* as it was begun */
+  double   begun, seconds;        /* begun: since `zero`, by the clock of the GPU */
+} mgrid_timed_call;
+typedef struct mgrid_streams_ops {
+  /* Local: make n streams, and as many marks. */
+  mgrid_status (*open)(mgrid_backend *b, int n, size_t marks, mgrid_error *err);
+  /* Begin n calls together. Those that the carrier makes must be alone; the rank waits for what is in the stream, and for
+  ** them. Else it waits, `seconds` at most, only where communicators still connect. */
+  mgrid_outcome (*begin)(mgrid_backend *b, int stream, size_t n, const mgrid_together *calls, uint64_t tag,
+                         double seconds, mgrid_error *err);
+  mgrid_status (*sleep)(mgrid_backend *b, int stream, double seconds, uint64_t tag, mgrid_error *err);
+  /* Put a mark into a stream; let what comes later in a stream wait for a mark. */
+  mgrid_status (*mark)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
+  mgrid_status (*after)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
+  /* Take what ended since the last look, in order. *in: the first that has not ended, UINT64_MAX: there is none. */
+  mgrid_status (*look)(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended, size_t *n, uint64_t *in,
+                       mgrid_error *err);
+  mgrid_status (*zero)(mgrid_backend *b, mgrid_error *err); /* nothing is in the streams */
+  void (*close)(mgrid_backend *b, bool failed);             /* local. failed: calls may hang */
+} mgrid_streams_ops;
 
 /* What can become of a communicator in a larger world; the members of a group do the least that one of them can. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
@@ -248,6 +271,7 @@ typedef struct mgrid_backend_ops {
   const mgrid_carrier_ops   *carrier;   /* NULL: this backend carries no other */
   const mgrid_transport_ops *transport; /* NULL: it moves no data */
   const mgrid_survival_ops  *survival;  /* NULL: it ends with its first lost rank */
+  const mgrid_streams_ops   *streams;   /* NULL: calls wait */
 } mgrid_backend_ops;
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */

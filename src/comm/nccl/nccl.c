@@ -140,6 +140,7 @@ static const mgrid_backend_ops nccl_ops = {
   .device = mgrid_nccl_read_device,
   .transport = &mgrid_nccl_transport,
   .survival = &mgrid_nccl_survival,
+  .streams = &mgrid_nccl_streams,
 };
 
 /* Return whether the carrier makes the communicators of a family, as of those that ask for mpi. */

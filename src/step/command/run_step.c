@@ -27,17 +27,28 @@ static mgrid_status read_how(const cli *c, step_how *how, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Refuse a step that may wait forever where each call ends before the next begins. */
-static mgrid_status check_proved(const cli *c, const mgrid_step *s, mgrid_error *err) {
+/* Whether all communicators of the step are of the backend of GPUs. */
+static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
+  for (size_t i = 0; i < s->nslots; i++) {
+    const mgrid_descriptor *d = s->plan->content.entry[s->slot[i].entry].choice->backend;
+    if (d && d->native && strcmp(d->name, b->kind->name) != 0) return false;
+  }
+  return true;
+}
+
+/* Refuse a step that may wait forever: on streams, or, where some call blocks, with each call ending before the next
+** begins. */
+static mgrid_status check_proved(const cli *c, const mgrid_step *s, const mgrid_backend *b, mgrid_error *err) {
   step_verdict v;
+  bool         streams = b->ops->streams && is_all_of(s, b);
   if (cli_added_flag(c, "unproved")) return MGRID_OK;
-  mgrid_status status = mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, err);
+  mgrid_status status = mgrid_step_conclude(s, streams ? STEP_NCCL : STEP_BLOCKING, 0, &v, err);
   if (status || v.told == STEP_PROVED) return status;
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);
   status = mgrid_fail(err, MGRID_REFUSED,
-                      "the step is not proved under the rules of MPI (%s), --unproved runs it: %.700s",
-                      mgrid_step_told_names[v.told], mgrid_text_chars(&why));
+                      "the step is not proved under the rules of %s (%s), --unproved runs it: %.700s",
+                      streams ? "NCCL" : "MPI", mgrid_step_told_names[v.told], mgrid_text_chars(&why));
   mgrid_text_free(&why);
   return status;
 }
@@ -198,11 +209,14 @@ mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, b
   mgrid_step    *s = NULL;
   mgrid_status   status = read_how(c, &how, &own);
   if (!status && !rt) status = mgrid_fail(&own, MGRID_USAGE, "--step needs the recipe: a saved plan has no step");
-  if (!status && !b->ops->together)
-    status =
-        mgrid_fail(&own, MGRID_UNSUPPORTED, "--step runs over MPI; %s begins no calls together", mgrid_backend_name(b));
+  if (!status && !b->ops->together && !b->ops->streams)
+    status = mgrid_fail(&own, MGRID_UNSUPPORTED, "--step runs over MPI or on GPUs; %s begins no calls together",
+                        mgrid_backend_name(b));
+  if (!status && b->ops->streams && how.compute == STEP_GEMM)
+    status = mgrid_fail(&own, MGRID_UNSUPPORTED, "--compute gemm multiplies on the CPU; with %s take sleep",
+                        mgrid_backend_name(b));
   if (!status && !(s = mgrid_step_new(rt, state->plan, NULL, &own))) status = own.status;
-  if (!status) status = check_proved(c, s, &own);
+  if (!status) status = check_proved(c, s, b, &own);
   status = mgrid_verdict(b, status, &own, &own);
   if (!status) status = agree(b, s, &own);
   if (!status) status = execute(c, s, state, &how, json, &own);

@@ -37,9 +37,9 @@ static const cli_addition additions[] = {
         "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]",
     .before = "devices",
     .options = { { "step", cli_number, 0, "STEPS",
-                   .help = "then execute the step of the recipe that many times over MPI: every call with its bytes; "
-                           "and compare "
-                           "what was planned with what was measured, by family (moongrid step)",
+                   .help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every "
+                           "call with its "
+                           "bytes; and compare what was planned with what was measured, by family (moongrid step)",
                    .agreed = true },
                  { "scale", cli_text, 0, "X", .help = "of the bytes and the compute of a step, 1",
                    .head = "with --step", .agreed = true },
