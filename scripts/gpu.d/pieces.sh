@@ -63,6 +63,7 @@ piece_run() {
   carried
   furnished
   moved
+  stepped
 }
 
 # The same without MPI: ranks reach each other over PMIx.
@@ -88,6 +89,14 @@ moved() {
   share 4
   ranks 4 "$moongrid" run "$dir/examples/weights.lua" tp=2 vs tp=4 --move --backend nccl --timeout 30 "${shared[@]}"
   step - "grid4 nccl" "weights to another layout, 4 ranks" 0 "*proved*" "${few[@]}" "${launch[@]}"
+}
+
+# A training step: all-reduces of tp, and gradients and weights of dp on a stream of their own.
+stepped() {
+  share 4
+  ranks 4 "$moongrid" run megatron tp=2 layers=4 hidden=512 global_batch=8 zero=1 overlap=true --step 5 --backend nccl --timeout 30 \
+    "${shared[@]}"
+  step - "grid4 nccl" "a training step, five times, 4 ranks" 0 "*step *times on 4 ranks*" "${few[@]}" "${launch[@]}"
 }
 
 piece_eight() {
