@@ -135,9 +135,9 @@ if [[ $ras == *"tp[0]"* && $ras == *"tp[1]"* && $ras == *"dp[0]"* ]]; then ok "d
 mkdir "$dir/without" && ln -s "$PWD"/build/cuda/libcud* "$dir/libnccl.so.2" "$dir/without"
 said=$(LD_LIBRARY_PATH=$dir/without scripts/launch 2 build/moongrid run picotron tp=2 --backend nccl --timeout 20 2>&1)
 if [[ $said == *"nccl: creation for run/tp[0]: "*libnvidia-ml* ]]; then ok "NVML is missing: named"; else not_ok "NVML is missing" && echo "$said"; fi
-mkdir "$dir/older" && build_older() { echo 'int cudaRuntimeGetVersion(int *v) { return *v = 0; }' \
-  | ${CC:-cc} -x c -shared -fPIC -Wl,-soname,libcudart.so.12 -o "$dir/older/libcudart.so.12" -; }
-build_older && said=$(LD_PRELOAD=$dir/older/libcudart.so.12 timeout -k 5 60 build/moongrid doctor 2>&1)
+mkdir "$dir/older"
+${CC:-cc} -x c -shared -fPIC -Wl,-soname,libcudart.so.12 -o "$dir/older/libcudart.so.12" - <<< 'int an_older_runtime;'
+said=$(LD_PRELOAD=$dir/older/libcudart.so.12 timeout -k 5 60 build/moongrid doctor 2>&1)
 if [[ $said == *"two CUDA runtimes are in this process, libcudart.so.12 beside the one here: every call fails"* \
       && $said == *"nccl       no   nccl: cudaGetDeviceCount on host "*": cudaErrorInitializationError"* ]]; then
   ok "two runtimes in a process: named, refused"
