@@ -169,8 +169,8 @@ local function build(world, p)
   end
 
   -- Add a weight of a stage: its axes, and the dims that cut them.
-  local function add(name, stage, axes, cut)
-    t[name] = tensor { axes = axes, type = kept, cut = cut, over = dense_of(stage) }
+  local function add(name, stage, axes, cut, type)
+    t[name] = tensor { axes = axes, type = type or kept, cut = cut, over = dense_of(stage) }
   end
 
   local of, last = stages(p.num_hidden_layers, p.pp), p.pp - 1
@@ -257,7 +257,7 @@ local function build(world, p)
       or "model.layers." .. i .. "." .. (kind.block or "mlp") .. "."
     local width = p.moe_intermediate_size or p.intermediate_size
     local expert = { "expert", nexperts }
-    add(at .. (megatron and "router.weight" or "gate.weight"), stage, { expert, hidden })
+    add(at .. (megatron and "router.weight" or "gate.weight"), stage, { expert, hidden }, nil, p.router_type)
     if kind.correction then
       t[at .. (megatron and "router.expert_bias" or "gate.e_score_correction_bias")] = tensor {
         axes = { expert }, type = "f32", over = dense_of(stage) }
@@ -322,6 +322,7 @@ return recipe {
     names = param.text("hf", "of the tensors: hf; fused, with q, k, v and gate, up in one; megatron"),
     experts = param.text("each", "each a tensor, or stacked: those of a layer are one"),
     type = param.text(nil, "of the elements; left out, that of the config, or bf16"),
+    router_type = param.text(nil, "of the routers of experts, f32 where a folder has them so; left out, as all"),
     model_type = param.text("llama", "the architecture"),
     hidden_size = param.size(4096, "elements of a token"),
     intermediate_size = param.size(11008, "elements between the two halves of an MLP"),
