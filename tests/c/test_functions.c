@@ -269,9 +269,8 @@ static void test_registration_refused(void **unused) {
     f.name = not_names[i];
     refused(rt, &f, MGRID_BAD_VALUE, message);
   }
-  static const char *const taken[] = {
-    "grid", "recipe", "print", "end", "goto", "math", "load", "_ENV", "_G", "topology"
-  };
+  static const char *const taken[] = { "grid", "recipe", "print", "end", "goto",
+                                       "math", "load",   "_ENV",  "_G",  "topology" };
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
     char message[200];
     snprintf(message, sizeof message,
