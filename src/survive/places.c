@@ -30,7 +30,19 @@ static int64_t behind(const mgrid_fold *f, const int64_t *keep, int64_t place) {
   return x + f->a * (keep[y] + f->was * z);
 }
 
-/* Count the members of those communicators of the next plan that the old one has, under a fold, in all trials. */
+/* Return whether these are the members of a group of the family. */
+static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
+  int64_t group, position;
+  for (int64_t nth = 0; mgrid_family_locate(f, member[0], nth, &group, &position); nth++) {
+    int64_t i = position == 0 && mgrid_family_size(f, group) == n ? 1 : n + 1;
+    while (i < n && mgrid_family_rank(f, group, i) == member[i]) i++;
+    if (i == n) return true;
+  }
+  return false;
+}
+
+/* Count the members of those communicators of the next plan that the old one has in the family of the same name, under a
+** fold, in all trials. */
 static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f, int32_t *room,
                        int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
@@ -38,10 +50,10 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   for (uint64_t trial = 0; trial < TRIALS; trial++) {
     draw(f, trial, keep);
     for (size_t i = 0; i < c->n; i++) {
-      int64_t             n = c->start[i + 1] - c->start[i];
-      const mgrid_choice *choice = next->plan->content.entry[c->entry[i]].choice;
-      for (int64_t k = 0; k < n; k++) room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
-      if (mgrid_comm_find(&l->comms, l->plan, room, n, mgrid_comm_hash(room, n), choice) >= 0) kept += n;
+      int64_t n = c->start[i + 1] - c->start[i];
+      int     old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
+      for (int64_t k = 0; k < n && old >= 0; k++) room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
+      if (old >= 0 && is_group(l->plan->content.entry[old].family, room, n)) kept += n;
     }
   }
   return kept;

@@ -36,7 +36,7 @@ static int64_t count_of(lua_State *L, int i, const char *name, int64_t usual) {
 static void check_fields(lua_State *L, int i, const char *where) {
   static const char *const known[] = { "per", "count" };
   char                     tail[128], message[320];
-  lua_Integer k = 0;
+  lua_Integer              k = 0;
   mgrid_lua_keys(L, i);
   for (int keys = lua_gettop(L); mgrid_lua_step(L, i, keys, &k); lua_pop(L, 2)) {
     const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "1";
