@@ -134,7 +134,9 @@ mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *r
   if (x && !mgrid_spares_check(x, &t->content, &mine))
     mgrid_topology_add_item(t, MGRID_SPARES_NAME, &mgrid_spares_kind, x, &mine);
   if (x) free_spares(x);
-  return mine.status ? mgrid_error_pass(err, &mine) : MGRID_OK;
+  if (!mine.status) return MGRID_OK;
+  if (!t->broken.status) mgrid_error_replace(&t->broken, &mine);
+  return mgrid_error_pass(err, &mine);
 }
 
 int64_t mgrid_plan_nspares(const mgrid_plan *p) {
