@@ -85,6 +85,7 @@ function Topology:has(name) end
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
+---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
 
