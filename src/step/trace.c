@@ -25,7 +25,8 @@ void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seco
 
 static void put(FILE *f, bool *first, json_t *event) {
   char *text = event ? json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-  if (text) fprintf(f, "%s%s", *first ? "" : ",\n", text);
+  if (text && !*first) fputs(",\n", f);
+  if (text) fputs(text, f);
   *first = false;
   free(text);
   json_decref(event);

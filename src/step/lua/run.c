@@ -58,7 +58,7 @@ static const char *text_of(lua_State *L, const char *name) {
 
 static void check_names(lua_State *L) {
   static const char *const known[] = { "steps", "scale", "compute", "timeout", "unproved", "trace", "file" };
-  for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+  for (lua_pushnil(L); mgrid_lua_next(L, 2); lua_pop(L, 1)) {
     size_t i = 0, n = sizeof known / sizeof *known;
     if (lua_type(L, -2) != LUA_TSTRING) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: options have names");
     while (i < n && strcmp(known[i], lua_tostring(L, -2)) != 0) i++;
