@@ -87,8 +87,8 @@
 **
 ** TIMEOUTS
 **   A field `timeout` is in seconds of the clock, with fractions. 0: the default, which the field names; INFINITY of
-**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits) are budgets, not
-**   timeouts.
+**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits) are budgets,
+**   not timeouts.
 **
 ** LIMITS. More is refused; a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1

@@ -77,7 +77,7 @@ bool    mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before);
 int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth);
 
-/* ----------------------------------------------------------------- needs.c */
+/* ------------------------------------------------------------- receivers.c */
 
 enum { MGRID_FEW = 4 }; /* up to this many holders are always listed */
 
@@ -114,7 +114,7 @@ int64_t mgrid_ranges_of(mgrid_needs *d);
 /* Return how many of these come before the number of a seat. */
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
 
-/* ------------------------------------------------------------------ near.c */
+/* ---------------------------------------------------------- near_senders.c */
 
 /* Return whether the rank holds the shard. */
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
@@ -161,7 +161,7 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
 bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m); /* the same; `from` is -1: its bytes are missing */
 
-/* --------------------------------------------------------------- common.c */
+/* --------------------------------------------------------------- overlap.c */
 
 typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
   int64_t from, to, length;
@@ -191,7 +191,7 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
 /* Return the bytes that a shard and a part of `to` have in common. */
 int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
 
-/* ----------------------------------------------------------------- flat_senders.c */
+/* ---------------------------------------------------------- flat_senders.c */
 
 /* mgrid_pair_sends, _receives and _goes for pairs with a flat. For each message O(slices that overlap), and if a shard
 ** has several holders O(ranks that need it). */
