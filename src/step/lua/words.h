@@ -68,4 +68,7 @@ mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid
 void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 
+/* price.c */
+int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
+
 #endif
