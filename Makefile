@@ -63,7 +63,7 @@ OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=
 endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
-SLICES := tensors machine checkpoints pictures ras step
+SLICES := tensors machine checkpoints pictures ras step survive
 # Of these the command's alone: no host of the library needs them.
 OF_COMMAND := checkpoints pictures ras
 # The bundled recipes that need a slice; the core is built without them.

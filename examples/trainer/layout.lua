@@ -6,6 +6,19 @@
 --   moongrid plan examples/trainer/layout.lua --world 8 tp=2 pp=2
 --   scripts/launch 8 build/trainer/trainer examples/trainer/layout.lua ep=4
 
+local trainer = recipe.import "./step.lua"
+
+-- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
+local policy = {
+  layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
+  schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
+  bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
+  gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
+  learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
+  checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+  on_lost = policies.on_lost(),                    -- returns "stop": MPI can do nothing else
+}
+
 return recipe {
   doc = "A dense and an expert grid that share tensor and pipeline parallelism",
   params = {
@@ -36,16 +49,9 @@ return recipe {
     return t
   end,
 
-  -- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
-  policy = {
-    layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
-    schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
-    bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
-    gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
-    learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
-    checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
-    on_lost = policies.on_lost(),                    -- returns "stop": MPI can do nothing else
-  },
+  policy = policy,
+  -- What travels in a step: moongrid step examples/trainer/layout.lua --world 8 tp=2 pp=2
+  step = function(s, p) trainer.step(s, p, policy) end,
   -- Results that ranks compare, so that none can cut, sum or stop differently from the others.
   agreed = {
     layers = "world", schedule = "world", bucket_bytes = "world", gradient_family = "dp_cp",

@@ -17,20 +17,21 @@ typedef struct pool {
 } pool;
 
 typedef struct fuzz {
-  bytes         b;
-  pool          grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step, step_follower;
-  bool          null;     /* an argument of this call is NULL, which need not be told */
-  void         *of_state; /* the state drawn last */
-  mgrid_error   err, was;
-  mgrid_error  *given;
-  char         *texts[TEXTS];
-  size_t        ntexts;
-  mgrid_error   failed;
-  mgrid_options options;
-  mgrid_hooks   hooks;
-  mgrid_limits  limits;
-  mgrid_site    site;
-  mgrid_carrier carrier;
+  bytes b;
+  pool  grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step,
+      step_follower;
+  bool                   null;     /* an argument of this call is NULL, which need not be told */
+  void                  *of_state; /* the state drawn last */
+  mgrid_error            err, was;
+  mgrid_error           *given;
+  char                  *texts[TEXTS];
+  size_t                 ntexts;
+  mgrid_error            failed;
+  mgrid_options          options;
+  mgrid_hooks            hooks;
+  mgrid_limits           limits;
+  mgrid_site             site;
+  mgrid_carrier          carrier;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
   mgrid_backend_options  opened;

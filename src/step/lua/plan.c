@@ -13,6 +13,8 @@ static mgrid_step *check_step(lua_State *L) { return *(mgrid_step **)mgrid_lua_c
 
 static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
+mgrid_step **mgrid_step_lua_new(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step); }
+
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
 static int plan_step(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -21,9 +23,11 @@ static int plan_step(lua_State *L) {
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
-  if (!rt || !*rt) return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+  if (!rt || !*rt)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
-  mgrid_step **box = mgrid_lua_new_box(L, sizeof *box, 0, STEP_LUA_PROGRAMS, free_step);
+  mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) {
     if (!e.line) return mgrid_lua_raise_error(L, &e);
     lua_pushstring(L, e.message);
@@ -33,7 +37,9 @@ static int plan_step(lua_State *L) {
   return 1;
 }
 
-static int programs_classes(lua_State *L) { return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1; }
+static int programs_classes(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1;
+}
 
 static int programs_digest(lua_State *L) {
   char digest[33];
