@@ -3,7 +3,7 @@
 ** price.c - the price of a step as text; what the command line says of the machine.
 */
 #include "machine/command/given.h"
-#include "command/texts.h"
+#include "command/built_in_texts.h"
 #include "step/command/chart.h"
 #include "step/command/priced.h"
 
