@@ -124,6 +124,8 @@ static int programs_program(lua_State *L) {
   return 1;
 }
 
+static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_step(L)); }
+
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
   lua_pushfstring(L, "Programs of %I ranks: %d classes", (LUAI_UACINT)s->plan->content.world, (int)s->nclasses);
@@ -132,7 +134,7 @@ static int programs_tostring(lua_State *L) {
 
 static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
-  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { NULL, NULL }
+  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { "price", programs_price }, { NULL, NULL }
 };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
