@@ -27,6 +27,10 @@ MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, 
 MGRID_API mgrid_step *mgrid_step_ref(const mgrid_step *s);
 MGRID_API void        mgrid_step_free(mgrid_step *s);
 
+/* The same for the plan of a state and the runtime that it was planned by, on all ranks of its backend or on none: where a
+** rank fails, or has other programs, every rank gets the error that names it. Collective. */
+MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file, mgrid_error *err);
+
 /* The number of classes; the class of a rank, -1: no such rank; the number of operations of a rank, loops unrolled. */
 MGRID_API size_t  mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);

@@ -151,6 +151,26 @@ function StepGroup:at(position) end
 
 ---@class moongrid.StepEvent
 
+---What all ranks measured in `State:run_step`.
+---@class moongrid.Measured
+---@field steps integer
+---@field ranks integer
+---@field scale number
+---@field seconds number of a step, on the median rank
+---@field worst number ... on the slowest
+---@field late integer? the rank that waits least, so that the others wait for it
+---@field families table<string, moongrid.MeasuredFamily>
+
+---@class moongrid.MeasuredFamily
+---@field calls number of all ranks in a step
+---@field planned_calls number
+---@field bytes number
+---@field planned_bytes number
+---@field seconds number in its calls in a step, on the median rank
+---@field worst number
+---@field worst_rank integer
+---@field waiting number how much longer the slowest is in them than the fastest
+
 ---The step of a plan: the programs of its classes of ranks.
 ---@class moongrid.Programs
 ---@field classes integer

@@ -22,7 +22,7 @@
 local core = ...
 local shared = core.library("shared", core)
 local kinds = core.library("kinds", core, shared)
-local parameters = core.library("parameters", core, shared, kinds.declared)
+local parameters = core.library("parameters", core, shared, kinds)
 local sorted_pairs, show, word, resolve = shared.sorted_pairs, shared.show, shared.word, parameters.resolve
 local M = { param = parameters.param }
 
@@ -394,11 +394,15 @@ local function info_of(declared)
   for i, p in ipairs(declared.list) do
     list[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
                 default = p.default ~= nil and parameters.text_of(p, p.default) or nil }
+    if p.choices then
+      list[i].choices = {}
+      for k, v in ipairs(p.choices) do list[i].choices[k] = tostring(v) end
+    end
   end
   return list
 end
 
--- Return { doc, params = { {name, kind, default, doc, aliases} }, settings and arguments = likewise, queries =
+-- Return { doc, params = { {name, kind, default, doc, aliases, choices} }, settings and arguments = likewise, queries =
 --   { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } }, policies =
 --   { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } }, those of the
 --   host }

@@ -33,7 +33,7 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
   struct stat about;
   if (fstat(fd, &about) != 0) return cannot("read", path, strerror(errno), err);
   if (S_ISDIR(about.st_mode)) return cannot("read", path, strerror(EISDIR), err);
-  if (!S_ISREG(about.st_mode)) return cannot("read", path, "it is no regular file", err);
+  if (!S_ISREG(about.st_mode)) return cannot("read", path, "it is not a regular file", err);
   return MGRID_OK;
 }
 

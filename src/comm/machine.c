@@ -102,7 +102,7 @@ mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *h
   mgrid_error mine = MGRID_ERROR_INIT;
   char        name[sizeof((mgrid_machine *)0)->name] = "";
   size_t      i = 0;
-  if (!hosts) return MGRID_OK;
+  if (!hosts || b->place.machines == 1) return MGRID_OK; /* one host, which the agreement has found */
   mgrid_status s = mgrid_hosts_find(b, hosts, err);
   if (s) return s;
   gethostname(name, sizeof name - 1);

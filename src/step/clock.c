@@ -121,6 +121,10 @@ int32_t mgrid_step_clock_next(step_machine *m) {
   return e.cursor;
 }
 
+bool mgrid_step_clock_every(const step_machine *m) {
+  return m->clock->records && m->clock->records->n < m->clock->records->every;
+}
+
 void    mgrid_step_clock_began(step_machine *m, int32_t cursor) { m->clock->began[cursor] = m->clock->now; }
 int64_t mgrid_step_clock_now(const step_machine *m) { return m->clock->now; }
 int64_t mgrid_step_clock_left(const step_machine *m, int64_t until) {

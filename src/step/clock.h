@@ -41,6 +41,9 @@ mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err);
 /* Go on to when the next part ends, and return its cursor; -1: nothing is under way. */
 int32_t mgrid_step_clock_next(step_machine *m);
 
+/* Whether each round is to be recorded: there are not yet many records. */
+bool mgrid_step_clock_every(const step_machine *m);
+
 void mgrid_step_clock_began(step_machine *m, int32_t cursor);
 /* The cursor's operation computes, or is a loop as a whole. */
 void mgrid_step_clock_work(step_machine *m, int32_t cursor);

@@ -356,7 +356,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
       part_done(m, cursor);
     }
     if (clock && m->queued) continue; /* all that begins now has not yet begun */
-    if (m->again >= 0 && m->eager == 0)
+    if (m->again >= 0 && m->eager == 0 && !(clock && mgrid_step_clock_every(m)))
       mgrid_step_skip(m); /* what was sent and not received would be part of the state */
     m->again = -1;
     if (m->failed) status = mgrid_oom(err);

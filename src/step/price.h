@@ -132,7 +132,8 @@ typedef struct step_records {
   size_t       n, room, nrepeats;
   step_record *record; /* in the order of `ended` */
   step_repeat *repeat;
-  bool         full; /* more than STEP_RECORDS_MAX: the rest is left out */
+  size_t       every; /* so many are recorded before rounds are skipped */
+  bool         full;  /* more than STEP_RECORDS_MAX: the rest is left out */
 } step_records;
 void mgrid_step_records_free(step_records *r);
 

@@ -74,12 +74,15 @@ double mgrid_step_sleeps(const step_runner *r, const step_node *n) {
   return (n->seconds + n->flops / r->how->flops) * r->how->scale;
 }
 
-static void compute(const step_runner *r, const step_node *n) {
+static void compute(const step_runner *r, uint32_t at) {
+  const step_node *n = &r->p->node[at];
+  double           begun = mgrid_now();
   if (r->how->compute == STEP_SLEEP) sleep_for(mgrid_step_sleeps(r, n));
   if (r->how->compute == STEP_GEMM) {
     if (n->seconds > 0) sleep_for(n->seconds * r->how->scale);
     multiply(n->flops * r->how->scale);
   }
+  if (r->how->compute != STEP_NOTHING) mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
 }
 
 /* -------------------------------------------------------------------- calls */
@@ -117,8 +120,9 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
   return MGRID_OK;
 }
 
-void mgrid_step_spend(const step_runner *r, uint32_t at, double seconds) {
+void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds) {
   double calls = 0;
+  if (r->last && r->spans->on) mgrid_step_span_add(r->spans, at, begun, seconds);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = at; i < r->p->node[at].end; i++) {
       const step_node *q = &r->p->node[i];
@@ -140,7 +144,7 @@ static mgrid_status call(const step_runner *r, uint32_t at) {
   double begun = mgrid_now();
   s = mgrid_pool_together(r->state->backend, c.n, c.comm, c.work, r->how->timeout, &own);
   if (s) return failed(r, &r->p->node[at], &own);
-  mgrid_step_spend(r, at, mgrid_now() - begun);
+  mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
   return MGRID_OK;
 }
 
@@ -153,7 +157,7 @@ static mgrid_status execute(step_runner *r, bool streams, uint32_t from, uint32_
     if (streams)
       s = mgrid_step_streams_begin(r, i);
     else if (n->kind == STEP_COMPUTE)
-      compute(r, n);
+      compute(r, i);
     else if (n->slot >= 0 || n->kind == STEP_GROUP || n->kind == STEP_SENDRECV)
       s = call(r, i);
   }
@@ -201,7 +205,7 @@ static void free_buffers(step_runner *r) {
 }
 
 mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
-                                double *seconds, mgrid_error *err) {
+                                step_spans *spans, double *seconds, mgrid_error *err) {
   mgrid_error  own = MGRID_ERROR_INIT;
   int64_t      rank = mgrid_backend_rank(state->backend);
   step_runner  r = { .s = s,
@@ -209,6 +213,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
                      .state = state,
                      .how = how,
                      .spent = spent,
+                     .spans = spans,
                      .rank = rank,
                      .err = &own };
   bool         streams = mgrid_step_streams(&r);
@@ -219,6 +224,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
   bool   began = !status;
   double begun = mgrid_now();
   for (int64_t i = 0; i < how->steps && !status; i++) {
+    r.last = i + 1 == how->steps, r.zero = mgrid_now();
     if (streams) status = mgrid_step_streams_zero(&r);
     if (!status) status = execute(&r, streams, 0, (uint32_t)r.p->n);
     if (streams && !status) status = mgrid_step_streams_end(&r);

@@ -49,7 +49,7 @@ static mgrid_status take(step_runner *r, int stream, size_t *taken, uint32_t *in
   if (s) r->stuck = *in;
   r->flying[stream] -= (int64_t)*taken;
   for (size_t i = 0; i < *taken; i++) {
-    mgrid_step_spend(r, (uint32_t)ended[i].tag, ended[i].seconds);
+    mgrid_step_spend(r, (uint32_t)ended[i].tag, ended[i].begun, ended[i].seconds);
     count(r, (uint32_t)ended[i].tag);
   }
   return s;

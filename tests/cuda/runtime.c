@@ -4,16 +4,38 @@
 */
 #include "runtime.h"
 
+#include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local cudaError_t last;
 static _Thread_local const char *calling;
 
+/* Another runtime in the process would have other devices, streams and memory. Whoever has the rig inside has its own
+** second one, which shares them. */
+static bool           another;
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
+
+static int look_at(struct dl_phdr_info *library, size_t bytes, void *arg) {
+  const char *slash = strrchr(library->dlpi_name, '/'), *file = slash ? slash + 1 : library->dlpi_name;
+  (void)bytes, (void)arg;
+  if (another || strncmp(file, "libcudart.so.", 13) != 0 || !strncmp(file, "libcudart.so.13", 15)) return 0;
+  another = true;
+  rig_say("two CUDA runtimes are in this process, %s beside the one here: every call fails", file);
+  return 0;
+}
+
+static void look_around(void) {
+  if (!rig_the_manner.wrong) dl_iterate_phdr(look_at, NULL);
+}
+
 int rig_call(rig_site *site, const char *name, bool needs_driver) {
   int e = rig_enter(site, name);
   calling = name;
-  return e || !needs_driver ? e : rig_refuses();
+  if (e || !needs_driver) return e;
+  pthread_once(&looked, look_around);
+  return another ? (int)cudaErrorInitializationError : rig_refuses();
 }
 
 cudaError_t rig_answer(int e) {
@@ -31,6 +53,7 @@ static const struct {
 } errors[] = {
   { cudaSuccess, RIG_GPU "Success", "no error" },
   { cudaErrorInvalidValue, RIG_GPU "ErrorInvalidValue", "invalid argument" },
+  { cudaErrorInitializationError, RIG_GPU "ErrorInitializationError", "initialization error" },
   { cudaErrorMemoryAllocation, RIG_GPU "ErrorMemoryAllocation", "out of memory" },
   { cudaErrorInvalidPitchValue, RIG_GPU "ErrorInvalidPitchValue", "invalid pitch argument" },
   { cudaErrorStubLibrary, RIG_GPU "ErrorStubLibrary", "CUDA driver is a stub library" },

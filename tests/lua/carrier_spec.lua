@@ -166,7 +166,7 @@ describe("over pmix", function()
   it("a family that wants mpi is refused on all ranks", function()
     local _, err, code = on(4, "build/moongrid run megatron tp=2 --backend nccl --carrier pmix")
     assert.equal(1, code)
-    assert.equal("run/dp_cp_gloo[0] wants the backend 'mpi', and the carrier of this job is pmix, without MPI; give its "
+    assert.equal("run/dp_cp_gloo[0] needs the backend 'mpi', and the carrier of this job is pmix, without MPI; give its "
       .. "family backend = \"none\", or start the job over mpi", said(err))
     local out
     out, err, code = on(4, "build/moongrid run megatron tp=2 --backend nccl --carrier pmix '*.backend=nccl' tp.backend=none")

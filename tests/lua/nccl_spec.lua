@@ -134,7 +134,7 @@ describe("without a GPU", function()
     local _, err, code = support.run("scripts/launch 2 build/moongrid run " .. recipe .. " --backend mpi")
     os.remove(recipe)
     assert.equal(1, code, err)
-    assert.truthy(err:find("run/all[0] wants the backend 'nccl', and this job runs on mpi alone; start it with "
+    assert.truthy(err:find("run/all[0] needs the backend 'nccl', and this job runs on mpi alone; start it with "
       .. "--backend nccl, or open that backend", 1, true), err)
   end)
 end)

@@ -225,6 +225,74 @@ describe("run --step", function()
     assert.is_true(all.families.tp.worst >= all.families.tp.seconds and all.families.tp.worst_rank < 8)
   end)
 
+  it("writes what each rank did, as a trace", function()
+    local trace = os.tmpname()
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 2 -o %s"):format(file, trace))
+    assert.equal(0, code, err)
+    assert.truthy(out:find("trace          " .. trace .. ", of the last step: opens in Perfetto", 1, true), out)
+    local calls, names = {}, {}
+    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
+      if e.ph == "X" then
+        calls[e.cat] = (calls[e.cat] or 0) + 1
+        assert.is_true(e.dur >= 0 and e.ts >= 0 and e.pid < 8 and e.tid == 0)
+        assert.equal(e.cat == "tp" and 8 or 9, e.args.line)
+        assert.equal(e.cat == "tp" and 4096 or 64, e.args.planned[1].bytes)
+      elseif e.name == "process_name" then
+        names[#names + 1] = e.args.name
+      end
+    end
+    assert.same({ tp = 24, sendrecv = 8 }, calls)
+    assert.equal(8, #names)
+    os.remove(trace)
+    local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --step 1 -o /nowhere/trace"):format(file))
+    assert.equal(1, failed)
+    assert.truthy(why:find("rank 0: /nowhere/trace: No such file or directory", 1, true), why)
+  end)
+
+  it("is state:run_step, and state:step in Lua", function()
+    local script = support.file(([[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local recipe = mg.load "%s"
+      local plan = recipe:plan(job.world, { tp = 2, pp = 1, n = 5 })
+      local state = assert(job:materialize(plan))
+      assert(state:step().digest == plan:step().digest)
+      local got = state:run_step { steps = 2, scale = 0.5, compute = "sleep" }
+      assert(got.families.tp.calls == 20 and got.families.tp.planned_calls == 20 and got.steps == 2 and got.scale == 0.5)
+      assert(got.ranks == 4 and got.families.dp.planned_bytes == 512 and got.worst >= got.seconds)
+      local function refused(message, options)
+        local ok, told = pcall(state.run_step, state, options)
+        assert(not ok and told:gsub("^.-:%%d+: ", "") == message, told)
+      end
+      refused("unknown option of run_step 'step'; nearest is 'steps' (steps, scale, compute, timeout, unproved, trace, file)", { step = 3 })
+      refused("run_step: steps is a number above 0, not -3", { steps = -3 })
+      refused("run_step: steps is a whole number, not 2.5", { steps = 2.5 })
+      refused("run_step: scale is a number above 0, not a string", { scale = "1" })
+      refused("run_step: compute is sleep or gemm, not 'now'", { compute = "now" })
+      refused("run_step: trace is a string, not a boolean", { trace = true })
+      refused("rank 0: /nowhere/trace: No such file or directory", { trace = "/nowhere/trace" })
+      refused("rank 0: cannot open /nowhere.lua: No such file or directory", { file = "/nowhere.lua" })
+      -- ranks whose steps differ
+      local path = os.tmpname()
+      local own = assert(io.open(path, "w"))
+      own:write(("return function(s) s:all_reduce(s.tp, %%d) end"):format(job.rank == 2 and 16 or 8))
+      own:close()
+      local ok, told = pcall(state.step, state, path)
+      assert(not ok and told:find "ranks differ: rank 0 has the step %%x+, rank 2 has the step %%x+", told)
+      os.remove(path)
+      local other = assert(job:materialize(mg.plan(mg.topology(mg.world(job.world)))))
+      ok, told = pcall(other.step, other)
+      assert(not ok and told:find("the step of a state is its recipe's: recipe:plan(...) makes a plan that has it", 1, true), told)
+      other:close()
+      state:close()
+      job:close()
+      print "good"]]):format(file))
+    local out, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
+    assert.equal(0, code, err)
+    assert.equal(4, select(2, out:gsub("good", "")), out)
+    os.remove(script)
+  end)
+
   it("refuses what is not proved, and with --unproved names the call that does not end", function()
     local _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --step 1"
     assert.equal(1, code)

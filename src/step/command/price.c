@@ -3,6 +3,8 @@
 ** price.c - the price of a step as text; what the command line says of the machine.
 */
 #include "machine/command/given.h"
+#include "command/built_in_texts.h"
+#include "step/command/chart.h"
 #include "step/command/priced.h"
 
 #include <errno.h>
@@ -52,11 +54,62 @@ static char *read_costs(const cli *c, const step_priced *o, mgrid_error *err) {
   return mgrid_machine_is_file(c->machine) ? costs_of(path, true, err) : NULL;
 }
 
+/* ---------------------------------------------------------------- pictures */
+
+enum { EVERY = 400000 }; /* records of a picture before rounds of loops are drawn as one */
+
+typedef enum picture { NONE, SVG, PAGE, TRACE } picture;
+
+static picture picture_of(const char *path) {
+  static const char *const ends[] = { ".svg", ".html", ".json" };
+  size_t                   n = path ? strlen(path) : 0;
+  for (int i = 0; i < 3; i++)
+    if (n > strlen(ends[i]) && strcmp(path + n - strlen(ends[i]), ends[i]) == 0) return (picture)(SVG + i);
+  return NONE;
+}
+
+static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
+  FILE *file = fopen(path, "wb");
+  if (!file) return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+  bool whole = fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
+  if (fclose(file) == 0 && whole) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* Append "tp=8 pp=4": what differs from the defaults. */
+static void put_settings(const mgrid_content *c, mgrid_text *t) {
+  for (size_t i = 0; i < c->nparams; i++)
+    if (!c->param[i].usual) mgrid_text_add(t, "%s%s=%s", t->len ? " " : "", c->param[i].name, c->param[i].value);
+}
+
+static mgrid_status draw(const step_price *p, const step_records *r, const char *output, mgrid_error *err) {
+  const mgrid_content *plan = &p->by.s->plan->content;
+  mgrid_text           title = { 0 }, settings = { 0 }, t = { 0 };
+  chart                c;
+  mgrid_text_add(&title, "step of %s over %" PRId64 " rank%s", *plan->recipe ? plan->recipe : "a recipe", plan->world,
+                 mgrid_s_of(plan->world));
+  put_settings(plan, &settings);
+  mgrid_status status = mgrid_chart_make(p, r, mgrid_text_chars(&title), mgrid_text_chars(&settings), &c, err);
+  mgrid_text_free(&title);
+  mgrid_text_free(&settings);
+  if (status) return status;
+  picture how = picture_of(output);
+  if (how == SVG) mgrid_chart_svg(&c, &t);
+  if (how == PAGE) mgrid_chart_html(&c, cli_text_of("chart.html"), &t);
+  if (how == TRACE) mgrid_chart_trace(&c, &t);
+  status = t.failed ? mgrid_oom(err) : write_file(output, &t, err);
+  mgrid_text_free(&t);
+  mgrid_chart_free(&c);
+  return status;
+}
+
 static mgrid_status check(const step_priced *o, const char *output, bool machine, mgrid_error *err) {
   const char *needs = o->flops ? "flops" : o->costs ? "costs" : output ? "output" : NULL;
   if (needs && !machine)
     return mgrid_fail(err, MGRID_USAGE,
                       "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", needs);
+  if (output && picture_of(output) == NONE)
+    return mgrid_fail(err, MGRID_USAGE, "--output is a file that ends with .svg, .html or .json, not '%s'", output);
   return MGRID_OK;
 }
 
@@ -71,8 +124,14 @@ mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, 
   if (!status) status = mgrid_step_costs_of(m, mpi, text, &costs, err);
   if (!status && o->flops) status = read_flops(o->flops, &costs.flops, err);
   costs.eager = eager > 0 ? eager : 0;
-  if (!status) status = mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, NULL, out, err);
+  step_records records = { .every = EVERY };
+  if (!status) status = mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, output ? &records : NULL, out, err);
   *priced = !status;
+  if (!status && output && (status = draw(out, &records, output, err))) {
+    mgrid_step_price_free(out);
+    *priced = false;
+  }
+  mgrid_step_records_free(&records);
   free(text);
   return status;
 }

@@ -47,7 +47,9 @@ static const cli_addition additions[] = {
                    .help = "spend the time of computes: asleep (their seconds, and their flops at 100 TFLOP/s), or by "
                            "multiplying matrices; default: none is spent",
                    .agreed = true },
-                 { "unproved", cli_flag,
+                 { "output", cli_text, 0, "FILE.json", .letter = true,
+                     .help = "write what each rank did in the last step, in the trace event format of Chrome", .agreed = true },
+                   { "unproved", cli_flag,
                    .help = "also a step that is not proved, which may wait forever: each call has a "
                            "deadline, --timeout",
                    .agreed = true } },

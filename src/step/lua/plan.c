@@ -13,6 +13,8 @@ static mgrid_step *check_step(lua_State *L) { return *(mgrid_step **)mgrid_lua_c
 
 static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
+mgrid_step **mgrid_step_lua_new(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step); }
+
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
 static int plan_step(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -25,7 +27,7 @@ static int plan_step(lua_State *L) {
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
                               "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
-  mgrid_step **box = mgrid_lua_new_box(L, sizeof *box, 0, STEP_LUA_PROGRAMS, free_step);
+  mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) {
     if (!e.line) return mgrid_lua_raise_error(L, &e);
     lua_pushstring(L, e.message);

@@ -179,7 +179,6 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     return cli_usage(&o.cli, "a saved plan cannot be made for fewer ranks; lose takes the recipe");
   if (!o.ranks + !o.nodes + !o.all != 2)
     return cli_usage(&o.cli, "lose takes one of --ranks 5,13, --nodes 2 and --all 1");
-  if (o.all > 2) return cli_usage(&o.cli, "--all 1 or --all 2, not %" PRId64, o.all);
   if (o.ranks && o.level) return cli_usage(&o.cli, "--level is for --nodes and --all");
   cli_progress(&o.cli, "planning for losses of %" PRId64 " ranks", o.cli.world);
   how.how = o.how, how.params = o.cli.params;

@@ -85,7 +85,7 @@ static int by_losses(const void *a, const void *b) {
   return (x->layout < y->layout) - (x->layout > y->layout);
 }
 
-static void put_text(const table *t, const lose_units *u, int64_t all) {
+static void put_text(const table *t, const lose_units *u, int64_t all, bool tensors) {
   int64_t losses = 0, fine = 0, whole = 0;
   printf("%-9s %10s %10s %10s  %-24s  %-24s\n", "becomes", "of ranks", "losses", "kept", "most moved",
          "most without a copy");
@@ -107,8 +107,12 @@ static void put_text(const table *t, const lose_units *u, int64_t all) {
       printf("          %.*s\n", (int)(end - at), at);
     }
   }
-  printf("%" PRId64 " losses of %s%s%s: the job survives %" PRId64 ", %" PRId64 " of them without a checkpoint\n",
-         losses, all == 1 ? "one " : "two ", u->name, all == 1 ? "" : "s", fine, whole);
+  printf("%" PRId64 " losses of %s%s%s: the job survives %" PRId64, losses, all == 1 ? "one " : "two ", u->name,
+         all == 1 ? "" : "s", fine);
+  if (tensors)
+    printf(", %" PRId64 " of them without a checkpoint\n", whole);
+  else
+    printf("\n");
 }
 
 static mgrid_status put_json(const table *t, const lose_units *u, int64_t all, mgrid_error *err) {
@@ -150,7 +154,7 @@ mgrid_status cli_lose_all(const lose_options *o, const lose_units *u, mgrid_loss
   if (!s && o->json) s = put_json(&t, u, o->all, err);
   if (!s && !o->json) {
     cli_show_head(&o->cli, l->plan, "", false);
-    put_text(&t, u, o->all);
+    put_text(&t, u, o->all, mgrid_plan_ntensors(l->plan) > 0);
   }
   for (size_t i = 0; i < t.n; i++) free(t.at[i].text);
   free(t.at);

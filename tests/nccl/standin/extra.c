@@ -260,14 +260,20 @@ SI_API ncclResult_t ncclCommResume(ncclComm_t comm) {
   return si_group_leave(suspend(comm, true));
 }
 
+#if NCCL_VERSION_CODE >= 22907
+typedef ncclCommMemStat_t memory_stat;
+#else
+typedef int memory_stat;
+#endif
+
 /* The totals stay while it is suspended, as in NCCL. */
-SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value);
-SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value) {
+SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, memory_stat stat, uint64_t *value);
+SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, memory_stat stat, uint64_t *value) {
   if (!si_newer(22907, "ncclCommMemStats")) return ncclInvalidArgument;
   ncclResult_t r = si_comm_ready(comm, "ncclCommMemStats");
   if (r || !value) return r ? r : ncclInvalidArgument;
   long long all[] = { suspendable(comm), comm->suspended != 0, comm->memory - suspendable(comm), comm->memory };
-  if (stat < 0 || stat > 3) return ncclInvalidArgument;
+  if ((int)stat < 0 || stat > 3) return ncclInvalidArgument;
   *value = (uint64_t)all[stat];
   return ncclSuccess;
 }
