@@ -96,6 +96,7 @@ if [ "$calls" -gt 70 ] && diff "$dir/real" "$dir/standin"; then ok "$calls calls
 on 4 -- host fields
 on 8 -- host scalable
 on 4 -- host memory
+on 8 -- predicted split
 for algorithm in Ring Tree; do
   on 8 NCCL_ALGO=$algorithm -- predicted 2 8
   on 8 NCCL_ALGO=$algorithm MOONGRID_TEST_HOSTS=2 CUDARIG_MACHINE=hosts -- predicted 2 8
@@ -119,7 +120,13 @@ else
 fi
 on 2 LAUNCH_SECONDS=600 -- host cycles
 
-# RAS, in the names of families
+# the names of families, in what NCCL says and in RAS
+said=$(NCCL_DEBUG=INFO scripts/launch 4 build/tests/nccl/host made picotron tp=2 2>&1)
+if [[ $said == *"Comm name set to tp[1]"* && $said == *"Comm name set to dp[0]"* ]]; then
+  ok "NCCL says the names of families"
+else
+  not_ok "NCCL says the names of families"
+fi
 export NCCL_RAS_ADDR=localhost:$((20000 + $$ % 10000))
 hold() { HOLD_UNTIL=$dir/enough scripts/launch 4 build/tests/nccl/host hold picotron tp=2 > "$dir/held" 2>&1; }
 hold &
