@@ -93,7 +93,7 @@ program handles
     backend = mgrid_mpi_backend_f(bad(i), err=err)
     if (bad(i) == MPI_COMM_WORLD .or. bad(i) == MPI_COMM_SELF) cycle
     if (c_associated(backend) .or. err%status /= MGRID_USAGE) stop 4
-    if (index(mgrid_message(err), "is no communicator of") == 0 .and. index(mgrid_message(err), "mpi: ") /= 1) stop 5
+    if (index(mgrid_message(err), "is not a communicator of") == 0 .and. index(mgrid_message(err), "mpi: ") /= 1) stop 5
     if (i == 2) write (*, '(a)') mgrid_message(err)
   end do
   err = mgrid_error_t()
@@ -105,6 +105,6 @@ end program
 END
 built handles "" "$here/handles.f90"
 ok "handles compile" $? "$here/said"
-run 1 "$here/handles" && grep -q "^mpi: 77777 is no communicator of .*; was the program built with another MPI library?$" "$here/said"
+run 1 "$here/handles" && grep -q "^mpi: 77777 is not a communicator of .*; was the program built with another MPI library?$" "$here/said"
 ok "numbers that are no communicators" $? "$here/said"
 echo "1..$n"

@@ -122,12 +122,10 @@ static mgrid_status ask_query(mgrid_runtime *rt, mgrid_state *s, const char *nam
 
 static mgrid_status ask_getter(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
                                mgrid_error *err) {
-  char *given = json_dumps(args, JSON_COMPACT);
-  if (!given) return mgrid_oom(err);
-  const mgrid_group *g = mgrid_runtime_group(rt, s, name, given, err);
-  free(given);
-  if (!err->status) *answer = ranks_of(g);
-  return err->status;
+  const mgrid_group *g;
+  mgrid_status       status = mgrid_runtime_group_json(rt, s, name, args, &g, err);
+  if (!status) *answer = ranks_of(g);
+  return status;
 }
 
 static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,

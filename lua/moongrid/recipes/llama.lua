@@ -112,10 +112,10 @@ local function build(world, p)
   local kept = p.type or types[dtype or "bfloat16"]
   if not kept then refuse("dtype '%s' is not among bfloat16, float16, float32, float64; or give type", dtype) end
   local heads, kv = p.num_attention_heads, p.num_key_value_heads or p.num_attention_heads
-  if heads % kv > 0 then refuse("num_attention_heads %d is no multiple of num_key_value_heads %d", heads, kv) end
+  if heads % kv > 0 then refuse("num_attention_heads %d is not a multiple of num_key_value_heads %d", heads, kv) end
   local hidden, vocab = { "hidden", p.hidden_size }, { "vocab", p.vocab_size }
   if not p.head_dim and p.hidden_size % heads > 0 then
-    refuse("hidden_size %d is no multiple of num_attention_heads %d; then head_dim is needed", p.hidden_size, heads)
+    refuse("hidden_size %d is not a multiple of num_attention_heads %d; then head_dim is needed", p.hidden_size, heads)
   end
   local head = p.head_dim or p.hidden_size // heads
   local megatron, fused = p.names == "megatron", p.names == "fused" or kind.fused
@@ -349,7 +349,7 @@ return recipe {
     shared_expert_intermediate_size = param.index(nil, "that of the expert which all tokens have (Qwen)"),
     n_shared_experts = param.index(nil, "experts that all tokens have, as one (DeepSeek)"),
     first_k_dense_replace = param.index(0, "first layers without experts"),
-    moe_layer_freq = param.size(1, "each so many layers one has experts"),
+    moe_layer_freq = param.size(1, "one layer of this many has experts"),
     decoder_sparse_step = param.size(1, "the same, counted from 1"),
     mlp_only_layers = param.list({}, "layers without experts"),
     q_lora_rank = param.size(nil, "rank of the queries (DeepSeek)"),
