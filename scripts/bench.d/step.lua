@@ -3,18 +3,22 @@
 -- The part `step` of scripts/bench: how long pricing a step takes, from fork to end; and, where SimGrid's SMPI is there
 -- (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same steps:
 -- for each layout the messages of `moongrid run --step`, with SMPI's choice of algorithms as MPICH's, and no computes.
--- Kendall's tau compares the two orders of the layouts. Nothing is fitted.
+-- Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the machine's data, and
+-- by SMPI's own factors for messages above 64 KiB (its options smpi/lat-factor and smpi/bw-factor: 11.6 and 0.94).
 
 local json = require "dkjson"
 
 local MODEL = "layers=8 hidden=128 heads=16 vocab=1024 seq=1024 global_batch=64 "
 local MACHINE = "switch:*[200GB/s,2us] core:16[12.5GB/s,1us]" -- what scripts/simulate builds
+local FACTORS = '{ "latency": { "switch": 11.6e-6, "core": 5.8e-6 }, "efficiency": { "*": { "*": [[1, 0.94]] } } }'
 
 local LAYOUTS = {}
 for _, tp in ipairs { 1, 2, 4, 8, 16 } do
   for _, pp in ipairs { 1, 2, 4, 8 } do
     for _, extra in ipairs { "", "sequence_parallel=true zero=1" } do
-      if tp * pp <= 64 and (extra == "" or tp > 1) then LAYOUTS[#LAYOUTS + 1] = ("tp=%d pp=%d %s"):format(tp, pp, extra) end
+      if tp * pp <= 64 and (extra == "" or tp > 1) then -- up to four microbatches
+        LAYOUTS[#LAYOUTS + 1] = ("tp=%d pp=%d micro_batch=%d %s"):format(tp, pp, math.max(1, tp * pp // 4), extra)
+      end
     end
   end
 end
@@ -52,38 +56,52 @@ local function speed(B)
   return points
 end
 
+local function price(B, step, costs)
+  local line = ("build/moongrid step %s --world 64 --rules mpi --flops 1e23 --machine '%s' %s --json"):format(step, MACHINE, costs)
+  return json.decode((B.run(line))).seconds
+end
+
 local function simulated(B)
   if not B.first_line "command -v smpicc" then return { skipped = "no smpicc" } end
-  local price, time, rows, errors = {}, {}, {}, {}
+  local rows, file = {}, B.dir .. "/factors.json"
+  local f <close> = assert(io.open(file, "w"))
+  f:write(FACTORS):close()
   for i, layout in ipairs(LAYOUTS) do
-    if B.quick and i % 8 ~= 1 then goto next end
-    local step = "megatron " .. MODEL .. layout
-    local priced = json.decode((B.run(("build/moongrid step %s --world 64 --rules mpi --flops 1e23 --machine '%s' --json")
-      :format(step, MACHINE))) or "")
-    local run = json.decode((B.run(("SIMULATE_COLLECTIVES=mpich scripts/simulate 64 run %s --step 1 --json 2> /dev/null"):format(step))
-      or ""):match "{.*}" or "")
-    if priced and run and run.seconds then
-      price[#price + 1], time[#time + 1] = priced.seconds, run.seconds
-      errors[#errors + 1] = math.abs(priced.seconds / run.seconds - 1)
-      rows[#rows + 1] = { layout = layout, priced = priced.seconds, simulated = run.seconds }
+    if not B.quick or i % 8 == 1 then
+      local step = "megatron " .. MODEL .. layout
+      local out = B.run(("SIMULATE_COLLECTIVES=mpich scripts/simulate 64 run %s --step 1 --json 2> /dev/null"):format(step))
+      local run = json.decode(out and out:match "{.*}" or "")
+      rows[#rows + 1] = run and run.seconds and { layout = layout, simulated = run.seconds, plain = price(B, step, ""),
+        factors = price(B, step, "--costs " .. file) }
     end
-    ::next::
   end
-  return { rows = rows, tau = #price > 1 and tau(price, time) or nil, errors = errors }
+  return { rows = rows }
+end
+
+-- Kendall's tau and the errors of a column against the simulated times.
+local function compare(t, rows, column, what)
+  local a, b, errors = {}, {}, {}
+  for i, row in ipairs(rows) do
+    a[i], b[i], errors[i] = row[column], row.simulated, math.abs(row[column] / row.simulated - 1)
+  end
+  table.sort(errors)
+  local found = { tau = tau(a, b), median = errors[(#errors + 1) // 2], most = errors[#errors] }
+  t:note("%s, %d layouts: Kendall's tau %.2f, error at the median %.0f%%, at most %.0f%%", what, #rows, found.tau,
+    100 * found.median, 100 * found.most)
+  return found
 end
 
 return function(B)
   local points, found = speed(B), simulated(B)
   local t = B.table("price of a step beside 64 simulated ranks", "ms")
-  if found.skipped then
-    t:note("skipped: %s (Debian: libsimgrid-dev)", found.skipped)
+  if found.skipped or #found.rows < 2 then
+    t:note("skipped: %s (Debian: libsimgrid-dev)", found.skipped or "no run ended")
     return { points = points }
   end
   for _, row in ipairs(found.rows) do
-    t:note("%-36s priced %8.2f, simulated %8.2f: %.2f", row.layout, 1e3 * row.priced, 1e3 * row.simulated, row.priced / row.simulated)
+    t:note("%-56s simulated %7.2f, priced %7.2f, with SMPI's factors %7.2f", row.layout, 1e3 * row.simulated, 1e3 * row.plain,
+      1e3 * row.factors)
   end
-  table.sort(found.errors)
-  t:note("%d layouts: Kendall's tau %.2f, error at the median %.0f%%, at most %.0f%%", #found.rows, found.tau or 0,
-    100 * (found.errors[(#found.errors + 1) // 2] or 0), 100 * (found.errors[#found.errors] or 0))
-  return { points = points, layouts = found.rows, tau = found.tau }
+  return { points = points, layouts = found.rows, plain = compare(t, found.rows, "plain", "by the machine's data"),
+    factors = compare(t, found.rows, "factors", "with SMPI's factors") }
 end
