@@ -111,6 +111,44 @@ describe("a cluster", function()
     end)
   end)
 
+  it("runs ranks where place --search order says, by its files for launchers", function()
+    local conf = support.file "SwitchName=s0 Nodes=node0,node2\nSwitchName=s1 Nodes=node1,node3\nSwitchName=top Switches=s[0-1]\n"
+    local text = [[return recipe { traffic = { dp = "1 GB all_reduce" }, build = function(world)
+      local g, t = grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = fill }), topology(world)
+      t.tp, t.dp, t.pp = g "tp", g "dp", g "pp"
+      %s
+      return t
+    end }]]
+    local free, bound = support.file(text:format ""), support.file(text:format
+      "within(t.tp, machine.node) within(t.dp, machine.switch)")
+    local machine = ("'%s nodes=node0,node1,node2,node3 gpu:2'"):format(conf)
+    for _, ending in ipairs { "rankfile", ".json" } do
+      local _, err, code = run(("build/moongrid place %s --world 8 --machine %s --search order -o %s.%s"):format(free, machine,
+        conf, (ending:gsub("%.", ""))))
+      assert.same({ "", 0 }, { err, code })
+    end
+    local _, err, code = run(("build/moongrid plan %s --world 8 --machine %s"):format(bound, machine))
+    assert.equal(1, code) -- as they are listed the law does not hold
+    assert.truthy(err:find("within(a, machine.switch): 4 of 4 groups of the family cross: the first is group 0: its rank 0 is "
+      .. "in switch 0 (s0) and rank 2 in switch 1 (s1)", 1, true), err)
+    local out
+    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' scripts/cluster 4 8 sh -c "
+      .. "'echo $OMPI_COMM_WORLD_RANK $(hostname)'"):format(conf))
+    assert.equal(0, code, err)
+    local where = {}
+    for rank, host in out:gmatch "(%d+) (%w+)\n" do where[tonumber(rank) + 1] = host end
+    assert.same({ "node0", "node0", "node2", "node2", "node1", "node1", "node3", "node3" }, where)
+    local line = ("scripts/cluster 4 8 build/moongrid run %s --machine %s.json"):format(bound, conf)
+    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' "):format(conf) .. line)
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
+    _, err, code = run(line) -- without the file hosts two and three have changed places
+    assert.equal(1, code)
+    assert.truthy(err:find("moongrid: [rank 0/8] rank 2: the ranks do not run where the machine says: rank 2 runs on node1, "
+      .. "and is in node 1 (node2);", 1, true), err)
+    for _, path in ipairs { conf, free, bound, conf .. ".rankfile", conf .. ".json" } do os.remove(path) end
+  end)
+
   it("tells that a host has another version, and names both", function()
     local _, failed, made = run([[set -e
       there=build/other; mkdir -p $there/build
