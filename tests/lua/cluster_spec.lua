@@ -90,6 +90,42 @@ describe("a cluster", function()
         "ranks 0 and 4 are in node 0, and run on two hosts; 4 ranks are so") .. "\n", 1, true), err)
     end)
 
+    it("whose GPUs and NVLink cliques NVML says", function()
+      local source = support.file [[
+        #include <stdio.h>
+        #include <string.h>
+        #include <unistd.h>
+        int nvmlInit_v2(void) { return 0; }
+        int nvmlShutdown(void) { return 0; }
+        int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(long)(i + 1); return i > 3; }
+        int nvmlDeviceGetPciInfo_v3(void *d, char *p) { return sprintf(p + 36, "00000000:%02lX:00.0", 16 * (long)d) < 0; }
+        int nvmlDeviceGetGpuFabricInfo(void *d, unsigned char *f) {
+          char     name[64] = "";
+          unsigned clique;
+          gethostname(name, 63);
+          clique = (name[4] - '0') % 2;
+          memset(f, getenv("NO_CLUSTER") ? 0 : 0xab, 16);
+          memset(f + 16, 0, 4);
+          memcpy(f + 20, &clique, 4);
+          f[24] = 3;
+          return 0;
+        } ]]
+      local dir = source .. ".d"
+      support.run(("mkdir %s && sed '1i#include <stdlib.h>' %s > %s/nvml.c && cc -shared -fPIC -o %s/libnvidia-ml.so.1 %s/nvml.c"):format(
+        dir, source, dir, dir, dir))
+      local line = "LAUNCH_OPTIONS='-x LD_LIBRARY_PATH -x NO_CLUSTER' LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH %s scripts/cluster 4 8 "
+        .. "build/moongrid machine %s"
+      local out, err, code = run(line:format(dir, "", ""))
+      assert.same({ 0, "clique:2 node:2 gpu:2 ranks = 0..1,4..5,2..3,6..7" }, { code, out:match "^machine +(.-)\n" }, err)
+      out = run(line:format(dir, "", "--json"))
+      local cluster = ("ab"):rep(16)
+      assert.truthy(out:find(('"domains": [\n      "%s.0", "%s.1"]'):format(cluster, cluster), 1, true), out)
+      assert.truthy(out:find('"00000000:10:00.0", "00000000:20:00.0", "00000000:10:00.0"', 1, true), out)
+      out = run(line:format(dir, "NO_CLUSTER=1", "")) -- NVLink that ends at the host
+      assert.equal("node:4 gpu:2", out:match "^machine +(.-)\n")
+      support.run("rm -r " .. dir .. " " .. source)
+    end)
+
     it("which `moongrid machine` collects, names of hosts included", function()
       local out, err, code = run "LAUNCH_OPTIONS='--map-by node' scripts/cluster 3 6 build/moongrid machine --json"
       assert.equal(0, code, err)
