@@ -101,6 +101,7 @@ typedef struct mgrid_page {
   const char          *html;   /* page.html with its scripts */
   const char          *recipe; /* for the title */
   const json_t        *axes;   /* [{ name, values: [text] }] */
+  bool                 places; /* ranks are drawn where they run, if every place of the plan's machine has one */
   size_t               n;      /* number of choices */
   mgrid_frame_of_page *frame;  /* [n] */
 } mgrid_page;
