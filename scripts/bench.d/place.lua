@@ -56,7 +56,8 @@ local function quality(B)
       end
       table.insert(rows.jax, cut_of(graph, part))
     end
-    local usual = assert(json.decode((B.run((line:gsub(" order=%S+", " order=tp-cp-ep-dp-pp-vp", 1)))), line).hosts
+    local usual = line:gsub(" order=%S+", " order=tp-cp-ep-dp-pp-vp", 1)
+    usual = assert(json.decode((B.run(usual))), usual).hosts
     table.insert(rows.megatron, usual.arrival / 1048576)
     table.insert(rows.megatron_ours, usual.cost / 1048576)
     table.insert(rows.arrival, found.arrival / 1048576)

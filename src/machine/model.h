@@ -48,11 +48,11 @@ struct mgrid_machine_model {
   size_t         ntiers, ncrossings;
   mgrid_tier     tier[MGRID_LEVELS_MAX];
   mgrid_crossing crossing[MGRID_LEVELS_MAX];
-  int64_t        places; /* 0: as many as the ranks need */
-  int64_t        nranks; /* of `at` */
-  int32_t       *at;     /* the place of each rank; NULL: rank r is at place r */
+  int64_t        places;   /* 0: as many as the ranks need */
+  int64_t        nranks;   /* of `at` */
+  int32_t       *at;       /* the place of each rank; NULL: rank r is at place r */
   bool           topology; /* the source is an NCCL topology, which NCCL reads, too */
-  char          *source; /* what it was made from, for messages: "dgx-h100", "hosts.txt"; NULL: text */
+  char          *source;   /* what it was made from, for messages: "dgx-h100", "hosts.txt"; NULL: text */
 };
 
 /* ------------------------------------------------------------------ model.c */

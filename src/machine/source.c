@@ -75,5 +75,6 @@ mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {
   if (n) return from_file(name, source + n, err);
   if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
     return from_environment(source + 5, err);
-  return looks_like_file(source, name, sizeof name) ? from_file(name, "", err) : mgrid_machine_words(source, "machine", err);
+  return looks_like_file(source, name, sizeof name) ? from_file(name, "", err)
+                                                    : mgrid_machine_words(source, "machine", err);
 }

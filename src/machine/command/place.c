@@ -44,7 +44,8 @@ static mgrid_status count_bytes(placing *x, size_t level, mgrid_error *err) {
   for (size_t k = 0; k < x->traffic->n && !starved; k++)
     for (size_t i = 0; i < x->n; i++) {
       if (strcmp(cli_placed_entry(x, i)->name, x->traffic->flow[k].family) != 0) continue;
-      double sum = mgrid_flow_leaving(&x->traffic->flow[k], cli_placed_entry(x, i)->family, domain, n, x->leaving[level], err);
+      double sum =
+          mgrid_flow_leaving(&x->traffic->flow[k], cli_placed_entry(x, i)->family, domain, n, x->leaving[level], err);
       if (sum < 0) starved = true;
       double *bytes = &x->bytes[cli_placed(x, i, level)];
       *bytes = (*bytes < 0 ? 0 : *bytes) + sum;
@@ -224,16 +225,17 @@ const cli_command        command_place = {
          .name = "place",
          .takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
          .does = "what its groups cross on a machine",
-         .usage =
-             "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
-                    "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective bytes|time|POLICY]",
+         .usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
+                         "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
+                         "bytes|time|POLICY]",
          .about = "For each family and level of the machine: the groups inside one domain, those that cross, and the\n"
                          "edges between two domains: consecutive members, and the last with the first in groups of more than\n"
                          "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
                          "larger than the world. In closed form on regular machines, at any world size.",
          .notes = "With traffic, of the recipe's field `traffic` or of --traffic, also the bytes on these edges, and of each\n"
                          "level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
-                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.",
+                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
+                         "Then what follows for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
          .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),
