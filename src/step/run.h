@@ -82,6 +82,8 @@ typedef struct step_runner {
   bool                last; /* this is the last one */
   int64_t             rank;
   step_buffers        own, carried; /* for communicators of the backend; of its carrier */
+  size_t              room;         /* elements of each */
+  bool                by_position;  /* some all-to-all of the step has its bytes by position */
   mgrid_error        *err;
   /* of run_streams.c */
   uint64_t *reached;                  /* [nslots]: calls that ended, in the end also the first of each stream */

@@ -146,6 +146,8 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
     refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is no position; one of 0 to 1 would do")
     refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
+    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2.0")
+    refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
     refused("s:broadcast(s.tp, 8, { rot = 1 })", "8: unknown option of an operation 'rot'; nearest is 'root' (type, root)")
     refused("s:wait 'grads'", "8: wait: nothing was put on the stream 'grads' before; there are none")
     refused("s:on('grads'):barrier(s.tp)\ns:wait 'grad'", "9: wait: nothing was put on the stream 'grad' before; nearest is 'grads' (grads)")
@@ -223,6 +225,18 @@ describe("run --step", function()
     assert.same({ 24, 24 }, { all.families.tp.calls, all.families.tp.planned_calls })
     assert.same({ 16, 16, 1024 }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
     assert.is_true(all.families.tp.worst >= all.families.tp.seconds and all.families.tp.worst_rank < 8)
+  end)
+
+  it("executes an all-to-all of unequal parts", function()
+    local own = recipe [[local list = {}
+      for i = 1, s.dp.size do list[i] = 1000 * i * (s.dp.position + 1) end
+      s:loop(p.n, function() s:all_to_all(s.dp, s.tp.position == 0 and list or 4000) s:all_reduce(s.tp, 64) end)
+      s:all_to_all(s.tp, 1 << 20)]]
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s pp=1 --step 2 --json"):format(own))
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    assert.same({ 24, 24, 3 * (4 * 4000 + 100000) }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
+    os.remove(own)
   end)
 
   it("writes what each rank did, as a trace", function()

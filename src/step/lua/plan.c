@@ -91,7 +91,7 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
     if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
     if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
     if (n->type) set_text(L, "type", s->word[n->type]);
-    if (n->name) set_text(L, "name", s->word[n->name]);
+    if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
     if (o->rooted) set_number(L, "root", n->number);
     if (n->kind == STEP_SEND) set_number(L, "to", n->number);
     if (n->kind == STEP_RECV) set_number(L, "from", n->number);
