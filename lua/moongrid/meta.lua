@@ -85,6 +85,7 @@ function Topology:has(name) end
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
+---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
 
@@ -231,7 +232,8 @@ function Recipe:info() end
 ---A parameter, a setting or an argument.
 ---@class moongrid.ParamInfo
 ---@field name string
----@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"list"|"table"|"file"|"any"
+---@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"order"|"choice"|"list"|"table"|"file"|"any"
+---@field choices string[]? those of param.choice, or the candidates of param.order, as text
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]

@@ -7,7 +7,7 @@ local json = require "dkjson"
 local parts = require "parts"
 
 local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "steps", "start",
-  "libraries", "simulated", "nccl", "place" }
+  "libraries", "simulated", "nccl", "place", "congestion" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 
 local function fail(...)
@@ -193,7 +193,7 @@ while i <= #arg do
   i = i + 1
 end
 if not next(wanted) then
-  local long = { libraries = true, simulated = true, nccl = true, place = true } -- each takes as long as all others
+  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true } -- each takes as long as all others
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

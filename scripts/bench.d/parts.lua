@@ -289,6 +289,7 @@ end
 
 parts.libraries = require "libraries"
 parts.place = require "place"
+parts.congestion = require "congestion"
 parts.simulated = require "simulated"
 parts.nccl = require "nccl"
 

@@ -153,6 +153,26 @@ typedef struct mgrid_transport_ops {
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
+/* What those do that remain when ranks are lost, and calls over all ranks did not end. NULL in a backend that ends with its
+** first lost rank. */
+typedef struct mgrid_survival_ops {
+  /* Local: can this job go on? MGRID_UNSUPPORTED with what it needs. */
+  mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
+  /* Local: end what any rank waits for in calls over all ranks, so that it notices. Afterwards only these operations
+  ** and close work. */
+  void (*interrupt)(mgrid_backend *b);
+  /* Local: is a rank lost, or did one interrupt the backend? */
+  bool (*hurt)(mgrid_backend *b);
+  /* Over all that remain, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, in so many
+  ** seconds (0: the backend's). */
+  mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
+  /* Over all that remain, after a settle of an interrupted backend: find out who is lost; lost[i] of the world. Equal on all
+  ** where it succeeds; it can fail on some ranks alone, and `settle` tells the others. */
+  mgrid_status (*find)(mgrid_backend *b, bool *lost, mgrid_error *err);
+  /* Over all that remain, after `find` on all: open a backend of them; this rank becomes `rank` of it. It can fail on some
+  ** alone, likewise. */
+  mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
+} mgrid_survival_ops;
 /* Calls on streams of a GPU: they begin without waiting, as in a step that is executed. One program at a time. */
 typedef struct mgrid_timed_call { /* of a call, or of a sleep */
   uint64_t tag;                   /* as it was begun */
@@ -250,6 +270,7 @@ typedef struct mgrid_backend_ops {
 
   const mgrid_carrier_ops   *carrier;   /* NULL: this backend carries no other */
   const mgrid_transport_ops *transport; /* NULL: it moves no data */
+  const mgrid_survival_ops  *survival;  /* NULL: it ends with its first lost rank */
   const mgrid_streams_ops   *streams;   /* NULL: calls wait */
 } mgrid_backend_ops;
 

@@ -146,6 +146,12 @@ mgrid_status                  mgrid_locations_new(const mgrid_backend *b, mgrid_
 /* mgrid_verdict. With `locations` the ranks also learn how they are spread over machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err);
+/* Hosts of all ranks, for a plan with things that say where ranks run. _new allocates before the ranks agree; NULL if the
+** plan has none. _find: collective. _meet compares, before communicators are created; collective if `hosts` is not NULL,
+** and then all ranks return the error of one. */
+mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err);
+mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err);
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err);
 /* Return mgrid_move_options.machine for a move between two states; 0 also if their worlds differ, because some ranks then
 ** have only one of the states. */
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to);

@@ -306,6 +306,11 @@ int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, m
   return -1;
 }
 
+size_t mgrid_node_level(const mgrid_machine_model *m) {
+  int64_t l = mgrid_machine_find(m, "node");
+  return l >= 0 && (size_t)l < m->ntiers ? (size_t)l : m->ntiers > 1 ? m->ntiers - 2 : 0;
+}
+
 mgrid_status mgrid_machine_fits(const mgrid_machine_model *m, int64_t world, mgrid_error *err) {
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,

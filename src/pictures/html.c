@@ -38,7 +38,7 @@ static json_t *part_json(const mgrid_part *part) {
 /* Write where ranks are drawn: "sheets", and the "sheet_of" each family. */
 static mgrid_status put_sheets(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   mgrid_sheets sheets;
-  mgrid_status s = mgrid_sheets_make(&sheets, p, -1, 0, err);
+  mgrid_status s = mgrid_sheets_make(&sheets, p, NULL, -1, 0, err);
   if (s) return s;
   json_t *all = json_array(), *of = json_array();
   for (size_t i = 0; i < sheets.n; i++) {

@@ -56,6 +56,61 @@ describe("a cluster", function()
     os.remove(recipe)
   end)
 
+  describe("compares the machine with the hosts that the ranks find", function()
+    local recipe = [[return recipe { params = { tp = 2 }, machine = "node:* gpu:4", build = function(world, p)
+      local g, t = grid(world, "tp-dp", { tp = p.tp, dp = fill }), topology(world)
+      t.tp, t.dp = g "tp", g "dp"
+      %s
+      return t
+    end }]]
+    local reads, blind = support.file(recipe:format "within(t.tp, machine.node)"), support.file(recipe:format "")
+    local where = "rank %d: the ranks do not run where the machine says: %s; `moongrid machine --json` under the launcher "
+      .. "writes the machine that a job has"
+
+    it("and refuses a plan that has read another", function()
+      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s"):format(reads))
+      assert.equal(0, code, err)
+      assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
+      for machine, what in pairs {
+        ["node:* gpu:8"] = "ranks 0 and 4 are in node 0, and run on two hosts; 4 ranks are so",
+        ["node:* gpu:2"] = "ranks 0 and 2 run on one host, and are in node 0 and node 1; 4 ranks are so",
+        ["node:2 gpu:4 ranks = 4..7,0..3"] = false,
+      } do
+        _, err, code = run(("scripts/cluster 2 8 build/moongrid run %s --machine '%s'"):format(reads, machine))
+        assert.equal(what and 1 or 0, code, err)
+        if what then assert.truthy(err:find("moongrid: [rank 0/8] " .. where:format(0, what), 1, true), err) end
+      end
+    end)
+
+    it("and notes what differs from one that the plan has not read", function()
+      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s --machine 'node:* gpu:8'"):format(blind))
+      assert.equal(0, code, err)
+      assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
+      assert.truthy(err:find("moongrid: note: " .. where:format(0,
+        "ranks 0 and 4 are in node 0, and run on two hosts; 4 ranks are so") .. "\n", 1, true), err)
+    end)
+
+    it("which `moongrid machine` collects, names of hosts included", function()
+      local out, err, code = run "LAUNCH_OPTIONS='--map-by node' scripts/cluster 3 6 build/moongrid machine --json"
+      assert.equal(0, code, err)
+      local boots = {}
+      for boot in out:match('"boot_ids": %[(.-)%]'):gmatch '"([%x-]+)"' do boots[#boots + 1] = boot end
+      assert.equal(3, #boots)
+      assert.is_true(boots[1] ~= boots[2] and boots[2] ~= boots[3] and boots[1] ~= boots[3])
+      local path = support.file(out)
+      os.rename(path, path .. ".json")
+      local text, _, status = run(("build/moongrid machine --machine %s.json"):format(path))
+      assert.same({ 0, "node:3 gpu:2 ranks = 0,2,4,1,3,5" }, { status, text:match "^machine +(.-)\n" })
+      -- the same ranks again, and others: now hosts change places
+      local line = "LAUNCH_OPTIONS='--map-by %s' scripts/cluster 3 6 build/moongrid run %s --machine '%s.json'"
+      _, err, code = run(line:format("node", blind, path))
+      assert.same({ "", 0 }, { err:match "note: [^\n]*" or "", code })
+      _, err = run(line:format("slot", blind, path))
+      assert.truthy(err:find(where:format(0, "ranks 0 and 3 are in node 0 (node0), and run on two hosts; 3 ranks are so"), 1, true), err)
+      os.remove(path .. ".json")
+    end)
+  end)
+
   it("tells that a host has another version, and names both", function()
     local _, failed, made = run([[set -e
       there=build/other; mkdir -p $there/build

@@ -134,7 +134,7 @@ describe("without a GPU", function()
     local _, err, code = support.run("scripts/launch 2 build/moongrid run " .. recipe .. " --backend mpi")
     os.remove(recipe)
     assert.equal(1, code, err)
-    assert.truthy(err:find("run/all[0] wants the backend 'nccl', and this job runs on mpi alone; start it with "
+    assert.truthy(err:find("run/all[0] needs the backend 'nccl', and this job runs on mpi alone; start it with "
       .. "--backend nccl, or open that backend", 1, true), err)
   end)
 end)
@@ -297,8 +297,11 @@ describe("on the stand-in", function()
   } do
     it(name .. " is told, in time, and nothing stays behind", function()
       local started = os.time()
-      local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 ep=2 --backend nccl --timeout 3", case[1])
-      assert.equal(4, code, err)
+      -- every rank ends by itself: one that mpirun kills, because another has ended with a code, leaves its objects
+      local _, err = on(8, "bash -c 'build/moongrid run examples/moe.lua tp=2 pp=2 ep=2 --backend nccl --timeout 3; echo code $? >&2'",
+        case[1] .. " OMPI_MCA_orte_abort_on_non_zero_status=0 PRTE_MCA_prte_abort_non_zero_exit=0")
+      assert.equal("4", err:match "code (%d+)", err)
+      assert.falsy(err:gsub("code 4", ""):find "code %d", err)
       assert.truthy(messages(err):find(case[2]), err)
       assert.is_true(os.time() - started < 20)
       assert.equal("", (support.run("ls /dev/shm | grep mg-standin-" .. TAG)))

@@ -3,7 +3,7 @@
 ** predicted.c - what a plan says that NCCL takes, against what the CUDA runtime of tests/cuda and the kernel count, on NCCL's
 ** own host code. Under mpirun; host.sh runs it. TAP from rank 0, a line for each figure, the most of any rank.
 **
-**     predicted [CHANNELS ...]
+**     predicted [CHANNELS ...]    with NCCL_ALGO=NVLS on a machine with multicast: NVLink SHARP
 */
 #include "rigged.h"
 
@@ -84,10 +84,11 @@ static void measure(mgrid_backend *b, int channels, int hosts) {
   const mgrid_group *g = mgrid_state_group(s, "w", &e);
   site.machine_ranks = size / hosts;
   mgrid_plan_resources(mgrid_state_plan(s), rank, &site, &r, &e);
-  row("created", channels, r.created, made.bytes - before.bytes, true);
+  bool nvls = getenv("NCCL_ALGO") && !strcmp(getenv("NCCL_ALGO"), "NVLS");
+  row("created", channels, r.created + (nvls ? r.nvls_created : 0), made.bytes - before.bytes, true);
   wait_for(g, p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g)));
   figures used = now();
-  row("first all-reduce", channels, r.ring + r.tree, used.bytes - made.bytes, false);
+  row("first all-reduce", channels, nvls ? r.nvls : r.ring + r.tree, used.bytes - made.bytes, nvls);
   talk(g, buffer);
   figures talked = now();
   row("first messages between all", channels, r.p2p, talked.bytes - used.bytes, false);

@@ -243,7 +243,7 @@ const cli_command        command_place = {
          .does = "what its groups cross on a machine",
          .usage =
              "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
-                    "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective bytes|time]",
+                    "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective bytes|time|POLICY]",
          .about = "For each family and level of the machine: the groups inside one domain, those that cross, and the\n"
                          "edges between two domains: consecutive members, and the last with the first in groups of more than\n"
                          "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
@@ -261,11 +261,12 @@ const cli_command        command_place = {
                                        "the recipe's" },
                       { "search", cli_text, offsetof(options, search), "order",
                         .help = "instead find what costs least: all orders of a parameter that holds one, or those listed, "
-                                       "order=tp-dp-pp,dp-tp-pp; and values of sizes, tp=2,4,8. The best 10" },
-                      { "objective", cli_text, offsetof(options, objective), "bytes|time",
-                        .help =
-                            "bytes across the farthest level that is crossed, then the next; or time, of the busiest link of "
-                                   "each level" },
+                                       "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by "
+                                       "param.order and param.choice. The best 10" },
+                      { "objective", cli_text, offsetof(options, objective), "O",
+                        .help = "bytes across the farthest level that is crossed, then the next; time, of the busiest link of "
+                                       "each level; or a policy of the recipe, which gets q.bytes and q.bound by level, and "
+                                       "q.seconds, and returns a number" },
                       { "output", cli_text, offsetof(options, output), "FILE",
                         .help = "write where ranks run: rankfile (Open MPI), .hosts (a line for each rank: SLURM_HOSTFILE, "
                                        "MPICH), "

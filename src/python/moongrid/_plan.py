@@ -17,7 +17,7 @@ from . import _abi, _command
 from ._abi import Status
 from ._errors import error, known
 from ._families import Family, Grid
-from ._library import Owner, library, names_of, record
+from ._library import Owner, encoded, handle_of, library, names_of, record, whole
 from ._pictures import Picture, Report, rows
 from ._step import Step
 from ._values import words_of
@@ -165,7 +165,7 @@ class Plan(Owner, Mapping[str, Family]):
         """Compare with another plan: + new, - gone, ~ changed. `data` is the Change of that rank's communicators, or None
         where the worlds differ."""
         change = _abi.mgrid_change()
-        text = library().text("mgrid_plan_diff", self._handle, other._handle, rank, ctypes.byref(change))
+        text = library().text("mgrid_plan_diff", self._handle, handle_of(other, Plan), rank, ctypes.byref(change))
         found = record(change)
         return Report(text, Change(**found) if self.world == other.world else None)
 
@@ -189,22 +189,22 @@ class Plan(Owner, Mapping[str, Family]):
 
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
         """Predict what NCCL's communicators take of a rank's GPU and machine (moongrid_plan.h has the fields)."""
-        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=machine, nvls=nvls)
+        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), nvls=nvls)
         library().call("mgrid_plan_resources", self._handle, -1 if rank is None else rank, ctypes.byref(site),
                        ctypes.byref(found))
         return record(found)
 
     def tensor(self, name: str, rank: int) -> dict[str, Any]:
         """Describe what a rank holds of a tensor: shape, elements, bytes, which copy; and its runs on each axis."""
-        found, encoded = _abi.mgrid_tensor_part(), name.encode()
-        library().call("mgrid_tensor_local", self._handle, encoded, rank, ctypes.byref(found))
+        found, tensor = _abi.mgrid_tensor_part(), encoded(name)
+        library().call("mgrid_tensor_local", self._handle, tensor, rank, ctypes.byref(found))
         part = record(found)
         part["shape"] = tuple(part["shape"][:part.pop("naxes")])
         part["runs"] = []
         for axis in range(len(part["shape"])):
-            n = library().call("mgrid_tensor_runs", self._handle, encoded, rank, axis, 0, None)
+            n = library().call("mgrid_tensor_runs", self._handle, tensor, rank, axis, 0, None)
             runs = (_abi.mgrid_run * n)()
-            library().call("mgrid_tensor_runs", self._handle, encoded, rank, axis, n, runs)
+            library().call("mgrid_tensor_runs", self._handle, tensor, rank, axis, n, runs)
             part["runs"].append([(run.start, run.length) for run in runs])
         return part
 
@@ -344,8 +344,8 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
 
 def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
     """Load a recipe from its text; messages call it `name`."""
-    made, encoded = Recipe(_runtime(limits), name, text), text.encode()
-    library().call("mgrid_runtime_load_text", made._handle, encoded, len(encoded), name.encode())
+    made, lines = Recipe(_runtime(limits), name, text), text.encode()
+    library().call("mgrid_runtime_load_text", made._handle, lines, len(lines), encoded(name))
     return made
 
 
@@ -384,7 +384,8 @@ class Topology(Owner):
         allowed = [field for field, *_ in struct._fields_ if field != "size"]
         for option, value in options.items():
             setattr(struct, known(option, allowed, "option"), value.encode() if isinstance(value, str) else value)
-        library().call("mgrid_topology_add", self._handle, name.encode(), family._handle, ctypes.byref(struct))
+        library().call("mgrid_topology_add", self._handle, encoded(name), handle_of(family, Family),
+                       ctypes.byref(struct))
 
     def __setitem__(self, name: str, value: Family | Grid) -> None:
         if isinstance(value, Grid):

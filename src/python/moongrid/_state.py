@@ -287,11 +287,12 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def ask(self, query: str, **arguments: Any) -> Any:
         """Ask a query of the modelled system by its own name; None: no value on this rank."""
-        words = json.dumps(arguments).encode() if arguments else None
+        n, args = args_of(arguments)
         recipe, state, length = self.recipe_of(), self._open(), c_size_t()
         buffer = ctypes.create_string_buffer(256)
         for _ in range(2):
-            library().call("mgrid_runtime_ask", recipe, state, query.encode(), words, buffer, len(buffer), byref(length))
+            library().call("mgrid_runtime_ask", recipe, state, query.encode(), n, args, buffer, len(buffer),
+                           byref(length))
             if length.value < len(buffer):
                 break
             buffer = ctypes.create_string_buffer(length.value + 1)
@@ -299,8 +300,8 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def group(self, getter: str, **arguments: Any) -> Group | None:
         """Return the group that a getter of the modelled system returns: state.group("get_data_parallel_group")."""
-        words = json.dumps(arguments).encode() if arguments else None
-        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), words)
+        n, args = args_of(arguments)
+        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), n, args)
         return Group(self, handle) if handle else None
 
     def set(self, name: str, value: Any) -> None:

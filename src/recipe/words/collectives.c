@@ -230,7 +230,7 @@ static int group_all_to_all(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   size_t             members = (size_t)g->size;
   buffer            *out = check_use(L, 2, g, members, NULL), *in = check_use(L, 3, g, out->n, out);
-  if (out == in) return mgrid_lua_raise(L, "an all-to-all wants two buffers");
+  if (out == in) return mgrid_lua_raise(L, "an all-to-all needs two buffers");
   if (out->n % members != 0)
     return mgrid_lua_raise(L, "the buffer has %zu elements, which %zu members do not share equally", out->n, members);
   mgrid_work w = {
@@ -358,7 +358,7 @@ static int unpack(lua_State *L, const parcel *p, const char *data) {
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
   if (value) return mgrid_take_json(L, value);
   if (json_error_code(&why) == json_error_out_of_memory) return LUA_ERRMEM;
-  lua_pushliteral(L, "the root's value came as what is no value: the carrier gives other bytes than were sent");
+  lua_pushliteral(L, "the value of the root cannot be read: the carrier delivered other bytes than were sent");
   return LUA_ERRRUN;
 }
 

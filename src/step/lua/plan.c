@@ -23,7 +23,9 @@ static int plan_step(lua_State *L) {
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
-  if (!rt || !*rt) return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+  if (!rt || !*rt)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
   mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) {
@@ -35,7 +37,9 @@ static int plan_step(lua_State *L) {
   return 1;
 }
 
-static int programs_classes(lua_State *L) { return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1; }
+static int programs_classes(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1;
+}
 
 static int programs_digest(lua_State *L) {
   char digest[33];
@@ -120,6 +124,8 @@ static int programs_program(lua_State *L) {
   return 1;
 }
 
+static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_step(L)); }
+
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
   lua_pushfstring(L, "Programs of %I ranks: %d classes", (LUAI_UACINT)s->plan->content.world, (int)s->nclasses);
@@ -128,7 +134,7 @@ static int programs_tostring(lua_State *L) {
 
 static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
-  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { NULL, NULL }
+  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { "price", programs_price }, { NULL, NULL }
 };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };

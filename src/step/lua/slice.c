@@ -10,6 +10,8 @@ static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, NULL, mgrid_step_lua_p
                                         { .name = NULL } };
 
 extern const mgrid_lua_slice mgrid_lua_slice_step;
-const mgrid_lua_slice        mgrid_lua_slice_step = { .open = mgrid_step_lua_open, .open_host = mgrid_step_lua_open_host, .adds = adds,
+const mgrid_lua_slice        mgrid_lua_slice_step = { .open = mgrid_step_lua_open,
+                                                      .open_host = mgrid_step_lua_open_host,
+                                                      .adds = adds,
                                                       .name = "step",
                                                       .serve = mgrid_step_lua_serve };
