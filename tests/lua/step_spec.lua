@@ -263,6 +263,24 @@ describe("run --step", function()
     assert.truthy(why:find("rank 0: /nowhere/trace: No such file or directory", 1, true), why)
   end)
 
+  it("has what was planned beside it, on a machine", function()
+    local trace = os.tmpname()
+    local command = ("scripts/launch 8 build/moongrid run %s --step 2 --machine 'node:2[50GB/s] gpu:4[100GB/s]'"):format(file)
+    local out, err, code = run(command .. " --json -o " .. trace)
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    local price = json.decode((run(("build/moongrid step %s --world 8 --rules mpi --machine 'node:2[50GB/s] gpu:4[100GB/s]' --json"):format(file))))
+    assert.near(price.seconds, all.planned, 1e-12)
+    assert.near(price.families.tp.seconds, all.families.tp.planned_seconds, 1e-12)
+    local planned, names = 0, {}
+    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
+      if e.ph == "X" and e.tid == 100 then planned = planned + 1 end
+      if e.name == "thread_name" and e.pid == 3 then names[#names + 1] = e.args.name end
+    end
+    assert.same({ 8 * (3 + 2), "main", "main, planned" }, { planned, names[1], names[2] }) -- a sendrecv travels both ways
+    os.remove(trace)
+  end)
+
   it("is state:run_step, and state:step in Lua", function()
     local script = support.file(([[
       local mg = require "moongrid"
