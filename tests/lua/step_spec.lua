@@ -154,6 +154,14 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("local function f() s:loop(2, f) end\nf()", "8: loops of a step nest 16 deep at most; does one call itself?", 3)
     refused("s:loop(2^50, function() s:loop(2^50, function() s:mark 'x' end) end)",
       "8: up to here the step has more than 2^60 operations on one rank", 3)
+    refused("local function f() return 1 + f() end f()", "8: the recipe needs more than 64 MiB of memory", 3)
+    refused("s:loop(1e300, function() end)", "8: loop: iterations are 9007199254740992 at most, not 1e+300")
+    refused("s:loop(0/0, function() end)", "8: loop: iterations are a whole number of 0 or more, not nan")
+    refused("s:all_reduce(s.tp, 0/0)", "8: all_reduce: bytes are a whole number of 0 or more, not nan")
+    refused("for i = 1, 100 do s:on('x' .. i):barrier(s.tp) end", "8: a step has 32 streams at most", 3)
+    refused("s.step = 1", "8: a Step cannot be changed")
+    refused("s:loop(3)", "8: loop(n, function): what it repeats is a function, not nil")
+    refused("s:group { 1 }", "8: group(function): what starts together is called by a function, not a table")
     refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1.0")
     refused("s:group(function() s:compute { flops = 1 } end)",
       "8: compute goes before or after a group, which has only operations that start together")

@@ -222,10 +222,14 @@ static int sendrecv(lua_State *L) {
 
 /* ------------------------------------------------------------------- blocks */
 
+static void check_function(lua_State *L, int i, const char *what) {
+  if (lua_type(L, i) != LUA_TFUNCTION) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s a function, not %s", what, mgrid_lua_kind(L, i));
+}
+
 static int group(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  luaL_checktype(L, 2, LUA_TFUNCTION);
+  check_function(L, 2, "group(function): what starts together is called by");
   check_depth(L, w);
   put(L, s, w, STEP_GROUP);
   mgrid_step_open(w);
@@ -239,14 +243,14 @@ static int loop(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   int64_t         n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
-  luaL_checktype(L, 3, LUA_TFUNCTION);
+  lua_settop(L, 3);
+  check_function(L, 3, "loop(n, function): what it repeats is");
   check_depth(L, w);
   if (n == 0) return 0;
   uint64_t used = s->anchor->used;
   put(L, s, w, STEP_LOOP)->number = n;
   s->anchor->used = used;
   mgrid_step_open(w);
-  lua_settop(L, 3);
   lua_call(L, 0, 0);
   mgrid_step_close(w);
   return 0;
