@@ -206,6 +206,24 @@ describe("plan:step", function()
       .. "reduce_scatter(all) of 1048576 bytes line 16" }, { moongrid.load "examples/steps/all_to_all.lua":plan(8):step():prove() })
   end)
 
+  it("has all that an entry says", function()
+    local file = recipe [[s:compute { flops = 2e9, bytes = 64, seconds = 0.5, name = "layer" }
+      s:on "side":all_to_all(s.tp, { 4, 5 })
+      local e = s:on "side":event()
+      s:wait "side" s:wait(e) s:host_wait "side"
+      s:alloc("a", 5) s:free "a" s:mark "end"]]
+    assert.same({
+      { operation = "compute", flops = 2e9, bytes = 64, seconds = 0.5, name = "layer", line = 8 },
+      { operation = "all_to_all", family = "tp", stream = "side", bytes = 9, by_position = "4,5", line = 9 },
+      { operation = "event", stream = "side", line = 10 },
+      { operation = "wait", waits_for = "side", line = 11 }, { operation = "wait", waits_for = "side", line = 11 },
+      { operation = "host_wait", waits_for = "side", line = 11 },
+      { operation = "alloc", name = "a", bytes = 5, line = 12 }, { operation = "free", name = "a", line = 12 },
+      { operation = "mark", name = "end", line = 12 },
+    }, moongrid.load(file):plan(8):step():program(0))
+    os.remove(file)
+  end)
+
   it("refuses a plan of no recipe, and a recipe without a step", function()
     local world = moongrid.world(4)
     local function message(f) return (select(2, pcall(f)):gsub("^.-:%d+: ", "")) end
