@@ -6,7 +6,7 @@
 local json = require "dkjson"
 local parts = require "parts"
 
-local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "start",
+local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "steps", "start",
   "libraries", "simulated", "nccl", "place", "congestion", "step" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 

@@ -19,6 +19,7 @@ from ._errors import error, known
 from ._families import Family, Grid
 from ._library import Owner, encoded, handle_of, library, names_of, record, whole
 from ._pictures import Picture, Report, rows
+from ._step import Step
 from ._values import words_of
 
 if TYPE_CHECKING:
@@ -216,6 +217,13 @@ class Plan(Owner, Mapping[str, Family]):
         if file is not None:
             Path(file).write_text(text, encoding="utf-8")
         return text
+
+    def step(self, file: str | os.PathLike[str] | None = None) -> Step:
+        """Evaluate the step of the recipe, or of a file: what travels over the groups."""
+        if self.recipe is None:
+            raise error(Status.NOT_NOW, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it")
+        name = os.fsencode(file) if file is not None else None
+        return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name))
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
         """Return everything as a dict: with all groups, or what a rank is in."""
