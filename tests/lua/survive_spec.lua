@@ -70,6 +70,7 @@ describe("spares", function()
     local probe = support.file [[return recipe { machine = "node:2 gpu:5", spares = { per = "node", count = 2 },
       build = function(world) log("%d ranks, the last %d", world.size, world:rank(world.size - 1))
       local t = topology(world) t.all = grid(world, "dp", { dp = fill }) "dp" return t end }]]
+    local _
     _, world = run("build/moongrid plan " .. probe .. " --world 10")
     assert.truthy(world:find("6 ranks, the last 7", 1, true), world)
     os.remove(probe)
