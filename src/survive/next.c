@@ -79,6 +79,7 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
 
 void mgrid_next_free(mgrid_next *x) {
   free(x->params);
+  free(x->bytes);
   mgrid_comm_list_free(&x->comms);
   if (x->paired) mgrid_pairs_free(&x->pairs);
   mgrid_plan_free(x->plan);

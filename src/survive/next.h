@@ -61,6 +61,12 @@ typedef struct mgrid_fold {
   int64_t a, was, is, b;
 } mgrid_fold;
 
+/* What a place of the next layout needs, and what of that an old rank has. */
+typedef struct mgrid_next_bytes {
+  int64_t need, stay;
+  bool    known;
+} mgrid_next_bytes;
+
 /* A plan for fewer ranks, for any of them. */
 typedef struct mgrid_next {
   struct mgrid_next *after;     /* in the list of all */
@@ -75,6 +81,7 @@ typedef struct mgrid_next {
   mgrid_pairs        pairs; /* of tensors, ranks of either plan; n 0: there are none */
   bool               paired;
   int64_t            uncounted; /* tensors that are in none of the pairs */
+  mgrid_next_bytes  *bytes;     /* [places x old ranks], as far as known; NULL: too many to keep */
 } mgrid_next;
 
 struct mgrid_losses {
@@ -142,6 +149,6 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
 /* Fill what is missing, from the old plan alone. holders.c */
 mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err);
 /* Count bytes. holders.c */
-mgrid_status mgrid_loss_count_bytes(const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
 #endif

@@ -241,3 +241,46 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(err:find(":1: not today\n", 1, true), err)
   end)
 end)
+
+describe("plan:lose", function()
+  it("returns what the job becomes, and its plan", function()
+    local plan = moongrid.load(recipe "spares = 1,"):plan(9)
+    local x = plan:lose { ranks = { 3, 2 } }
+    assert.same({ "shrink", 6, 24 }, { x.how, x.layout, x.bytes.missing })
+    assert.same({ 0, 1, 4, 5, 6, 7, 8 }, x.old_ranks)
+    assert.same({ 7, { 6 } }, { x.plan.world, x.plan.spares })
+    assert.equal(x.digest, x.plan.digest)
+    local again = x.plan:lose { ranks = { 0 } } -- the job goes on, and loses another one: the idle one replaces it
+    assert.same({ "replace", { 6, 1, 2, 3, 4, 5 } }, { again.how, again.old_ranks })
+    assert.same({ "stop", "the caller says so" }, { plan:lose({ ranks = { 0 }, how = "stop" }).how,
+      plan:lose({ ranks = { 0 }, how = "stop" }).why })
+  end)
+
+  it("keeps the parameters of the plan", function()
+    local plan = moongrid.load(recipe ""):plan(8, { tp = 4 })
+    assert.equal(4, plan:lose({ ranks = { 7 } }).layout)
+  end)
+
+  for _, case in ipairs {
+    { { ranks = { 8 } }, "rank 8 is out of range (0 to 7)" },
+    { { ranks = { 1, 1 } }, "rank 1 is lost twice" },
+    { { ranks = {} }, "no rank is lost" },
+    { { ranks = { "1" } }, "lose: number 1 of ranks is a string, not a rank" },
+    { {}, "lose: ranks is a list of lost ranks, not nil" },
+    { { ranks = { 1 }, how = "shrik" }, "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+  } do
+    it("refuses: " .. case[2], function()
+      local ok, message = pcall(function() moongrid.load(recipe ""):plan(8):lose(case[1]) end)
+      assert.same({ false, case[2] }, { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
+    end)
+  end
+
+  it("needs the recipe", function()
+    local world = moongrid.world(4)
+    local t = moongrid.topology(world)
+    t.all = moongrid.grid(world, "dp", { dp = 4 }) "dp"
+    local ok, message = pcall(function() moongrid.plan(t):lose { ranks = { 1 } } end)
+    assert.same({ false, "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one" },
+      { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
+  end)
+end)

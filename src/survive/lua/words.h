@@ -12,5 +12,6 @@ void mgrid_lua_open_spares(lua_State *L);
 bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *where);
 void mgrid_lua_spares_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_spares(lua_State *L);
+int  mgrid_lua_plan_lose(lua_State *L);
 
 #endif
