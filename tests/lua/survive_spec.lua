@@ -242,6 +242,52 @@ no copy        24 B in 1 part, for a checkpoint to give back
   end)
 end)
 
+describe("a recipe that reads the machine", function()
+  local path = support.file [[return recipe { machine = "node:4 gpu:4", spares = { per = "node" },
+    build = function(world)
+      local g = grid(world, "tp-dp", { tp = 3, dp = fill })
+      local t = topology(world)
+      t.tp = g "tp"
+      within(t.tp, machine.node)
+      t.dp = g "dp"
+      return t
+    end }]]
+  local plan = moongrid.load(path):plan(16)
+  teardown(function() os.remove(path) end)
+
+  it("gets the spare of the same node", function()
+    local x = plan:lose { ranks = { 5 } }
+    assert.same({ "replace", { 0, 1, 2, 4, 7, 6, 8, 9, 10, 12, 13, 14, 3, 11, 15 } }, { x.how, x.old_ranks })
+    -- the survivors run where they ran: rank 3 of the plan was rank 4, at place 4
+    assert.equal("node:4 gpu:4 ranks = 0,1,2,4,7,6,8,9,10,12,13,14,3,11,15", x.plan.machine)
+  end)
+
+  it("shrinks where no spare of the node is left, as its law asks", function()
+    for _, lost in ipairs { { 5, 7 }, { 5, 6 }, { 4, 5, 6, 7 } } do
+      local x = plan:lose { ranks = lost }
+      assert.same({ "shrink", 9, 0 }, { x.how, x.layout, x.communicators.families.tp.made })
+      for tp = 0, 2 do
+        local node = x.old_ranks[3 * tp + 1] // 4
+        for i = 1, 3 do assert.equal(node, x.old_ranks[3 * tp + i] // 4) end
+      end
+    end
+  end)
+
+  it("stops where the law lets nobody go on", function()
+    local x = plan:lose { ranks = { 0, 1, 4, 5, 8, 9, 12, 13 } }
+    assert.equal("stop", x.how)
+    assert.truthy(x.why:find("the recipe accepts no layout of 1 to 8 ranks; of 8: ", 1, true), x.why)
+  end)
+
+  it("does not keep the machine of the survivors", function()
+    local recipe_ = moongrid.load(path)
+    local again = recipe_:plan(16)
+    again:lose { ranks = { 5 } }
+    assert.equal(again.digest, recipe_:plan(16).digest)
+    assert.equal(plan.digest, again.digest)
+  end)
+end)
+
 describe("plan:lose", function()
   it("returns what the job becomes, and its plan", function()
     local plan = moongrid.load(recipe "spares = 1,"):plan(9)

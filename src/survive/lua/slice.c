@@ -16,4 +16,6 @@ const mgrid_lua_slice        mgrid_lua_slice_survive = {
          .fields = fields,
          .world = mgrid_lua_spares_world,
          .end = mgrid_lua_spares_end,
+         .name = "survive",
+         .serve = mgrid_lua_serve_lent,
 };

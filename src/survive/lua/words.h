@@ -13,5 +13,7 @@ bool mgrid_lua_spares_world(lua_State *L, int world, int values, const char *whe
 void mgrid_lua_spares_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_spares(lua_State *L);
 int  mgrid_lua_plan_lose(lua_State *L);
+/* What a runtime has been lent: an mgrid_lent_request. */
+mgrid_status mgrid_lua_serve_lent(mgrid_runtime *rt, void *request, mgrid_error *err);
 
 #endif
