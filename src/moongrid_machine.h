@@ -105,7 +105,10 @@ MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const m
                                            mgrid_machine_counts *out, mgrid_error *err);
 
 /* Give the recipe of a runtime a machine, for the plans that it makes from now on: `machine.node` and its like. NULL: none;
-** then it has that of its field `machine`. A plan whose recipe reads the machine has it in its text and digest. */
+** then it has that of its field `machine`. A plan whose recipe reads the machine has it in its text and digest; such a plan
+** is compared with the hosts of the ranks before its communicators are created, and mgrid_materialize refuses it with
+** MGRID_REFUSED where ranks of one node run on two hosts, ranks of two nodes on one, or a host has the name of another. A
+** job on one host may try any machine. */
 MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m, mgrid_error *err);
 /* Return the machine that the plan's recipe read, or could read, or NULL. Borrowed from the plan. */
 MGRID_API const mgrid_machine_model *mgrid_plan_machine(const mgrid_plan *p);

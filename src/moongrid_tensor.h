@@ -154,9 +154,13 @@ typedef struct mgrid_move_options {
                              the nearest, and bytes are counted so. false: a changed type is refused */
   int64_t machine; /* consecutive ranks of a machine, at most 4096: a rank receives from its own machine what a rank
                       there holds, so the fewest bytes possible go between machines. 0: all ranks are equally near */
+  size_t  nold;    /* 0: rank i of `from` is rank i of the move; else the number of ranks of `from` */
+  const int64_t *old; /* [nold], the rank of the move that each is, or -1: it is lost, and sends nothing. Ranks of `to`
+                          then are those of the move, unless `ranks` says otherwise. What no other rank holds is missing:
+                          its elements are in no message, and a run leaves them in the buffer as they are */
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
-  { sizeof(mgrid_move_options), false, 0, NULL, false, 0 }
+  { sizeof(mgrid_move_options), false, 0, NULL, false, 0, 0, NULL }
 
 /* Plan the move of some tensors, by name, or of all (ntensors 0), seen from one rank of the move. The ranks of a move
 ** are those of `from`, and new ones that only `to` has; the plans may have different worlds. Tensors are in the order
@@ -200,9 +204,10 @@ typedef struct mgrid_move_sums {
   int64_t send, receive;   /* bytes */
   int64_t sends, receives; /* messages */
   int64_t rounds;          /* of the job; 0: not asked for */
+  int64_t missing;         /* bytes that this rank needs and no rank is left to send */
 } mgrid_move_sums;
 #define MGRID_MOVE_SUMS_INIT \
-  { sizeof(mgrid_move_sums), 0, 0, 0, 0, 0, 0 }
+  { sizeof(mgrid_move_sums), 0, 0, 0, 0, 0, 0, 0 }
 MGRID_API mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_error *err);
 
 typedef enum mgrid_way { MGRID_STAYS = 0, MGRID_SENDS = 1, MGRID_RECEIVES = 2 } mgrid_way;

@@ -133,32 +133,23 @@ static int64_t last_save(const char *folder, mgrid_error *err) {
   return save;
 }
 
-/* everybody(), once all have come: a disk may keep a rank for ever, and calls of MPI have no deadline, as those of moongrid
-** have. That the plan is the same on all is known. */
-static bool have_all(mgrid_backend *mpi, const model *m, mgrid_error *err) {
-  mgrid_error late = MGRID_ERROR_INIT;
-  if (!mgrid_agree(mpi, m->tensors, NULL, &late)) return everybody(&m->l.job, err);
-  *err = late;
-  return false;
-}
-
 mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err) {
   const int rank = (int)mgrid_backend_rank(mpi);
   char      path[PATH], file[64];
-  double    save = rank == 0 ? (double)last_save(folder, err) + 1 : 0;
-  if (!have_all(mpi, m, err)) return err->status;
-  group_sum_double(&m->l.job, &save, 1); /* rank 0's */
-  file_name(file, (int64_t)save, rank);
+  int64_t   save = rank == 0 ? last_save(folder, err) + 1 : INT64_MAX;
+  if (!everybody(&m->l, err)) return err->status;
+  if (mgrid_state_least(m->l.state, &save, err)) return err->status; /* rank 0's */
+  file_name(file, save, rank);
   if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
     refuse(err, "the name of the folder is too long");
   else
     write_file(m, path, rank, err);
-  if (!have_all(mpi, m, err)) {
+  if (!everybody(&m->l, err)) {
     unlink(path);
     return err->status;
   }
-  if (rank == 0) write_index(m, folder, (int64_t)save, step, err);
-  if (have_all(mpi, m, err) && rank == 0) remove_others(folder, (int64_t)save);
+  if (rank == 0) write_index(m, folder, save, step, err);
+  if (everybody(&m->l, err) && rank == 0) remove_others(folder, save);
   return err->status;
 }
 
@@ -206,7 +197,7 @@ mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, i
   *bytes = from ? (double)from->read : 0;
   if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
   shards_close(from);
-  if (!have_all(mpi, m, err)) return err->status;
+  if (!everybody(&m->l, err)) return err->status;
   group_sum_double(&m->l.job, bytes, 1);
   for (int i = 0; i < m->nparams; i++)
     for (int k = 0; k < ARRAYS; k++) spread(m, &m->params[i], k);

@@ -51,7 +51,41 @@ end
 
 local function text_of_table(v, p) return next(v) == nil and "{}" or core.encode(v, p) end
 
--- The kinds of parameters: param.KIND.
+-- Return whether v is text as tp-dp-pp, or one name.
+local function is_order(v)
+  if type(v) ~= "string" or not string.find(v, "^[%a_][%w_-]*$") then return false end
+  local seen = {}
+  for name in string.gmatch(v .. "-", "([^-]*)-") do
+    if not string.find(name, "^[%a_][%w_]*$") or seen[name] then return false end
+    seen[name] = true
+  end
+  return true
+end
+
+-- Return whether these can be the choices of a parameter: integers alone or texts alone, each once.
+local function are_choices(list)
+  if type(list) ~= "table" or #list == 0 then return false end
+  local seen, n = {}, 0
+  for key in pairs(list) do
+    if math.type(key) ~= "integer" then return false end
+    n = n + 1
+  end
+  for i = 1, n do
+    local v = list[i]
+    local sound = math.type(v) == "integer" or type(v) == "string" and v ~= "" and not string.find(v, ",", 1, true)
+    if not sound or seen[v] or type(v) ~= type(list[1]) then return false end
+    seen[v] = true
+  end
+  return true
+end
+
+local function text_of_choices(list)
+  local texts = {}
+  for i, v in ipairs(list) do texts[i] = type(v) == "string" and "'" .. v .. "'" or tostring(v) end
+  return table.concat(texts, ", ")
+end
+
+-- The kinds of parameters: param.KIND. Functions also get the declaration p, which has the `choices` of some.
 local declared = {
   size = {
     what = "a size (an integer of 1 or more)",
@@ -79,7 +113,37 @@ local declared = {
     check = function(v) return type(v) == "boolean" end,
   },
   text = { what = "text", parse = function(text) return text end, check = is_text },
-  list = { what = "a list of integers (0,-1)", parse = integers_of, check = is_list, text = core.encode },
+  order = { -- of dims; `choices`: candidates of a search, not all that is allowed
+    what = "an order of names with '-' between, each once, as tp-dp-pp",
+    parse = function(text) return text end,
+    check = is_order,
+  },
+  choice = {
+    what = "one of its choices",
+    whats = function(p) return "one of " .. text_of_choices(p.choices) end,
+    parse = function(text, _, p)
+      for _, v in ipairs(p.choices) do
+        if tostring(v) == text then return v end
+      end
+      return integer_of(text) or text
+    end,
+    check = function(v, p)
+      for _, one in ipairs(p.choices) do
+        if math.type(one) == math.type(v) and one == v then return true end
+      end
+      return false
+    end,
+    nearest = function(v, p)
+      local near = nil
+      for _, one in ipairs(p.choices) do
+        if math.type(v) ~= "integer" or math.type(one) ~= "integer" then return nil end
+        if not near or math.ult(math.abs(one - v), math.abs(near - v)) then near = one end
+      end
+      return near
+    end,
+  },
+  list = { what = "a list of integers (0,-1)", parse = integers_of, check = function(v) return is_list(v) end,
+           text = core.encode },
   table = {
     what = "a table by name (JSON on a command line)",
     parse = function(text) return core.decode(text) end,
@@ -107,4 +171,4 @@ local declared = {
   },
 }
 
-return { declared = declared, whole = whole, one_of = one_of, is_text = is_text }
+return { declared = declared, is_order = is_order, are_choices = are_choices, whole = whole, one_of = one_of, is_text = is_text }

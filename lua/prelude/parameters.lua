@@ -4,7 +4,8 @@
 -- switches while it runs, the arguments of its queries. Each is a list of
 -- `param.KIND(default, doc, aliases...)`.
 
-local core, shared, kinds = ...
+local core, shared, made = ...
+local kinds = made.declared
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
 
 local serial = 0 -- counts declarations, to list parameters in the order written
@@ -24,7 +25,8 @@ local function is_sound(p)
   local kind, aliases = kinds[p.kind], p.aliases
   if not kind or math.type(p.serial) ~= "integer" then return false end
   if type(p.doc) ~= "string" or type(p.where) ~= "string" then return false end
-  if p.default ~= nil and not kind.check(p.default) then return false end
+  if p.choices ~= nil and not made.are_choices(p.choices) or p.kind == "choice" and not p.choices then return false end
+  if p.default ~= nil and not kind.check(p.default, p) then return false end
   if aliases == none then return next(none) == nil end
   if type(aliases) ~= "table" then return false end
   for i = 1, #aliases do
@@ -43,6 +45,37 @@ for kind in pairs(kinds) do
     return declare(kind, default, doc, ...)
   end
 end
+
+-- param.order(default or { candidates }, ...), param.choice({ choices }, ...): the first one is the default.
+for _, kind in ipairs({ "order", "choice" }) do
+  local plain = declaring[kind]
+  declaring[kind] = function(first, ...)
+    if kind == "order" and type(first) ~= "table" then
+      if first ~= nil and not made.is_order(first) then
+        core.raise("the default of a parameter of kind order is " .. kinds.order.what)
+      end
+      return plain(first, ...)
+    end
+    local own, sound = {}, made.are_choices(first)
+    for i, v in ipairs(sound and first or {}) do
+      own[i] = v
+      sound = sound and (kind == "choice" or made.is_order(v))
+    end
+    if not sound then
+      core.raise(kind == "choice" and "param.choice takes a list of integers, or of texts without commas, each once: "
+        .. "param.choice({ 1, 2, 4 }, doc)" or "param.order takes an order of names, as \"tp-dp-pp\", or a list of them")
+    end
+    local p = declare(kind, own[1], ...)
+    p.choices = own
+    return p
+  end
+end
+
+local function what_of(p)
+  local kind = kinds[p.kind]
+  return kind.whats and kind.whats(p) or kind.what
+end
+
 local function kind_of(value)
   if type(value) == "boolean" then return "flag" end
   if type(value) == "string" then return "text" end
@@ -72,12 +105,12 @@ local function list_of(what, table_, where, bundled, base)
           .. "list of integers or param.KIND(...) would do; param.any takes every plain value", what, name,
           type(value)))
       end
-      if old and not kinds[old.kind].check(value) then
+      if old and not kinds[old.kind].check(value, old) then
         core.raise_at(where, string.format("the default of %s '%s', a %s of the base, is %s; param.%s(...) declares "
-          .. "another kind", what, name, old.kind, kinds[old.kind].what, kind))
+          .. "another kind", what, name, old.kind, what_of(old), kind))
       end
       p = { kind = old and old.kind or kind, default = value, doc = old and old.doc or "", where = where,
-            aliases = old and old.aliases or none }
+            aliases = old and old.aliases or none, choices = old and old.choices }
     elseif not bundled and not is_sound(p) then
       core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
         .. "names, which are text, and a default of that kind", what, word(name)))
@@ -87,13 +120,13 @@ local function list_of(what, table_, where, bundled, base)
       core.raise_at(where, string.format("%ss '%s' and '%s' are one of the base", what, changed[own_name], name))
     end
     changed[own_name] = name
-    local made = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
-                   where = p.where }
+    local one = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
+                  where = p.where, choices = p.choices }
     if p.serial then
       declared[p.serial] = declared[p.serial] or {}
-      table.insert(declared[p.serial], made)
+      table.insert(declared[p.serial], one)
     else
-      list[#list + 1] = made
+      list[#list + 1] = one
     end
   end
   local all = {}
@@ -143,9 +176,9 @@ end
 -- Return the value if it is of the kind of p, else refuse; `given` is its text as written.
 local function checked(what, p, value, given)
   local kind = kinds[p.kind]
-  if value == nil or not kind.check(value) then
-    local near = kind.nearest and kind.nearest(value)
-    local expected = type(given) == "string" and kind.written or kind.what
+  if value == nil or not kind.check(value, p) then
+    local near = kind.nearest and kind.nearest(value, p)
+    local expected = type(given) == "string" and kind.written or what_of(p)
     core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, expected, show(given),
       near and "; nearest is " .. near or ""), near and "out of range" or "bad value")
   end
@@ -155,7 +188,7 @@ end
 -- Return the value of a parameter, which may be text of a command line. of_host: given by the host.
 local function value_of(p, given, of_host)
   local value, why = given, nil
-  if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host) end
+  if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host, p) end
   if why then core.raise_at(p.where, string.format("parameter '%s': %s", p.name, why)) end
   return checked("parameter", p, value, given)
 end

@@ -2,116 +2,13 @@
 --
 -- The part `place` of scripts/bench: how long placing, searching and reading machines take; and the bytes between
 -- racks when hosts of random allocations take ranks: in the order of arrival, sorted by rack, by Scotch (scotch_gmap
--- of Debian's package scotch, on the same graph of blocks; where it overfills a rack, blocks are moved out at the least
--- cost), by us.
+-- of Debian's package scotch, on the same graph of blocks), by us.
 
 local json = require "dkjson"
 
-local RECIPE = [[
-return recipe {
-  params = { order = "tp-cp-ep-dp-pp-vp", tp = 4, cp = 2, ep = 4, pp = 4, vp = 2 },
-  build = function(world, p)
-    local g = grid(world, p.order, { tp = p.tp, cp = p.cp, ep = p.ep, pp = p.pp, vp = p.vp, dp = fill })
-    local t = topology(world)
-    for _, dim in ipairs { "tp", "cp", "ep", "dp", "pp", "vp" } do t[dim] = g(dim) end
-    return t
-  end,
-}
-]]
-local FLOWS = { -- bytes on an edge of a ring of n, or along a chain
-  dp = { "4 GiB all_reduce", function(n) return 2 * (n - 1) / n * 4 * 1024 end },
-  cp = { "1 GiB all_gather x 24", function(n) return (n - 1) / n * 24 * 1024 end },
-  pp = { "256 MiB send x 32", function() return 8 * 1024 end, chain = true },
-}
-
-local function write(path, text)
-  local file = assert(io.open(path, "w"))
-  file:write(text)
-  file:close()
-end
-
-local function traffic()
-  local list = {}
-  for name, flow in pairs(FLOWS) do list[#list + 1] = name .. " = " .. flow[1] end
-  table.sort(list)
-  return table.concat(list, "; ")
-end
-
--- The MiB between blocks of 8 ranks: graph[a][b].
-local function graph_of(plan, blocks)
-  local graph = {}
-  for b = 0, blocks - 1 do graph[b] = {} end
-  local function add(a, b, weight)
-    a, b = a // 8, b // 8
-    if a == b then return end
-    graph[a][b], graph[b][a] = (graph[a][b] or 0) + weight, (graph[b][a] or 0) + weight
-  end
-  for name, flow in pairs(FLOWS) do
-    for _, group in ipairs(plan.families[name].groups) do
-      local n = #group
-      for i = 1, n - 1 do add(group[i], group[i + 1], flow[2](n)) end
-      if n > 2 and not flow.chain then add(group[n], group[1], flow[2](n)) end
-    end
-  end
-  return graph
-end
-
-local function cut_of(graph, part)
-  local sum = 0
-  for a, row in pairs(graph) do
-    for b, weight in pairs(row) do
-      if a < b and part[a] ~= part[b] then sum = sum + weight end
-    end
-  end
-  return sum
-end
-
--- Blocks to racks by Scotch; nil without it.
-local function scotch(B, graph, blocks, sizes)
-  local edges, lines = 0, {}
-  for b = 0, blocks - 1 do
-    local row, n = {}, 0
-    for other, weight in pairs(graph[b]) do
-      n = n + 1
-      row[n] = ("%d %d"):format(weight // 1, other)
-    end
-    edges = edges + n
-    lines[#lines + 1] = n .. " " .. table.concat(row, " ")
-  end
-  write(B.dir .. "/blocks.grf", ("0\n%d %d\n0 010\n%s\n"):format(blocks, edges, table.concat(lines, "\n")))
-  write(B.dir .. "/racks.tgt", ("cmpltw %d %s\n"):format(#sizes, table.concat(sizes, " ")))
-  local _, code = B.run(("cd %s && scotch_gmap blocks.grf racks.tgt blocks.map >/dev/null 2>&1"):format(B.dir))
-  if code ~= 0 then return end
-  local part, load = {}, {}
-  for line in io.lines(B.dir .. "/blocks.map") do
-    local block, rack = line:match "^(%d+)%s+(%d+)$"
-    if block then
-      part[tonumber(block)] = tonumber(rack)
-      load[tonumber(rack)] = (load[tonumber(rack)] or 0) + 1
-    end
-  end
-  local function bytes_with(block, rack)
-    local sum = 0
-    for other, weight in pairs(graph[block]) do if part[other] == rack then sum = sum + weight end end
-    return sum
-  end
-  for rack = 0, #sizes - 1 do
-    while (load[rack] or 0) > sizes[rack + 1] do
-      local least, block, to = math.huge, nil, nil
-      for b = 0, blocks - 1 do
-        for other = 0, #sizes - 1 do
-          if part[b] == rack and (load[other] or 0) < sizes[other + 1] then
-            local loss = bytes_with(b, rack) - bytes_with(b, other)
-            if loss < least then least, block, to = loss, b, other end
-          end
-        end
-      end
-      part[block] = to
-      load[rack], load[to] = load[rack] - 1, (load[to] or 0) + 1
-    end
-  end
-  return cut_of(graph, part)
-end
+local placing = require "placing"
+local write, traffic, graph_of, scotch = placing.write, placing.traffic, placing.graph_of, placing.scotch
+local cut_of = placing.cut_of
 
 -- Hosts of an allocation, at random among racks of 128: the file of the switches, and the list in the order of arrival.
 local function allocate(B, seed, hosts, racks)
@@ -141,7 +38,8 @@ local function quality(B)
   local plan = json.decode(planned)
   local graph = graph_of(plan, hosts)
   local best, worse, beat = {}, 0, 0
-  local rows = { arrival = {}, sorted = {}, scotch = {}, ours = {} }
+  local rows = { arrival = {}, sorted = {}, scotch = {}, ours = {}, jax = {}, megatron = {}, megatron_ours = {} }
+  local meshed = B.first_line "${PYTHON:-python3} scripts/bench.d/jax_mesh.py 2> /dev/null"
   for seed = 1, runs do
     local names, size = allocate(B, seed, hosts, racks)
     local line = ("build/moongrid place %s/place.lua --world %d %s --machine '%s/racks.conf nodes=%s gpu:8' "
@@ -151,6 +49,17 @@ local function quality(B)
     for r = 0, racks - 1 do if size[r] then sizes[#sizes + 1] = size[r] end end
     local rival = scotch(B, graph, hosts, sizes)
     local ours = found.cost / 1048576
+    if meshed then
+      local part, b = {}, 0
+      for host in meshed:gmatch "%d+" do
+        part[b], b = tonumber(names[tonumber(host) + 1]:match "%d+") // 128, b + 1
+      end
+      table.insert(rows.jax, cut_of(graph, part))
+    end
+    local usual = line:gsub(" order=%S+", " order=tp-cp-ep-dp-pp-vp", 1)
+    usual = assert(json.decode((B.run(usual))), usual).hosts
+    table.insert(rows.megatron, usual.arrival / 1048576)
+    table.insert(rows.megatron_ours, usual.cost / 1048576)
     table.insert(rows.arrival, found.arrival / 1048576)
     table.insert(rows.sorted, found.sorted / 1048576)
     table.insert(rows.ours, ours)
@@ -161,12 +70,15 @@ local function quality(B)
   end
   local t = B.table(("bytes between racks, %d hosts of %d racks of 128, %d random allocations"):format(hosts, racks,
     runs), "MiB")
-  for _, row in ipairs { { "in the order of arrival", "arrival" }, { "sorted by rack", "sorted" },
-                         { "by Scotch", "scotch" }, { "moongrid place --search order", "ours" } } do
+  for _, row in ipairs { { "in the order of arrival", "arrival" }, { "by JAX's mesh_utils, a host a granule", "jax" },
+                         { "sorted by rack", "sorted" }, { "by Scotch", "scotch" },
+                         { "moongrid place --search order", "ours" },
+                         { "Megatron's order of dims, in the order of arrival", "megatron" },
+                         { "Megatron's order of dims, moongrid place --search order", "megatron_ours" } } do
     if #rows[row[2]] > 0 then
       t:row(row[1], rows[row[2]])
     else
-      t:note("%s: skipped, there is no scotch_gmap", row[1])
+      t:note("%s: skipped, there is no %s", row[1], row[2] == "jax" and "PYTHON with jax" or "scotch_gmap")
     end
   end
   table.sort(best)
@@ -175,7 +87,7 @@ local function quality(B)
 end
 
 return function(B)
-  write(B.dir .. "/place.lua", RECIPE)
+  write(B.dir .. "/place.lua", placing.RECIPE)
   B.compile("spawn", "scripts/bench.d/spawn.c", "alone")
   local hosts = {}
   for i = 1, B.quick and 100000 or 1000000 do hosts[i] = ("node%07d slots=8"):format(i) end

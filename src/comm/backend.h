@@ -50,6 +50,7 @@ typedef struct mgrid_work {
 } mgrid_work;
 
 /* One of several calls that begin together. */
+enum { MGRID_TOGETHER_MAX = 64 };
 typedef struct mgrid_together {
   const struct mgrid_comm_spec *spec;
   void                         *native;
@@ -152,6 +153,50 @@ typedef struct mgrid_transport_ops {
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
+/* What those do that remain when ranks are lost, and calls over all ranks did not end. NULL in a backend that ends with its
+** first lost rank. */
+typedef struct mgrid_survival_ops {
+  /* Local: can this job go on? MGRID_UNSUPPORTED with what it needs. */
+  mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
+  /* Local: end what any rank waits for in calls over all ranks, so that it notices. Afterwards only these operations
+  ** and close work. */
+  void (*interrupt)(mgrid_backend *b);
+  /* Local: is a rank lost, or did one interrupt the backend? */
+  bool (*hurt)(mgrid_backend *b);
+  /* Over all that remain, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, in so many
+  ** seconds (0: the backend's). */
+  mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
+  /* Over all that remain, after a settle of an interrupted backend: find out who is lost; lost[i] of the world. Equal on all
+  ** where it succeeds; it can fail on some ranks alone, and `settle` tells the others. */
+  mgrid_status (*find)(mgrid_backend *b, bool *lost, mgrid_error *err);
+  /* Over all that remain, after `find` on all: open a backend of them; this rank becomes `rank` of it. It can fail on some
+  ** alone, likewise. */
+  mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
+} mgrid_survival_ops;
+
+/* Calls on streams of a GPU: they begin without waiting, as in a step that is executed. One program at a time. */
+typedef struct mgrid_timed_call { /* of a call, or of a sleep */
+  uint64_t tag;                   /* as it was begun */
+  double   begun, seconds;        /* begun: since `zero`, by the clock of the GPU */
+} mgrid_timed_call;
+typedef struct mgrid_streams_ops {
+  /* Local: make n streams, and as many marks. */
+  mgrid_status (*open)(mgrid_backend *b, int n, size_t marks, mgrid_error *err);
+  /* Begin n calls together. Those that the carrier makes must be alone; the rank waits for what is in the stream, and for
+  ** them. Else it waits, `seconds` at most, only where communicators still connect. */
+  mgrid_outcome (*begin)(mgrid_backend *b, int stream, size_t n, const mgrid_together *calls, uint64_t tag,
+                         double seconds, mgrid_error *err);
+  mgrid_status (*sleep)(mgrid_backend *b, int stream, double seconds, uint64_t tag, mgrid_error *err);
+  /* Put a mark into a stream; let what comes later in a stream wait for a mark. */
+  mgrid_status (*mark)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
+  mgrid_status (*after)(mgrid_backend *b, int stream, size_t mark, mgrid_error *err);
+  /* Take what ended since the last look, in order. *in: the first that has not ended, UINT64_MAX: there is none. */
+  mgrid_status (*look)(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended, size_t *n, uint64_t *in,
+                       mgrid_error *err);
+  mgrid_status (*zero)(mgrid_backend *b, mgrid_error *err); /* nothing is in the streams */
+  void (*close)(mgrid_backend *b, bool failed);             /* local. failed: calls may hang */
+} mgrid_streams_ops;
+
 /* What becomes of a communicator in a larger world. The members of a group choose the lowest that any of them can. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
@@ -226,6 +271,8 @@ typedef struct mgrid_backend_ops {
 
   const mgrid_carrier_ops   *carrier;   /* NULL: this backend carries no other */
   const mgrid_transport_ops *transport; /* NULL: it moves no data */
+  const mgrid_survival_ops  *survival;  /* NULL: it ends with its first lost rank */
+  const mgrid_streams_ops   *streams;   /* NULL: calls wait */
 } mgrid_backend_ops;
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */

@@ -5,8 +5,8 @@
 ** first creation carries the machine of every rank.
 */
 #include "comm/state.h"
+#include "plan/plan.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +73,44 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
+/* ------------------------------------------------ what a plan says about hosts */
+
+/* Ask things of the plan from `*i` on: the next one that says something about hosts. */
+static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
+  for (; *i < p->content.nitems; ++*i) {
+    const mgrid_item *item = &p->content.item[*i];
+    if (item->kind->meets && !mgrid_item_unread(item)) return item;
+  }
+  return NULL;
+}
+
+mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err) {
+  size_t i = 0;
+  *hosts = NULL;
+  if (!next_meeting(p, &i)) return MGRID_OK;
+  *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof **hosts);
+  return *hosts ? MGRID_OK : mgrid_oom(err);
+}
+
+mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err) {
+  memset(hosts, 0xff, (size_t)b->world * sizeof *hosts);
+  hosts[b->rank] = mgrid_machine_id();
+  return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
+}
+
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  char        name[sizeof((mgrid_machine *)0)->name] = "";
+  size_t      i = 0;
+  if (!hosts || b->place.machines == 1) return MGRID_OK; /* one host, which the agreement has found */
+  mgrid_status s = mgrid_hosts_find(b, hosts, err);
+  if (s) return s;
+  gethostname(name, sizeof name - 1);
+  for (const mgrid_item *item; !s && (item = next_meeting(p, &i)); i++)
+    s = item->kind->meets(item->x, hosts, b->world, b->rank, name, &mine);
+  return mgrid_verdict(b, s, &mine, err);
+}
+
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
   const mgrid_backend *b = from->backend;
   return b->world == to->backend->world ? b->place.block : 0;
@@ -80,7 +118,6 @@ int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
 
 mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  cpu_set_t     set;
   mgrid_machine m = MGRID_MACHINE_INIT;
   mgrid_status  status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
   if (status) return status;
@@ -88,8 +125,7 @@ mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid
   m.machines = p->machines, m.index = p->index;
   m.local_size = p->local_size, m.local_rank = p->local_rank;
   m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;
-  m.cores = sysconf(_SC_NPROCESSORS_ONLN);
-  m.usable_cores = sched_getaffinity(0, sizeof set, &set) ? m.cores : CPU_COUNT(&set);
+  m.cores = mgrid_cores(&m.usable_cores);
   m.memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   gethostname(m.name, sizeof m.name - 1);
   mgrid_struct_write(out, &m, sizeof m);

@@ -251,12 +251,16 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
   mgrid_growing  *growing = NULL;
+  uint64_t       *hosts = NULL;
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
+  if (!status && plan) status = mgrid_hosts_new(plan, &hosts, &mine);
   if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
+  if (!status) status = mgrid_hosts_meet(b, plan, hosts, &mine);
   if (!status) status = create(s, locations, growing, &mine);
+  free(hosts);
   free(locations);
   mgrid_growing_free(growing);
   if (!status) {

@@ -93,6 +93,9 @@ mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgr
 /* Begin n calls, the ith over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED: the backend has none. */
 mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
                                  double seconds, mgrid_error *err);
+/* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has some: `begin` of backend.h. */
+mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                               uint64_t tag, double seconds, mgrid_error *err);
 /* Remove one user of each; destroy those without users, in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
@@ -143,6 +146,12 @@ mgrid_status                  mgrid_locations_new(const mgrid_backend *b, mgrid_
 /* mgrid_verdict. With `locations` the ranks also learn how they are spread over machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err);
+/* Hosts of all ranks, for a plan with things that say where ranks run. _new allocates before the ranks agree; NULL if the
+** plan has none. _find: collective. _meet compares, before communicators are created; collective if `hosts` is not NULL,
+** and then all ranks return the error of one. */
+mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err);
+mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err);
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err);
 /* Return mgrid_move_options.machine for a move between two states; 0 also if their worlds differ, because some ranks then
 ** have only one of the states. */
 int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to);

@@ -147,6 +147,11 @@ static bool is_called(const json_t *param, const char *name, size_t len) {
   return false;
 }
 
+static void offer_declared(const line *l, const json_t *choices) {
+  for (size_t i = 0; i < json_array_size(choices); i++)
+    offer(l, json_string_value(json_array_get(choices, i)), i ? NULL : "default");
+}
+
 /* Offer the values of NAME=. */
 static void offer_values(line *l, mgrid_runtime *rt, const json_t *params) {
   size_t n = strcspn(l->last, "=");
@@ -161,6 +166,8 @@ static void offer_values(line *l, mgrid_runtime *rt, const json_t *params) {
       offer_sizes(l, rt, name);
     else if (strcmp(kind, "file") == 0)
       offer_files(l, NULL);
+    else if (json_array_size(json_object_get(param, "choices")) > 0)
+      offer_declared(l, json_object_get(param, "choices"));
     else if (strcmp(kind, "text") == 0)
       offer_choices(l, rt, param, name);
     else

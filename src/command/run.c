@@ -194,7 +194,8 @@ static mgrid_status prove_plan(options *c, const cli_addition *by, const mgrid_d
   else
     p = plan_of(c, rt, world, planning);
   /* A rank without a plan takes part too, because the others wait for it; all get its error. */
-  mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, false, planning, err);
+  mgrid_status s = mgrid_agree_in(b, call_of(c, b), p, false, planning, err);
+  if (!s) s = cli_before_ranks(&c->cli, b, p, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (chosen) cli_guard(&c->cli, chosen->doing);
   if (!s) s = chosen ? materialize(c, by, rt, chosen, p, err) : err->status;

@@ -38,6 +38,9 @@ typedef struct cli_addition {
                      mgrid_error *planning, mgrid_error *err);
   /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
   mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
+  /* For diff: compare the two sides in this respect instead, each with its runtime (NULL of a saved plan), and print. */
+  mgrid_status (*compare)(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
+                          bool *differ, mgrid_error *err);
   /* For doctor: run with the switch; and one more line without it. */
   mgrid_status (*run)(const cli *c);
   void (*examine)(cli_finding *f);
@@ -54,6 +57,8 @@ typedef struct cli_slice {
   /* Check that --machine can be read; return the ranks of a machine, 0: it does not know. */
   mgrid_status (*machine)(const cli *c, const char *machine, mgrid_error *err);
   int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
+  /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
+  mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
   /* Print what it knows of two ranks, after why they communicate. */
   void (*pair)(const cli *c, const mgrid_plan *p, int64_t a, int64_t b);
   /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
@@ -71,8 +76,9 @@ extern const cli_slice *const cli_slices[];
 
 /* Add the slices' additions to the row of a subcommand. slice_rows.c */
 void cli_add(cli_command *command);
-/* Call `before` and `after` of all slices, until one fails. */
+/* Call `before`, `after` and `meets` of all slices, until one fails. */
 mgrid_status cli_before_plans(const cli *c, mgrid_runtime *rt, mgrid_error *err);
+mgrid_status cli_before_ranks(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
 mgrid_status cli_after_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
 /* Return the addition to this line's command whose switch was given; NULL: none. */
 const cli_addition *cli_switched(const cli *c);

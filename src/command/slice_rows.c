@@ -72,6 +72,13 @@ mgrid_status cli_after_plan(const cli *c, const mgrid_plan *p, mgrid_error *err)
   return status;
 }
 
+mgrid_status cli_before_ranks(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_status status = MGRID_OK;
+  for (const cli_slice *const *s = cli_slices; *s && !status; s++)
+    if ((*s)->meets) status = (*s)->meets(c, b, p, err);
+  return status;
+}
+
 static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
 mgrid_status cli_machine(const cli *c, const char *name, const char *value, void *to) {

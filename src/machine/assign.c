@@ -322,15 +322,10 @@ static bool descend(assigning *a, size_t level, int64_t first, int64_t last, int
 
 /* ---------------------------------------------------------------------- public */
 
-static size_t node_level(const mgrid_machine_model *m) {
-  int64_t l = mgrid_machine_find(m, "node");
-  return l >= 0 && (size_t)l < m->ntiers ? (size_t)l : m->ntiers > 1 ? m->ntiers - 2 : 0;
-}
-
 bool mgrid_assignable(const mgrid_machine_model *m, int64_t world) {
-  const mgrid_tier *node = &m->tier[node_level(m)];
-  return node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= HOSTS_MAX && m->places
-         && (world - 1) / node->each > 0 && m->tier[node_level(m) - 1].domains > 1;
+  const mgrid_tier *node = &m->tier[mgrid_node_level(m)];
+  return mgrid_node_level(m) > 0 && node->each && node->domains > 1 && node->domains <= HOSTS_MAX && m->places
+         && (world - 1) / node->each > 0 && m->tier[mgrid_node_level(m) - 1].domains > 1;
 }
 
 /* The host of each block now, and for blocks without ranks the hosts that are left. False: ranks do not follow hosts. */
@@ -359,7 +354,7 @@ static bool hosts_now(const mgrid_machine_model *m, const mgrid_assignment *a, i
 mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, const mgrid_traffic *traffic,
                           mgrid_assignment *out, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
-  *out = (mgrid_assignment){ .node = node_level(m) };
+  *out = (mgrid_assignment){ .node = mgrid_node_level(m) };
   if (!mgrid_assignable(m, world))
     return mgrid_fail(err, MGRID_REFUSED, "hosts are assigned where several of one size lie below several domains");
   int64_t   hosts = m->tier[out->node].domains;

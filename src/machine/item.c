@@ -71,6 +71,11 @@ static void json(const void *x, int64_t rank, mgrid_json *w) {
   mgrid_text_free(&t);
 }
 
+static mgrid_status meets(const void *x, const uint64_t *host, int64_t world, int64_t rank, const char *name,
+                          mgrid_error *err) {
+  return mgrid_machine_meets(((const mgrid_machine_item *)x)->model, host, world, rank, name, err);
+}
+
 const mgrid_item_kind mgrid_machine_kind = {
   .name = "machine",
   .names = "machines",
@@ -81,6 +86,7 @@ const mgrid_item_kind mgrid_machine_kind = {
   .unread = unread,
   .text = text,
   .json = json,
+  .meets = meets,
 };
 
 const mgrid_machine_item *mgrid_content_machine(const mgrid_content *c) {

@@ -30,11 +30,13 @@ typedef struct mgrid_tier {
 } mgrid_tier;
 
 typedef struct mgrid_part {
-  const char *name; /* of the grid; "": no name */
-  mgrid_grid *grid;
-  int64_t     cells; /* ranks drawn: the product of `shown` */
-  int         n;     /* 1 or more */
-  mgrid_tier  level[MGRID_TIERS_MAX];
+  const char                *name; /* of the grid; "": no name */
+  mgrid_grid                *grid;
+  int64_t                   *rank_at; /* of each position of the grid, -1: none; NULL: as the grid says */
+  const mgrid_machine_model *machine; /* NULL: ranks are not drawn where they run */
+  int64_t                    cells;   /* ranks drawn: the product of `shown` */
+  int                        n;       /* 1 or more */
+  mgrid_tier                 level[MGRID_TIERS_MAX];
 } mgrid_part;
 
 typedef struct mgrid_sheet {
@@ -51,20 +53,35 @@ typedef struct mgrid_sheets {
   int         *of;    /* [families of the plan]: its sheet */
 } mgrid_sheets;
 
-/* Draw `rank` (-1: none) where ranks are left out; draw at most `most` ranks of a sheet (0: MGRID_DRAW_WHOLE). */
-mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, int64_t rank, int64_t most, mgrid_error *err);
+/* Draw `rank` (-1: none) where ranks are left out; draw at most `most` ranks of a sheet (0: MGRID_DRAW_WHOLE). With a
+** machine there is one sheet, of the places of the ranks. */
+mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, const mgrid_machine_model *m, int64_t rank,
+                               int64_t most, mgrid_error *err);
 void         mgrid_sheets_free(mgrid_sheets *s);
 /* Return the i-th coordinate that is drawn. */
 int64_t mgrid_tier_coord(const mgrid_tier *l, int64_t i);
-/* Return the rank in a cell, 0 to cells - 1, level 0 fastest. */
+/* Return the rank in a cell, 0 to cells - 1, level 0 fastest; -1: nobody runs there. */
 int64_t mgrid_part_rank(const mgrid_part *p, int64_t cell);
 /* Append what a sampled sheet draws: "dp 0 to 6 and 63 of 64". */
 void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t);
 
+/* ---------------------------------------------------------------- places.c */
+
+/* Make a sheet of the places of the ranks, one part, whose levels are those of the machine that have several domains. */
+mgrid_status mgrid_sheet_of_machine(mgrid_sheet *s, const mgrid_machine_model *m, int64_t world, mgrid_error *err);
+/* Return how far two ranks, and those of a group, are apart: 0 in one domain of the level before the places, 1 in two of
+** these but one of the level before, and so on. */
+int mgrid_reach(const mgrid_machine_model *m, int64_t a, int64_t b);
+int mgrid_group_reach(const mgrid_machine_model *m, const mgrid_family *f, int64_t group);
+/* Append how many groups cross each level, the nearest first: "; 8 cross a node, 0 cross a rack". */
+void mgrid_reach_text(const mgrid_machine_model *m, const mgrid_family *f, mgrid_text *t);
+
 /* What to draw. */
 typedef struct mgrid_drawing {
   const mgrid_plan *plan;
-  size_t            n;
+  const mgrid_machine_model
+            *machine; /* draw ranks where they run, and colour groups by what they cross; NULL: on grids */
+  size_t     n;
   const int *family;  /* [n], families of the plan; text with n 0: the sheets, with all groups listed beside them */
   int64_t    rank;    /* highlight this rank's groups; -1: none */
   int        columns; /* width of text */
@@ -85,6 +102,7 @@ typedef struct mgrid_page {
   const char          *html;   /* page.html with its scripts */
   const char          *recipe; /* for the title */
   const json_t        *axes;   /* [{ name, values: [text] }] */
+  bool                 places; /* ranks are drawn where they run, if every place of the plan's machine has one */
   size_t               n;      /* number of choices */
   mgrid_frame_of_page *frame;  /* [n] */
 } mgrid_page;

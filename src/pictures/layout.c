@@ -47,7 +47,7 @@ void mgrid_layout_make(mgrid_layout *l, const mgrid_part *p, int64_t cells) {
   l->cell_width = number + l->font * (cells <= 512 ? 1.6 : 0.9);
   if (cells <= 64 && l->cell_width < 38) l->cell_width = 38;
   l->cell_height = l->font * (cells <= 64 ? 2.2 : cells <= 512 ? 1.9 : 1.6);
-  l->tile = p->n > 1 && n0 <= ROW && n1 <= COLUMN ? 2 : 1;
+  l->tile = !p->machine && p->n > 1 && n0 <= ROW && n1 <= COLUMN ? 2 : 1;
   if (l->tile == 1 && n0 > SHORT) /* a row would be too long: break it */
     put_frame(l, 0, side_by_side(n0, l->cell_width, l->cell_height), l->cell_width, l->cell_height,
               text_width(p->level[0].name, p->level[0].size - 1, 9) + PAD, 0, 0);

@@ -26,6 +26,7 @@ int64_t mgrid_part_rank(const mgrid_part *p, int64_t cell) {
     position += mgrid_tier_coord(&p->level[k], cell % p->level[k].shown) * p->level[k].stride;
     cell /= p->level[k].shown;
   }
+  if (p->rank_at) return p->rank_at[position];
   return p->grid->order ? mgrid_family_rank(p->grid->order, 0, position) : p->grid->window.offset + position;
 }
 
@@ -63,6 +64,8 @@ static void sample(mgrid_sheet *s, int64_t rank, int64_t most) {
   while (s->cells > (most ? most : MGRID_DRAW_SAMPLE)) show_less(s);
   for (int i = 0; i < s->nparts; i++) {
     int64_t position = rank < 0 ? -1 : mgrid_grid_position(s->part[i].grid, rank);
+    if (s->part[i].rank_at && rank >= 0) /* where it runs */
+      for (position = 0; s->part[i].rank_at[position] != rank;) position++;
     for (int k = 0; k < s->part[i].n && position >= 0; k++) {
       mgrid_tier *l = &s->part[i].level[k];
       l->kept = position / l->stride % l->size;
@@ -228,7 +231,23 @@ static bool equal(const mgrid_sheet *a, const mgrid_sheet *b) {
   return same;
 }
 
-mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, int64_t rank, int64_t most, mgrid_error *err) {
+/* One sheet for all families: the machine. */
+static mgrid_status make_places(mgrid_sheets *s, const mgrid_plan *p, const mgrid_machine_model *m, int64_t rank,
+                                int64_t most, mgrid_error *err) {
+  size_t n = p->content.nentries;
+  *s = (mgrid_sheets){ 1, calloc(1, sizeof *s->sheet), calloc(n + 1, sizeof *s->of) };
+  mgrid_status status = s->sheet && s->of ? mgrid_sheet_of_machine(s->sheet, m, p->content.world, err) : mgrid_oom(err);
+  if (!s->sheet) s->n = 0;
+  if (status)
+    mgrid_sheets_free(s);
+  else
+    sample(s->sheet, rank, most);
+  return status;
+}
+
+mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, const mgrid_machine_model *m, int64_t rank,
+                               int64_t most, mgrid_error *err) {
+  if (m) return make_places(s, p, m, rank, most, err);
   size_t      n = p->content.nentries;
   mgrid_grid *common = common_grid(p, err);
   *s = (mgrid_sheets){ 0, malloc((n + 1) * sizeof *s->sheet), malloc((n + 1) * sizeof *s->of) };
@@ -259,7 +278,10 @@ mgrid_status mgrid_sheets_make(mgrid_sheets *s, const mgrid_plan *p, int64_t ran
 
 void mgrid_sheets_free(mgrid_sheets *s) {
   for (size_t i = 0; i < s->n; i++)
-    for (int k = 0; k < s->sheet[i].nparts; k++) mgrid_grid_free(s->sheet[i].part[k].grid);
+    for (int k = 0; k < s->sheet[i].nparts; k++) {
+      mgrid_grid_free(s->sheet[i].part[k].grid);
+      free(s->sheet[i].part[k].rank_at);
+    }
   free(s->sheet);
   free(s->of);
   memset(s, 0, sizeof *s);

@@ -66,6 +66,7 @@ static void caption(const mgrid_drawing *d, int i, mgrid_text *t) {
     mgrid_text_str(t, ", no communicator");
   else if (p->shares[i] >= 0)
     mgrid_text_add(t, ", shared with %s", p->content.entry[p->shares[i]].name);
+  if (d->machine) mgrid_reach_text(d->machine, e->family, t);
   if (d->rank >= 0) own_groups(e->family, d->rank, t);
 }
 
@@ -186,8 +187,14 @@ static double put_reading(const picture *p, double width, double y, mgrid_text *
     arrows |= f->overlapping;
     again |= !f->overlapping && f->count > MGRID_SVG_LOOKS;
   }
-  mgrid_draw_wrap(&lines, " ",
-                  "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group.", columns);
+  if (d->machine) {
+    mgrid_draw_wrap(&lines, " ", "A box is a rank, where it runs; dashed: in no group.", columns);
+    mgrid_draw_wrap(&lines, " ", "Grey groups cross no domain; the others have a colour and pattern,", columns);
+    mgrid_draw_wrap(&lines, " ", "with a red edge if they cross more than the nearest ones.", columns);
+  } else {
+    mgrid_draw_wrap(&lines, " ",
+                    "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group.", columns);
+  }
   if (again) mgrid_draw_wrap(&lines, " ", "After 40 groups their looks come again.", columns);
   if (arrows) mgrid_draw_wrap(&lines, " ", "An arrow goes from a member of a group to the next.", columns);
   if (d->rank >= 0) mgrid_text_add(&more, "The thick frame is rank %" PRId64 ".", d->rank);
@@ -229,7 +236,7 @@ static void put_document(const picture *p, mgrid_text *out) {
 
 mgrid_status mgrid_draw_svg(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err) {
   picture      p = { .d = d };
-  mgrid_status s = mgrid_sheets_make(&p.sheets, d->plan, d->rank, 0, err);
+  mgrid_status s = mgrid_sheets_make(&p.sheets, d->plan, d->machine, d->rank, 0, err);
   if (s) return s;
   p.laid = calloc(p.sheets.n, sizeof *p.laid);
   for (size_t i = 0; i < p.sheets.n && p.laid; i++) mgrid_svg_sheet_lay(&p.laid[i], &p.sheets.sheet[i]);

@@ -29,19 +29,24 @@ static int by_rank(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* All cells of the sheet with their first groups, -1 for none. */
-static spot *spots_of(const mgrid_svg_sheet *v, const mgrid_family *f) {
+/* All cells of the sheet that have ranks, with their first groups, -1 for none. */
+static spot *spots_of(const mgrid_svg_sheet *v, const mgrid_family *f, int64_t *found) {
   spot   *all = malloc((size_t)(v->sheet->cells + 1) * sizeof *all);
   int64_t n = 0, position;
   for (int i = 0; i < v->sheet->nparts && all; i++)
     for (int64_t cell = 0; cell < v->sheet->part[i].cells; cell++) {
-      spot *s = &all[n++];
+      spot *s = &all[n];
       s->rank = mgrid_part_rank(&v->sheet->part[i], cell);
+      if (s->rank < 0) continue;
+      n++;
       if (!mgrid_family_locate(f, s->rank, 0, &s->group, &position)) s->group = -1;
       mgrid_svg_cell_at(v, i, cell, &s->x, &s->y);
     }
+  *found = n;
   return all;
 }
+
+static const mgrid_machine_model *machine_of(const mgrid_svg_sheet *v) { return v->sheet->part[0].machine; }
 
 /* The attribute of a path around cells. */
 static void put_outline(const mgrid_svg_sheet *v, const spot *s, int64_t n, mgrid_text *t) {
@@ -62,8 +67,14 @@ static void put_cells(const mgrid_svg_sheet *v, const char *look, const spot *s,
 
 static void put_group(const mgrid_svg_sheet *v, const mgrid_entry *e, const char *class, const spot *s, int64_t n,
                       mgrid_text *t) {
+  const mgrid_machine_model *m = machine_of(v);
+  int                        reach = m ? mgrid_group_reach(m, e->family, s->group) : 1;
   mgrid_text_add(t, "<path %s", class);
-  mgrid_svg_fill(t, s->group);
+  if (reach)
+    mgrid_svg_fill(t, s->group);
+  else
+    mgrid_text_str(t, "fill=\"#e4e7ec\" ");
+  if (reach > 1) mgrid_text_str(t, "stroke=\"#b00020\" stroke-width=\"2\" ");
   put_outline(v, s, n, t);
   if (e->family->count <= TITLED) {
     mgrid_text_add(t, "><title>%s %" PRId64 ": ", e->name, s->group);
@@ -74,8 +85,9 @@ static void put_group(const mgrid_svg_sheet *v, const mgrid_entry *e, const char
   }
 }
 
-static void put_groups(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, spot *all, mgrid_text *t) {
-  int64_t n = v->sheet->cells, own = -1, position;
+static void put_groups(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, spot *all, int64_t n,
+                       mgrid_text *t) {
+  int64_t own = -1, position;
   if (rank >= 0 && !mgrid_family_locate(e->family, rank, 0, &own, &position)) own = -1;
   qsort(all, (size_t)n, sizeof *all, by_group);
   for (int64_t i = 0, end; i < n; i = end) {
@@ -131,9 +143,10 @@ static bool is_in(const mgrid_family *f, int64_t rank, int64_t group) {
   return false;
 }
 
-static void put_cover(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, spot *all, mgrid_text *t) {
+static void put_cover(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, spot *all, int64_t n,
+                      mgrid_text *t) {
   const mgrid_family *f = e->family;
-  int64_t             n = v->sheet->cells, group, position;
+  int64_t             group, position;
   const char         *usual = rank >= 0 || f->count > MANY ? "arrow back" : "arrow";
   put_cells(v, "fill=\"#e4e7ec\"", all, n, t);
   qsort(all, (size_t)n, sizeof *all, by_rank);
@@ -142,20 +155,22 @@ static void put_cover(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t ra
       const spot *next = find(all, n, mgrid_family_rank(f, group, position + 1)); /* none of the last one */
       if (!next) continue;
       const char *class = is_in(f, rank, group) ? "arrow own" : is_far(v, &all[i], next) ? "arrow back" : usual;
-      put_arrow(v, &all[i], next, class, mgrid_svg_ink(group), t);
+      bool inside = machine_of(v) && mgrid_reach(machine_of(v), all[i].rank, next->rank) == 0;
+      put_arrow(v, &all[i], next, class, inside ? "#8a93a0" : mgrid_svg_ink(group), t);
     }
 }
 
 /* ------------------------------------------------------------------------- all */
 
 void mgrid_svg_groups(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, mgrid_text *t) {
-  spot *all = spots_of(v, e->family);
+  int64_t n = 0;
+  spot   *all = spots_of(v, e->family, &n);
   if (!all) {
     t->failed = true;
     return;
   }
-  (e->family->overlapping ? put_cover : put_groups)(v, e, rank, all, t);
-  for (int64_t i = 0; i < v->sheet->cells && rank >= 0; i++) /* a thick frame around the rank */
+  (e->family->overlapping ? put_cover : put_groups)(v, e, rank, all, n, t);
+  for (int64_t i = 0; i < n && rank >= 0; i++) /* a thick frame around the rank */
     if (all[i].rank == rank) put_cells(v, "class=\"chosen\"", &all[i], 1, t);
   free(all);
 }

@@ -75,6 +75,7 @@ static void put_numbers(const mgrid_svg_sheet *v, int i, mgrid_text *t) {
   const mgrid_layout *l = &v->part[i];
   for (int64_t cell = 0; cell < l->part->cells; cell++) {
     double x, y;
+    if (mgrid_part_rank(l->part, cell) < 0) continue;
     mgrid_svg_cell_at(v, i, cell, &x, &y);
     mgrid_text_add(t, "<text x=\"%.1f\" y=\"%.1f\">%" PRId64 "</text>\n", x + l->cell_width / 2,
                    y + l->cell_height / 2 + l->font * 0.36, mgrid_part_rank(l->part, cell));

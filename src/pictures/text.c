@@ -53,7 +53,8 @@ static int64_t cell_at(const tiles *t, int64_t box, int64_t row, int64_t column)
 /* Return the group of a cell, or OUTSIDE the box: a line separates different ones. */
 static int64_t key(const tiles *t, int64_t box, int64_t row, int64_t column) {
   int64_t cell = cell_at(t, box, row, column);
-  return cell < 0 ? OUTSIDE : t->family ? t->group[cell] : ALONE;
+  if (cell < 0 || (t->part->rank_at && mgrid_part_rank(t->part, cell) < 0)) return OUTSIDE;
+  return t->family ? t->group[cell] : ALONE;
 }
 
 /* -------------------------------------------------------------- measures */
@@ -125,12 +126,20 @@ static void measure(tiles *t) {
 
 /* ------------------------------------------------------------------- drawing */
 
+/* The colour of a group: its own; on a machine what it crosses, yellow at the last level before the places, red beyond. */
+static int colour_of(const tiles *t, int64_t group) {
+  if (!t->part->machine) return (int)(1 + group % 6);
+  int reach = mgrid_group_reach(t->part->machine, t->family, group);
+  return reach == 0 ? MGRID_PLAIN : reach == 1 ? 3 : 1;
+}
+
 static void write_rank(const tiles *t, mgrid_canvas *c, int x, int y, int64_t cell, int64_t own) {
   char        text[64];
   int64_t     rank = mgrid_part_rank(t->part, cell), group = t->family ? t->group[cell] : ALONE;
   bool        mine = t->d->rank >= 0 && (rank == t->d->rank || (group >= 0 && group == own));
   const char *mark = t->d->rank < 0 ? "" : rank == t->d->rank ? ">" : mine ? "*" : " ";
-  int         style = group >= 0 ? (int)(1 + group % 6) : MGRID_PLAIN;
+  int         style = group >= 0 ? colour_of(t, group) : MGRID_PLAIN;
+  if (rank < 0) return;
   if (t->numbered && group >= 0)
     snprintf(text, sizeof text, "%s%" PRId64 " g%" PRId64, mark, rank, group);
   else
@@ -235,8 +244,10 @@ static void prepare(tiles *t, const mgrid_sheet *sheet, int64_t *group) {
   int64_t found = 0, at = 0, position;
   for (int i = 0; i < sheet->nparts; i++) {
     t[i].part = &sheet->part[i], t[i].group = group + at;
-    for (int64_t k = 0; k < t[i].part->cells && t->family; k++, at++)
-      if (!mgrid_family_locate(t->family, mgrid_part_rank(t[i].part, k), 0, &group[at], &position)) group[at] = IDLE;
+    for (int64_t k = 0; k < t[i].part->cells && t->family; k++, at++) {
+      int64_t rank = mgrid_part_rank(t[i].part, k);
+      if (rank < 0 || !mgrid_family_locate(t->family, rank, 0, &group[at], &position)) group[at] = IDLE;
+    }
     measure(&t[i]);
     found += t->family ? pieces(&t[i]) : 0;
   }
@@ -316,7 +327,8 @@ static void list_cover(const mgrid_drawing *d, const mgrid_sheet *sheet, const m
   for (int i = 0; i < sheet->nparts; i++)
     for (int64_t k = 0; k < sheet->part[i].cells; k++) {
       int64_t rank = mgrid_part_rank(&sheet->part[i], k);
-      if (d->rank < 0 || rank == d->rank) list_groups(d, f, rank, columns, d->columns - digits - 20, out);
+      if (rank >= 0 && (d->rank < 0 || rank == d->rank))
+        list_groups(d, f, rank, columns, d->columns - digits - 20, out);
     }
 }
 
@@ -329,6 +341,7 @@ static mgrid_status draw_family(const mgrid_drawing *d, const mgrid_sheets *shee
   int64_t            group, position;
   mgrid_text_add(out, "%s%s%s: ", on, e->name, off);
   cli_put_count(out, e->family);
+  if (d->machine) mgrid_reach_text(d->machine, e->family, out);
   if (d->rank >= 0 && !mgrid_family_locate(e->family, d->rank, 0, &group, &position))
     mgrid_text_add(out, "; rank %" PRId64 " is in none", d->rank);
   mgrid_text_str(out, "\n");
@@ -362,7 +375,7 @@ static void list_families(const mgrid_drawing *d, mgrid_text *out) {
 
 mgrid_status mgrid_draw_text(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err) {
   mgrid_sheets sheets;
-  mgrid_status s = mgrid_sheets_make(&sheets, d->plan, d->rank, d->most, err);
+  mgrid_status s = mgrid_sheets_make(&sheets, d->plan, d->machine, d->rank, d->most, err);
   if (s) return s;
   for (size_t i = 0; i < d->n && !s; i++) {
     if (i > 0) mgrid_text_str(out, "\n");

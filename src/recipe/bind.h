@@ -191,6 +191,9 @@ mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *lik
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);          /* its user value may be the Recipe that it is of */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned); /* owned: freed when the userdata is closed or collected */
+/* Keep the Recipe that the Plan is of with the State on the top, one that a job made; push what was kept. */
+void             mgrid_lua_keep_recipe(lua_State *L, int plan);
+void             mgrid_lua_push_recipe(lua_State *L, int state);
 mgrid_backend  **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
 /* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua. host.c */

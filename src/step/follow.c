@@ -47,7 +47,7 @@ mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_
     return NULL;
   }
   f->step = mgrid_step_ref(s);
-  f->stops = (step_stops){ f->program, &f->sizes, NULL, -1, -1 };
+  f->stops = (step_stops){ .program = f->program, .sizes = &f->sizes, .stream = -1, .only = -1 };
   mgrid_step_rewind(f);
   return f;
 }

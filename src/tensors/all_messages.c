@@ -141,7 +141,7 @@ static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   t->minimum += need - stay;
   t->stay += stay;
   if (need == 0) return;
-  if (mgrid_tensor_seat(p->from, rank, &at)) has = mgrid_tensor_elements(p->from, &at) * p->from->width;
+  if (mgrid_pair_held(p, rank, &at)) has = mgrid_tensor_elements(p->from, &at) * p->from->width;
   add_to(&t->gather, p->from->bytes - has);
 }
 

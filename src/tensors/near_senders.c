@@ -6,7 +6,7 @@
 
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
   mgrid_seat own;
-  return mgrid_tensor_seat(p->from, rank, &own) && mgrid_same_shard(p, &own, shard);
+  return mgrid_pair_held(p, rank, &own) && mgrid_same_shard(p, &own, shard);
 }
 
 /* Return whether the rank needs elements of the shard, and does not hold it. */
@@ -27,7 +27,7 @@ bool mgrid_near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_se
   if (holders == 0) return false;
   int64_t left = (number + p->turn) % holders;
   for (int64_t r = first; left >= 0; r++)
-    if (mgrid_tensor_seat(p->from, r, &at) && mgrid_same_shard(p, &at, shard) && left-- == 0) *copy = at.copy;
+    if (mgrid_pair_held(p, r, &at) && mgrid_same_shard(p, &at, shard) && left-- == 0) *copy = at.copy;
   return true;
 }
 

@@ -31,18 +31,19 @@ static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
 }
 
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
-                             const mgrid_renaming *names, int64_t turn, int64_t machine, const char *name,
-                             mgrid_error *err) {
+                             const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn, int64_t machine,
+                             const char *name, mgrid_error *err) {
   mgrid_window a = from->grid->window, b = to->grid->window;
   mgrid_status s = check_alike(from, to, name, err);
   if (s) return s;
   p->from = from;
   p->to = to;
   p->names = names;
+  p->olds = olds;
   p->turn = turn;
   p->machine = machine > 1 ? machine : 0;
   p->flat = from->flat || to->flat;
-  p->apart = !names->n && (ends_before(a, b.offset, p->machine) || ends_before(b, a.offset, p->machine));
+  p->apart = !names->n && !olds->n && (ends_before(a, b.offset, p->machine) || ends_before(b, a.offset, p->machine));
   p->ranged = !p->apart && !p->flat && from->copies > MGRID_FEW && mgrid_ranges_find(p);
   return MGRID_OK;
 }
@@ -55,6 +56,38 @@ int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at) {
 bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
   if (p->names->n) rank = rank < p->names->nback ? p->names->back[rank] : -1;
   return rank >= 0 && mgrid_tensor_seat(p->to, rank, at);
+}
+
+int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_seat *at) {
+  int64_t rank = mgrid_tensor_rank(p->from, at);
+  return p->olds->n ? p->olds->ranks[rank] : rank;
+}
+
+bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
+  if (p->olds->n) rank = rank < p->olds->nback ? p->olds->back[rank] : -1;
+  return rank >= 0 && mgrid_tensor_seat(p->from, rank, at);
+}
+
+int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before) {
+  int64_t copies = p->from->copies, left = 0, first = shard->copy;
+  if (p->olds->n) {
+    first = 0;
+    mgrid_seat at = *shard;
+    for (at.copy = 0; at.copy < copies; at.copy++) {
+      bool is_left = mgrid_pair_holder(p, &at) >= 0;
+      left += is_left, first += is_left && at.copy < shard->copy;
+    }
+  }
+  if (before) *before = first;
+  return p->olds->n ? left : copies;
+}
+
+int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth) {
+  mgrid_seat at = *shard;
+  if (!p->olds->n) return nth;
+  for (at.copy = 0; at.copy < p->from->copies; at.copy++)
+    if (mgrid_pair_holder(p, &at) >= 0 && nth-- == 0) break;
+  return at.copy;
 }
 
 /* --------------------------------------------------------------- the holders */
@@ -79,7 +112,8 @@ static bool begin_list(mgrid_needs *d) {
   d->list = most > MGRID_FEW ? d->more : d->few;
   memcpy(shard.piece, d->piece, sizeof shard.piece);
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {
-    int64_t rank = mgrid_tensor_rank(p->from, &shard), first = rank / near * near, r = first;
+    int64_t rank = mgrid_pair_holder(p, &shard), first = rank / near * near, r = first;
+    if (rank < 0) continue;
     while (r < rank && !mgrid_holds(p, &shard, r)) r++;
     if (r < rank) continue; /* another copy is on this machine; its ranks are listed */
     for (r = first; r < first + near; r++) {

@@ -263,6 +263,77 @@ static void refuses(const char *text, mgrid_status status, const char *message) 
   assert_int_equal(err.status, status);
 }
 
+/* ------------------------------------------------------- hosts of a job */
+
+/* Two ranks are in one node exactly if they run on one host; on one host every machine is fine. */
+static void test_hosts(void **unused) {
+  static sketch s;
+  int64_t       fits = 0, refused = 0;
+  (void)unused;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng r = rng_new(seed);
+    draw_machine(&r, &s);
+    mgrid_machine_model *m = parse(&r, s.text);
+    mgrid_error          err = MGRID_ERROR_INIT;
+    size_t               level = s.n > 2 ? 2 : s.n > 1 ? s.n - 2 : 0;
+    uint64_t             host[MOST];
+    int64_t              n = s.nranks ? s.nranks : s.places;
+    bool                 same = true, one = true;
+    for (int64_t k = 0; k < n; k++) host[k] = 1000 - (uint64_t)domain_of(&s, level, k);
+    for (int i = rng_chance(&r, 50) ? 1 : 0; i > 0; i--)
+      host[rng_between(&r, 0, n - 1)] = 1000 - (uint64_t)rng_between(&r, 0, 3);
+    for (int64_t k = 0; k < n; k++) {
+      one &= host[k] == host[0];
+      for (int64_t i = 0; i < k; i++)
+        same &= (host[i] == host[k]) == (domain_of(&s, level, i) == domain_of(&s, level, k));
+    }
+    mgrid_status status = mgrid_machine_meets(m, host, n, 0, "a", &err);
+    check(&r, status == (one || same || s.n == 1 ? MGRID_OK : MGRID_REFUSED) && status == err.status);
+    if (status)
+      refused++;
+    else
+      fits++;
+    mgrid_machine_free(m);
+  }
+  assert_true(fits > CASES / 4 && refused > CASES / 8);
+}
+
+static void unlike(const char *machine, const char *hosts, int64_t rank, const char *name, const char *message) {
+  mgrid_error          err = MGRID_ERROR_INIT;
+  mgrid_machine_model *m = mgrid_machine_parse(machine, &err);
+  uint64_t             host[16];
+  int64_t              n = (int64_t)strlen(hosts);
+  assert_non_null(m);
+  for (int64_t i = 0; i < n; i++) host[i] = (uint64_t)hosts[i];
+  for (int64_t d = 0; d < 2; d++) mgrid_machine_name_domain(m, 0, d, d ? "n1.cluster" : "n0", &err);
+  mgrid_status s = mgrid_machine_meets(m, host, n, rank, name, &err);
+  assert_int_equal(s, message ? MGRID_REFUSED : MGRID_OK);
+  assert_string_equal(err.message, message ? message : "");
+  mgrid_machine_free(m);
+}
+
+#define ADVICE "; `moongrid machine --json` under the launcher writes the machine that a job has"
+static void test_unlike(void **unused) {
+  (void)unused;
+  unlike("node:2 gpu:2", "aabb", 0, "n0", NULL);
+  unlike("node:2 gpu:2", "aabb", 2, "n1", NULL);
+  unlike("node:2 gpu:2", "aabb", 0, "pod-7", NULL); /* it may have another name there */
+  unlike("node:2 gpu:2", "aaaa", 0, "n1", NULL);    /* one host tries any machine */
+  unlike("node:2 gpu:2", "abab", 0, "n0",
+         "the ranks do not run where the machine says: ranks 0 and 1 are in node 0 (n0), and run on two hosts; 2 ranks "
+         "are so" ADVICE);
+  unlike("node:2 gpu:2", "aabb", 2, "n0",
+         "the ranks do not run where the machine says: rank 2 runs on n0, and is in node 1 (n1.cluster)" ADVICE);
+  unlike("node:2 gpu:2 ranks = 0,2,1,3", "aabb", 2, "n0",
+         "the ranks do not run where the machine says: ranks 0 and 2 are in node 0 (n0), and run on two hosts; 2 ranks "
+         "are so" ADVICE);
+  unlike(
+      "node:3 gpu:1", "aab", 2, "n9",
+      "the ranks do not run where the machine says: ranks 0 and 1 run on one host, and are in node 0 (n0) and node 1 "
+      "(n1.cluster); 1 rank is so" ADVICE);
+  unlike("node:1 gpu:2", "aab", 0, "n0", "a world of 3 ranks does not fit the machine, which has 2 places");
+}
+
 static void test_refusals(void **unused) {
   mgrid_error err = MGRID_ERROR_INIT;
   (void)unused;
@@ -352,7 +423,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_places),  cmocka_unit_test(test_text),  cmocka_unit_test(test_families),
     cmocka_unit_test(test_counts),  cmocka_unit_test(test_large), cmocka_unit_test(test_refusals),
-    cmocka_unit_test(test_presets),
+    cmocka_unit_test(test_presets), cmocka_unit_test(test_hosts), cmocka_unit_test(test_unlike),
   };
   return run_program("domains", tests, argc, argv);
 }

@@ -72,6 +72,14 @@ describe("over pmix", function()
     assert.falsy(out:find "\nproved")
   end)
 
+  it("a PMIx that keeps what it has read returns old values of no key", function()
+    for _, backend in ipairs { "pmix", nccl and "nccl --carrier pmix" or nil } do
+      local out, err, code = on(4, "build/moongrid run " .. MOE .. " --backend " .. backend, "PMIX_MCA_gds=hash")
+      assert.equal(0, code, err)
+      assert.truthy(out:find(backend == "pmix" and "\nagreed  " or "\nproved  ", 1, true), out)
+    end
+  end)
+
   it("no rank loads MPI", function()
     local loads = os.tmpname()
     for backend, wanted in pairs { ["pmix"] = false, ["mpi"] = true, ["nccl --carrier pmix"] = false } do

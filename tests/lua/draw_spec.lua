@@ -145,6 +145,51 @@ tp: 4 groups of 2
     assert.truthy(out:find "\n  %d+ of 1048576 ranks are drawn: [^\n]*dp 0 to %d+, 6790 and\n    16383 of 16384\n")
   end)
 
+  it("has ranks where they run, with a machine", function()
+    local machine = "--machine 'rack:2 node:2,1 gpu:4,2,4 ranks = 2,3,0,1,4..9'"
+    local path = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      t.tp, t.dp, t.ring = g "tp", g "dp", g "dp":pairs "wrap"
+      return t end }]]
+    local out = draw(path .. " --world 10 --family tp,dp " .. machine, "C")
+    assert.are.equal([[
+tp: 5 groups of 2; 0 cross a node, 0 cross a rack
+  rack 0                                 rack 1
+           gpu 0  gpu 1  gpu 2  gpu 3             gpu 0  gpu 1  gpu 2  gpu 3
+         +-------------+-------------+          +-------------+-------------+
+  node 0 |   2      3  |   0      1  |   node 0 |   6      7  |   8      9  |
+         +-------------+-------------+          +-------------+-------------+
+  node 1 |   4      5  |                 node 1
+         +-------------+
+
+dp: 2 groups of 5; 2 cross a node, 2 cross a rack
+  rack 0                                 rack 1
+           gpu 0  gpu 1  gpu 2  gpu 3             gpu 0  gpu 1  gpu 2  gpu 3
+         +------+------+------+------+          +------+------+------+------+
+  node 0 | 2 g0 | 3 g1 | 0 g0 | 1 g1 |   node 0 | 6 g0 | 7 g1 | 8 g0 | 9 g1 |
+         |      |      +------+------+          +------+------+------+------+
+  node 1 | 4 g0 | 5 g1 |                 node 1
+         +------+------+
+]], (out:gsub(" +\n", "\n")))
+    -- plain inside a node, yellow across one, red across a rack
+    local colours = "--color always --family %s --world 10 --machine '%s'"
+    local function styles(family, on)
+      local seen = {}
+      for style in draw(path .. " " .. colours:format(family, on)):gmatch "\27%[0;(3%d)m *%d" do seen[style] = true end
+      return seen
+    end
+    assert.are.same({}, styles("tp", "rack:2 node:2 gpu:4"))
+    assert.are.same({ ["33"] = true }, styles("dp", "rack:1 node:3 gpu:4"))
+    assert.are.same({ ["31"] = true }, styles("dp", "rack:2 node:2 gpu:4"))
+    assert.are.same({ ["33"] = true, ["31"] = true }, styles("tp", "rack:4 node:3 gpu:1"))
+    local picture = svg(path .. " --world 10 " .. machine)
+    os.remove(path)
+    local _, red = picture:gsub('stroke="#b00020"', "")
+    local _, grey = picture:gsub('fill="#e4e7ec" d=', "")
+    local _, boxes = picture:gsub('class="box"', "")
+    assert.are.same({ 2, 5 + 1, 2 + 4 }, { red, grey, boxes }) -- dp; tp, and what is below the arrows; racks and nodes
+  end)
+
   it("is coloured when asked", function()
     assert.truthy(draw(moe .. " --world 8 --family dp --color always"):find "\027%[0;3%dm")
     assert.falsy(draw(moe .. " --world 8 --family dp"):find "\027")
@@ -291,6 +336,19 @@ describe("moongrid draw -o x.html", function()
     end
     assert.truthy(data.frames[6].error:find("tp 4 does not divide the 6 ranks", 1, true))
     assert.same({ 0, 1, 2, 3, 4, 5, 6, 7 }, data.frames[2].sheets[1].parts[1].ranks)
+  end)
+
+  it("has ranks where they run, if every place of the machine has one", function()
+    local function sheets(machine)
+      run(("build/moongrid draw megatron --world 16 tp=2 %s -o %s"):format(machine, page))
+      local data = json.decode(read(page):match '<script type="application/json"[^>]*>(.-)</script>' or read(page):match '({"recipe":.-})</script>')
+      return data.frames[1].sheets
+    end
+    local own = sheets ""
+    local placed = sheets "--machine 'rack:2 node:2 gpu:4 ranks = 8..15,0..7'"
+    assert.are.same({ { { "gpu", 4 }, { "node", 2 }, { "rack", 2 } }, { 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7 } },
+      { placed[1].parts[1].levels, placed[1].parts[1].ranks })
+    assert.are.same(own, sheets "--machine 'node:2 gpu:10,6'")
   end)
 
   it("refuses what a page cannot have", function()

@@ -101,6 +101,29 @@ describe("moongrid place", function()
     os.remove(path)
   end)
 
+  it("says what follows for NCCL: NVLink domains, rails, variables", function()
+    local placed = place "megatron --world 64 tp=8 pp=2 --machine dgx-h100 --family tp,pp,dp".nccl
+    assert.are.same({ nvlink = { level = "node", ranks = 8, inside = { "tp" } }, rails = { rail = { "pp", "dp" } },
+                      variables = { NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN = "8" } }, placed)
+    placed = place "megatron --world 144 tp=8 pp=2 --machine gb200-nvl72 --family tp,pp,dp".nccl
+    assert.are.same({ "rack", 72, { "tp", "dp" } }, { placed.nvlink.level, placed.nvlink.ranks, placed.nvlink.inside })
+    placed = place "megatron --world 60 tp=2 pp=2 --machine 'clique:4 node:4 gpu:4' --family tp".nccl
+    assert.are.same({ "clique", 16, {} }, { placed.nvlink.level, placed.nvlink.ranks, placed.variables }) -- the last has 12
+    local path = file [[<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="AuthenticAMD" familyid="1"
+      modelid="1"><pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>
+      <pci busid="0000:02:00.0" class="0x030200"><gpu dev="1" sm="90" rank="1" gdr="1"/></pci></cpu></system>]]
+    placed = place("megatron --world 2 tp=2 --machine " .. path .. " --family tp").nccl
+    assert.are.equal(path, placed.variables.NCCL_TOPO_FILE)
+    os.remove(path)
+    local out = moongrid "place megatron --world 64 tp=8 pp=2 --machine dgx-h100 --family tp,pp,dp"
+    assert.are.equal([[
+nccl           inside one NVLink domain, a node, where NVLink SHARP can reduce:
+               tp
+               on one rail, whatever nodes they cross: pp, dp
+               NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8
+]], out:match "\n(nccl .*)")
+  end)
+
   local function refuses(line, code, message)
     local out, err, status = moongrid("place " .. line)
     assert.are.same({ "", "moongrid: " .. message .. "\n", code }, { out, err, status })
@@ -196,6 +219,99 @@ return recipe {
     assert.are.same({ "", 1 }, { out, status })
     assert.is_truthy(err:find("the recipe refuses all 2 combinations; the first: ", 1, true))
     assert.is_truthy(err:find("not this order", 1, true))
+  end)
+
+  local declared = [[
+return recipe {
+  params = { order = param.order(%s, "of dims"), tp = param.choice({ 2, 4, 8 }, "tensor"), cp = param.choice({ 1, 2 }),
+             pp = 2, mode = param.choice({ "fast", "slow" }), text = "a-b" },
+  policy = { odd = function(state, q, p) return (p.order == "dp-tp-cp-pp" and p.tp == 4) and -1 or q.bytes.node + q.seconds end,
+             word = function() return "no number" end, nan = function() return 0 / 0 end },
+  build = function(world, p)
+    local g, t = grid(world, p.order, { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill }), topology(world)
+    for _, dim in ipairs { "tp", "cp", "dp", "pp" } do t[dim] = g(dim) end
+    return t
+  end,
+}]]
+
+  it("takes what the recipe declares by param.order and param.choice, and a policy", function()
+    local own = file(declared:format '"tp-cp-dp-pp"')
+    local words = "place " .. own .. " --world 64 --machine 'node:*[400GB/s] gpu:8' --search order --json "
+    local found = json.decode((moongrid(words)))
+    assert.are.same({ 24 * 3 * 2 * 2, 0, true, "bytes" }, { found.evaluated, found.refused, found.exhaustive, found.objective })
+    found = json.decode((moongrid(words .. "mode=slow tp=2 order=tp-dp-cp-pp"))) -- what is given is not free
+    assert.are.same({ 2, { cp = "1" } }, { found.evaluated, found.best[1].parameters })
+    found = json.decode((moongrid(words .. "--objective odd mode=fast")))
+    assert.are.same({ "odd", -1, "dp-tp-cp-pp", "4" }, { found.objective, found.best[1].cost, found.best[1].parameters.order,
+      found.best[1].parameters.tp })
+    local third = found.best[3]
+    assert.are.equal(third.levels.node + third.seconds, third.cost)
+    os.remove(own)
+    own = file(declared:format '{ "tp-cp-dp-pp", "dp-pp-tp-cp" }')
+    found = json.decode((moongrid("place " .. own .. " --world 64 --machine 8 --search order --json tp=2 cp=1 mode=fast")))
+    assert.are.same({ 2, "tp-cp-dp-pp" }, { found.evaluated, found.best[1].parameters.order })
+    local plan = json.decode((moongrid("plan " .. own .. " --world 64 order=pp-tp-dp-cp --json"))) -- others are allowed
+    assert.are.equal("pp-tp-dp-cp", plan.params.order)
+    os.remove(own)
+  end)
+
+  it("refuses values, declarations and policies", function()
+    local own = file(declared:format '"tp-cp-dp-pp"')
+    local function refuses(line, code, message)
+      local out, err, status = moongrid(line)
+      assert.are.same({ "", "moongrid: " .. message .. "\n", code }, { out, err, status })
+    end
+    local at = own .. ":2: parameter "
+    refuses("plan " .. own .. " --world 64 tp=3", 1, at .. "'tp' is one of 2, 4, 8, not '3'; nearest is 2")
+    refuses("plan " .. own .. " --world 64 tp=70", 1, at .. "'tp' is one of 2, 4, 8, not '70'; nearest is 8")
+    refuses("plan " .. own .. " --world 64 mode=fats", 1, at:gsub(":2:", ":3:") .. "'mode' is one of 'fast', 'slow', not 'fats'")
+    refuses("plan " .. own .. " --world 64 order=tp-tp", 1, at .. "'order' is an order of names with '-' between, each once, "
+      .. "as tp-dp-pp, not 'tp-tp'")
+    local place_ = "place " .. own .. " --world 64 --machine 8 --search order tp=2 cp=1 "
+    refuses(place_ .. "--objective od", 2, "--objective is bytes, time or a policy of the recipe, not 'od'; nearest is 'odd' "
+      .. "(bytes, time, nan, odd, word)")
+    refuses(place_ .. "--objective nan", 1, "policy 'nan' returns nan")
+    local _, err, status = moongrid(place_ .. "--objective word")
+    assert.are.same({ "moongrid: " .. own .. ":5: policy 'word' returned text, not a number\n", 1 }, { err, status })
+    os.remove(own)
+    for text, message in pairs {
+      ["param.choice({})"] = "param.choice takes a list of integers, or of texts without commas, each once: "
+        .. "param.choice({ 1, 2, 4 }, doc)",
+      ["param.choice({ 1, 'a' })"] = "param.choice takes a list of integers, or of texts without commas, each once: "
+        .. "param.choice({ 1, 2, 4 }, doc)",
+      ["param.choice({ 1, 2, 1 })"] = "param.choice takes a list of integers, or of texts without commas, each once: "
+        .. "param.choice({ 1, 2, 4 }, doc)",
+      ["param.order({ 'a-b', 'b--a' })"] = "param.order takes an order of names, as \"tp-dp-pp\", or a list of them",
+      ["param.order('a-a')"] = "the default of a parameter of kind order is an order of names with '-' between, each once, as tp-dp-pp",
+    } do
+      own = file("return recipe { params = { a = " .. text .. " }, build = function(world) return topology(world) end }")
+      refuses("plan " .. own .. " --world 4", 1, own .. ":1: " .. message)
+      os.remove(own)
+    end
+  end)
+
+  it("leaves out sizes whose bound is above the best, where combinations are many, and finds the same", function()
+    local own = file [[return recipe {
+      params = { order = "a-b-c-d-e-f-g", a = 2, b = 2, c = 2 },
+      build = function(world, p)
+        local g, t = grid(world, p.order, { a = p.a, b = p.b, c = p.c, d = 2, e = 2, f = 2, g = fill }), topology(world)
+        for _, dim in ipairs { "a", "b", "c", "g" } do t[dim] = g(dim) end
+        return t
+      end }]]
+    local words = "place " .. own .. " --world 256 --machine 'node:* gpu:4' --search order --json "
+      .. "--traffic 'b = 40 GB all_reduce; a = 3 GB all_gather; g = 1 GB all_reduce' a=1,2,4 b=2,4,8 c=1,2 "
+    local found = json.decode((moongrid(words)))
+    local most = 3 * 3 * 2 * 5040
+    assert.is_true(found.exhaustive)
+    assert.is_true(found.pruned > 0 and found.evaluated + found.pruned >= most and found.evaluated < most)
+    local least = math.huge
+    for _, sizes in ipairs { "a=1,2,4 b=2,4 c=1", "a=1,2,4 b=8 c=1", "a=1,2,4 b=2,4 c=2", "a=1,2,4 b=8 c=2" } do
+      local part = json.decode((moongrid((words:gsub("a=1.*", "")) .. sizes)))
+      assert.are.same({ true, nil }, { part.exhaustive, part.pruned })
+      least = math.min(least, part.best[1].levels.node)
+    end
+    assert.are.equal(least, found.best[1].levels.node)
+    os.remove(own)
   end)
 
   it("refuses", function()

@@ -201,7 +201,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, file, flag, index, integer, list, number, size, table, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, number, order, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",
@@ -313,6 +313,9 @@ describe("build", function()
     { "a size for a family", build "local t, g = topology(world), grid(world, 'tp', { tp = 8 })\nt.tp = g.tp",
       "r.lua:3: 'tp' is assigned a number; a topology holds families, grids and tensors: of a grid g, g.tp is a size, and "
       .. "g \"tp\" the family" },
+    { "a method for the family of a dim of its name", build "local t, g = topology(world), grid(world, 'at', { at = 8 })\nt.at = g.at",
+      "r.lua:3: 'at' is assigned a function; a topology holds families, grids and tensors: of a grid g, g.at is a method, "
+      .. "and g \"at\" the family of a dim at" },
     { "a comma left out of a call", build "return grid(world 'x', { x = 8 })",
       "r.lua:2: attempt to call a moongrid.World value (local 'world'); a comma may be missing after it" },
     { "a comma left out of a list", build "return world:table { { 0 } { 1 } }",

@@ -293,4 +293,5 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .together = mgrid_mpi_together,
   .carrier = &mgrid_mpi_carrier,
   .transport = &mgrid_mpi_transport,
+  .survival = &mgrid_mpi_survival,
 };

@@ -63,6 +63,7 @@ struct mpi_backend {
   ** notices, which differ by tag; talk: the messages of a carrier, made by its `start`. Errors on them return. */
   MPI_Comm       comm, talk;
   MPI_Comm       given;          /* the host's own, if `comm` is that (duplicate = false); else MPI_COMM_NULL */
+  MPI_Comm       rest;           /* of `comm` without lost ranks, while those that remain recover: remain.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
   MPI_Group      members;        /* of comm */
   int            guard;          /* keyval of an attribute that keeps the host from freeing a group's communicator */
@@ -160,15 +161,22 @@ bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
-bool         mgrid_mpi_there(const mpi_backend *m); /* MPI is initialized and not finalized */
+bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
+mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while the library uses it. _quiet returns the previous handler, for _restore. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 
 extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
-mgrid_status                   mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 void                           mgrid_mpi_close(mgrid_backend *b);
+mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
+
+/* remain.c. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? */
+extern const mgrid_survival_ops mgrid_mpi_survival;
+mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
+bool                            mgrid_mpi_tells_of_loss(int rc);
+bool                            mgrid_mpi_is_interrupted(const mpi_backend *m);
 
 /* gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);

@@ -46,8 +46,7 @@ static mgrid_outcome have_ended(void *ud) {
 
 mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
                                 mgrid_error *err) {
-  enum { MOST = 64 };
-  MPI_Request  request[MOST];
+  MPI_Request  request[MGRID_TOGETHER_MAX];
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   waiting      w = { n, request, 0 };

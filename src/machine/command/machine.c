@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - moongrid machine: what a machine is, as text or as JSON; without one the presets.
+** machine.c - moongrid machine: what a machine is, as text or as JSON; without one that of the running job, or the presets.
 */
+#include "machine/command/collect.h"
 #include "machine/command/given.h"
 
 #include <inttypes.h>
@@ -49,13 +50,45 @@ static mgrid_status print_presets(bool json, mgrid_error *err) {
   return s;
 }
 
+/* The JSON of a machine, with the boot ids of its hosts. */
+static mgrid_status print_collected(const mgrid_machine_model *m, mgrid_text *boots, mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_status s = mgrid_machine_print_json(m, mgrid_text_sink, &t, err);
+  if (!s && t.len > 3) {
+    t.len -= 3; /* the end of the object */
+    mgrid_text_add(&t, ",\n  \"boot_ids\": [");
+    mgrid_text_put(&t, mgrid_text_chars(boots), boots->len);
+    mgrid_text_str(&t, "]\n}\n");
+  }
+  if (!s)
+    s = t.failed ? mgrid_oom(err) : cli_sink(stdout, mgrid_text_chars(&t), t.len) ? mgrid_unwritten(err) : MGRID_OK;
+  mgrid_text_free(&t);
+  return s;
+}
+
+/* Print the machine of the running job. */
+static mgrid_status collect(options *c, mgrid_error *err) {
+  mgrid_machine_model *m = NULL;
+  mgrid_text           boots = { 0 };
+  mgrid_status         s = cli_collect_machine(&c->cli, &m, &boots, err);
+  if (m && !s && c->json)
+    s = print_collected(m, &boots, err);
+  else if (m && !s)
+    print_levels(&c->cli, m);
+  mgrid_machine_free(m);
+  mgrid_text_free(&boots);
+  return s;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { 0 };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   const mgrid_machine_model *m = cli_given_machine(&c.cli, NULL, &err);
   mgrid_status               s = err.status;
-  if (!m && !s)
+  if (!m && !s && c.cli.launched)
+    s = collect(&c, &err);
+  else if (!m && !s)
     s = print_presets(c.json, &err);
   else if (!s && c.json)
     s = mgrid_machine_print_json(m, cli_sink, stdout, &err);
@@ -69,10 +102,12 @@ extern const cli_command command_machine;
 const cli_command        command_machine = {
          .name = "machine",
          .takes = "[--machine M]",
-         .does = "the levels of a machine, or the presets",
-         .usage = "moongrid machine [--machine M] [--json]",
+         .does = "the levels of a machine, of the running job, or the presets",
+         .usage = "moongrid machine [--machine M] [--json]\n"
+                         "       mpirun -n N moongrid machine [--json]",
          .about = "Show a machine: its levels from far to near, their domains, places and links. As JSON it has the names\n"
-                         "of domains, too, and is a file for --machine. Without a machine: the presets and their sources.",
+                         "of domains, too, and is a file for --machine. Under a launcher, without a machine: that of the job, its\n"
+                         "hosts, the GPU of each rank by its PCI id, NVLink cliques where NVML says them. Else the presets.",
          .sample = "moongrid machine --machine \"rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu\"",
          .options = { { "machine", cli_machine, offsetof(cli, machine), "MACHINE",
                         .help = "levels, as \"node:4 gpu:8\", a preset, a file, or the ranks of a machine" },

@@ -9,19 +9,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The level of hosts, and the slot of a place in its host. */
-static size_t node_of(const mgrid_machine_model *m) {
-  int64_t l = mgrid_machine_find(m, "node");
-  return l >= 0 && (size_t)l < m->ntiers ? (size_t)l : m->ntiers > 1 ? m->ntiers - 2 : 0;
-}
-
 typedef struct seat {
   const char *host;
   int64_t     index, slot; /* of the host; of the place in it */
 } seat;
 
 static seat seat_of(const mgrid_machine_model *m, int64_t rank) {
-  size_t  node = node_of(m);
+  size_t  node = mgrid_node_level(m);
   int64_t place = mgrid_machine_at(m, rank), d = mgrid_tier_domain(&m->tier[node], place);
   return (seat){ mgrid_machine_domain_name(m, node, d), d, place - mgrid_tier_start(&m->tier[node], d) };
 }

@@ -1,176 +1,66 @@
 /* SPDX-License-Identifier: MIT
 **
-** search.c - the order that costs least. Free are: a text parameter that holds an order of dims, all of whose orders are
-** candidates, or those in a list, order=tp-dp-pp,dp-tp-pp; and each parameter that has a list of values, tp=2,4,8. Up to
-** WHOLE combinations are all evaluated; of more, a local search from several starts changes one thing at a time.
+** search.c - the order that costs least: search_free.c says what is free. Up to WHOLE combinations are all evaluated. Of more,
+** sizes whose bound is above the best found are left out; where even that is too much, some orders are evaluated, or a local
+** search from several starts changes one thing at a time.
 */
-#include "machine/command/search.h"
+#include "machine/command/searching.h"
 
-#include "machine/assign.h"
 #include "machine/command/ranks.h"
 #include "plan/plan.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
-#include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE = 50000, DIMS = 10, BEST = 10, FREE = 16, STARTS = 6, ROUNDS = 200, SHOWN = 80 };
-
-typedef struct free_param {
-  const char *name;
-  size_t      n;
-  char      **value;
-} free_param;
-
-typedef struct found {
-  mgrid_cost cost;
-  size_t     at[FREE]; /* the value of each parameter */
-} found;
-
-typedef struct search {
-  const cli_search    *s;
-  const cli           *c;
-  mgrid_runtime       *rt;
-  const mgrid_traffic *traffic; /* of the command line */
-  mgrid_costing        costing;
-  bool                 timed;
-  size_t               n;
-  free_param           param[FREE];
-  const char          *arg[CLI_ARGS_MAX + FREE]; /* those that are fixed, then the free ones */
-  size_t               nfixed;
-  size_t               nbest;
-  found                best[BEST];
-  int64_t              evaluated, refused;
-  mgrid_machine_model *own;                       /* the machine, if the recipe says it */
-  mgrid_assignment     hosts;                     /* of the best plan; host NULL: there is nothing to assign */
-  mgrid_machine_model *with_hosts;                /* the machine with its ranks on them */
-  mgrid_cost           arrival, sorted, assigned; /* as they are listed, in the order of places, as found */
-  mgrid_error          refusal;                   /* the first one */
-  bool                 whole;
-} search;
-
-/* ------------------------------------------------------------------ candidates */
-
-static bool add_value(free_param *p, const char *text, size_t len) {
-  char **more = mgrid_grow(p->value, p->n, sizeof *more), *own = strndup(text, len);
-  if (more) p->value = more;
-  if (!more || !own) return free(own), false;
-  p->value[p->n++] = own;
-  return true;
-}
-
-/* Add all orders of the words of "tp-dp-pp", each once. */
-static mgrid_status add_orders(free_param *p, const char *order, mgrid_error *err) {
-  char  *copy = mgrid_strdup(order), *word[DIMS + 1], *save = NULL;
-  size_t n = 0, at[DIMS] = { 0 };
-  for (char *w = copy ? strtok_r(copy, "-", &save) : NULL; w && n <= DIMS; w = strtok_r(NULL, "-", &save))
-    word[n++] = w;
-  if (copy && n > DIMS) {
-    free(copy);
-    return mgrid_fail(err, MGRID_LIMIT, "order '%.60s' has more than %d dims; list orders: %s=A,B,C", order, DIMS,
-                      p->name);
-  }
-  bool   whole = copy != NULL;
-  size_t all = 1;
-  for (size_t i = 2; i <= n; i++) all *= i;
-  if (all > WHOLE) all = WHOLE; /* the rest is reached by a list alone */
-  for (size_t k = 0; k < all && whole; k++) {
-    char   text[256] = "";
-    bool   used[DIMS] = { false };
-    size_t left = k;
-    for (size_t i = 0, radix = n; i < n; i++, radix--) {
-      at[i] = left % radix;
-      left /= radix;
-      size_t which = 0;
-      for (size_t skip = at[i]; used[which] || skip > 0; which++) skip -= !used[which];
-      used[which] = true;
-      snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "-" : "", word[which]);
-    }
-    whole = add_value(p, text, strlen(text));
-  }
-  free(copy);
-  return whole ? MGRID_OK : mgrid_oom(err);
-}
-
-static mgrid_status add_list(free_param *p, const char *list, mgrid_error *err) {
-  for (const char *at = list;; at++) {
-    size_t len = strcspn(at, ",");
-    if (!add_value(p, at, len)) return mgrid_oom(err);
-    at += len;
-    if (!*at) return MGRID_OK;
-  }
-}
-
-static bool is_order(const char *text) {
-  const char *dash = text ? strchr(text, '-') : NULL;
-  return dash && dash > text && dash[1]
-         && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == '\0';
-}
-
-/* The parameter of the recipe with this name or alias; NULL: there is none. */
-static const json_t *declared(const json_t *params, const char *name, size_t len) {
-  size_t        i, k;
-  const json_t *one, *alias;
-  json_array_foreach(params, i, one) {
-    const char *full = json_string_value(json_object_get(one, "name"));
-    if (full && strlen(full) == len && memcmp(full, name, len) == 0) return one;
-    json_array_foreach(json_object_get(one, "aliases"), k, alias) {
-      const char *other = json_string_value(alias);
-      if (other && strlen(other) == len && memcmp(other, name, len) == 0) return one;
-    }
-  }
-  return NULL;
-}
-
-static const char *text_at(const json_t *object, const char *key) {
-  const char *text = json_string_value(json_object_get(object, key));
-  return text ? text : "";
-}
-
-/* Choose what is free: the lists on the command line, and an order that is not given. */
-static mgrid_status choose_free(search *x, const json_t *params, mgrid_error *err) {
-  mgrid_status  s = MGRID_OK;
-  bool          ordered = false;
-  size_t        i;
-  const json_t *one;
-  for (size_t k = 0; k < x->c->nargs && !s; k++) {
-    const char   *arg = x->c->args[k], *eq = strchr(arg, '=');
-    const json_t *p = eq ? declared(params, arg, (size_t)(eq - arg)) : NULL;
-    bool list = p && strchr(eq, ',') && strcmp(text_at(p, "kind"), "list") != 0 && *eq && eq[1] != '{' && eq[1] != '[';
-    ordered |= p && is_order(text_at(p, "default"));
-    if (!list) {
-      x->arg[x->nfixed++] = arg;
-      continue;
-    }
-    if (x->n == FREE) return mgrid_fail(err, MGRID_LIMIT, "at most %d parameters are free", FREE);
-    x->param[x->n].name = text_at(p, "name");
-    s = add_list(&x->param[x->n++], eq + 1, err);
-  }
-  json_array_foreach(params, i, one) {
-    if (s || ordered || x->n == FREE || !is_order(text_at(one, "default"))) continue;
-    const char *kind = text_at(one, "kind");
-    if (strcmp(kind, "text") != 0 && strcmp(kind, "order") != 0) continue;
-    ordered = true;
-    x->param[x->n].name = text_at(one, "name");
-    s = add_orders(&x->param[x->n++], text_at(one, "default"), err);
-  }
-  return s;
-}
-
 /* ------------------------------------------------------------------ evaluation */
+
+int cli_search_compare(const search *x, const found *a, const found *b) {
+  if (x->goal == GOAL_POLICY && a->value != b->value) return a->value < b->value ? -1 : 1;
+  return mgrid_cost_compare(&a->cost, &b->cost, x->goal == GOAL_TIME);
+}
 
 /* Keep one among the best, if it is. Equal costs keep the order in which they were found. */
 static void keep(search *x, const found *f) {
   size_t at = x->nbest;
   for (size_t i = 0; i < x->nbest; i++)
     if (memcmp(x->best[i].at, f->at, sizeof f->at) == 0) return;
-  while (at > 0 && mgrid_cost_compare(&f->cost, &x->best[at - 1].cost, x->timed) < 0) at--;
+  while (at > 0 && cli_search_compare(x, f, &x->best[at - 1]) < 0) at--;
   if (at == BEST) return;
   size_t kept = x->nbest < BEST ? x->nbest++ : BEST - 1;
   memmove(&x->best[at + 1], &x->best[at], (kept - at) * sizeof *x->best);
   x->best[at] = *f;
+}
+
+static mgrid_status call_policy(search *x, mgrid_state *state, const mgrid_cost *cost, double *value,
+                                mgrid_error *err) {
+  mgrid_arg     bytes[MGRID_LEVELS_MAX], bound[MGRID_LEVELS_MAX], args[3];
+  mgrid_policy *p = mgrid_policy_new(x->rt, state, x->s->objective, err);
+  if (!p) return err->status;
+  for (size_t l = 0; l < cost->n; l++) {
+    bytes[l] = mgrid_arg_number(x->costing.m->tier[l].name, cost->bytes[l]);
+    bound[l] = mgrid_arg_number(x->costing.m->tier[l].name, cost->bound[l]);
+  }
+  args[0] = mgrid_arg_table("bytes", cost->n, bytes);
+  args[1] = mgrid_arg_table("bound", cost->n, bound);
+  args[2] = mgrid_arg_number("seconds", cost->seconds);
+  mgrid_status s = mgrid_policy_call(p, 3, args, err);
+  if (!s) s = mgrid_policy_number(p, NULL, value, err);
+  if (!s && *value != *value) s = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returns nan", x->s->objective);
+  mgrid_policy_free(p);
+  return s;
+}
+
+/* What the policy says about a plan and its cost, on rank 0 of a state without communicators. */
+static mgrid_status value_of(search *x, const mgrid_plan *p, const mgrid_cost *cost, double *value, mgrid_error *err) {
+  mgrid_backend *b = mgrid_backend_dry(x->c->world, 0, err);
+  mgrid_state   *state = b ? mgrid_materialize(p, b, "place", err) : NULL;
+  mgrid_status   s = state ? call_policy(x, state, cost, value, err) : err->status;
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  return s;
 }
 
 /* Evaluate the recipe with these values; a plan that it refuses is no candidate. False: an error that ends the search. */
@@ -195,20 +85,29 @@ static bool evaluate(search *x, found *f, bool *is_plan, mgrid_error *err) {
   }
   const mgrid_traffic *t = x->traffic ? x->traffic : mgrid_plan_traffic(p);
   bool                 done = mgrid_cost_of(&x->costing, p, t, &f->cost, err) == MGRID_OK;
+  if (done && x->goal == GOAL_POLICY) done = value_of(x, p, &f->cost, &f->value, err) == MGRID_OK;
   mgrid_plan_free(p);
   if (done) keep(x, f);
   return done;
 }
 
+/* The next combination of all but `fixed`; false: that was the last. */
+static bool next_values(const search *x, found *f, int fixed) {
+  for (size_t i = 0; i < x->n; i++) {
+    if ((int)i == fixed) continue;
+    if (++f->at[i] < x->param[i].n) return true;
+    f->at[i] = 0;
+  }
+  return false;
+}
+
 static bool search_whole(search *x, mgrid_error *err) {
   found f = { .at = { 0 } };
-  for (;;) {
-    bool   is_plan;
-    size_t i = 0;
+  bool  is_plan;
+  do
     if (!evaluate(x, &f, &is_plan, err)) return false;
-    while (i < x->n && ++f.at[i] == x->param[i].n) f.at[i++] = 0;
-    if (i == x->n) return true;
-  }
+  while (next_values(x, &f, -1));
+  return true;
 }
 
 /* From a start, take the best change of one parameter as long as it is better. */
@@ -225,7 +124,7 @@ static bool climb(search *x, found start, mgrid_error *err) {
         f.at[i] = v;
         if (v == start.at[i]) continue;
         if (!evaluate(x, &f, &is_plan, err)) return false;
-        if (!is_plan || (was && mgrid_cost_compare(&f.cost, &next.cost, x->timed) >= 0)) continue;
+        if (!is_plan || (was && cli_search_compare(x, &f, &next) >= 0)) continue;
         next = f;
         better = was = true;
       }
@@ -245,105 +144,90 @@ static bool search_some(search *x, mgrid_error *err) {
   return true;
 }
 
-/* ----------------------------------------------------------------------- print */
+/* ------------------------------------------------------------- branch and bound
+** Sizes alone, without the order, give a bound on the bytes of every order: cost.c. So the sizes are taken in the order of
+** their bounds, and all orders of each are evaluated, until the bound of the next ones is above the best found. */
 
-/* The level whose bytes are the number of a cost: the farthest that some of the best cross. */
-static size_t level_of(const search *x) {
-  for (size_t l = 0; l < x->best[0].cost.n; l++)
-    for (size_t i = 0; i < x->nbest; i++)
-      if (x->best[i].cost.bytes[l] > 0) return l;
-  return 0;
+typedef struct branch {
+  mgrid_cost bound; /* its .bytes are these */
+  found      at;
+} branch;
+
+static int by_bound(const void *a, const void *b) {
+  return mgrid_cost_compare(&((const branch *)a)->bound, &((const branch *)b)->bound, false);
 }
 
-static double cost_of(const search *x, const found *f) {
-  return x->timed ? f->cost.seconds : f->cost.bytes[level_of(x)];
-}
-
-/* The level whose bytes tell assignments of hosts apart: the farthest that the order of arrival crosses. */
-static size_t hosts_level(const search *x) {
-  size_t l = 0;
-  while (l + 1 < x->arrival.n && x->arrival.bytes[l] <= 0) l++;
-  return l;
-}
-
-/* Which host takes which ranks: hosts in the order of their ranks, the place of each rank, and what three orders cost. */
-static json_t *hosts_json(const search *x) {
-  json_t *order = json_array(), *ranks = json_array();
-  size_t  l = hosts_level(x);
-  for (int64_t b = 0; b < x->hosts.blocks; b++) {
-    const char *name = mgrid_machine_domain_name(x->costing.m, x->hosts.node, x->hosts.host[b]);
-    json_array_append_new(order, name ? json_string(name) : json_integer(x->hosts.host[b]));
+/* Evaluate these sizes with one order after the other until the recipe accepts one; its bound is that of all. */
+static bool bound_of(search *x, branch *b, bool *any, mgrid_error *err) {
+  found f = b->at;
+  *any = false;
+  for (size_t k = 0; k < x->param[x->order].n && !*any; k++) {
+    f.at[x->order] = k;
+    if (!evaluate(x, &f, any, err)) return false;
   }
-  for (int64_t r = 0; r < x->c->world; r++)
-    json_array_append_new(ranks, json_integer(mgrid_machine_at(x->with_hosts, r)));
-  return json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
-                   x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l], "order", order,
-                   "ranks", ranks);
+  b->bound = f.cost;
+  memcpy(b->bound.bytes, f.cost.bound, sizeof b->bound.bytes);
+  return true;
 }
 
-static mgrid_status print_json(const search *x, mgrid_error *err) {
-  json_t    *best = json_array();
-  mgrid_text t = { 0 };
-  for (size_t i = 0; i < x->nbest; i++) {
-    const found *f = &x->best[i];
-    json_t      *params = json_object(), *levels = json_object(), *bounds = json_object();
-    for (size_t k = 0; k < x->n; k++)
-      json_object_set_new(params, x->param[k].name, json_string(x->param[k].value[f->at[k]]));
-    for (size_t l = 0; l < f->cost.n; l++) {
-      json_object_set_new(levels, x->costing.m->tier[l].name, json_real(f->cost.bytes[l]));
-      json_object_set_new(bounds, x->costing.m->tier[l].name, json_real(f->cost.bound[l]));
+/* All orders of some sizes. */
+static bool search_orders(search *x, found f, mgrid_error *err) {
+  bool is_plan;
+  for (size_t k = 0; k < x->param[x->order].n; k++) {
+    f.at[x->order] = k;
+    if (!evaluate(x, &f, &is_plan, err)) return false;
+  }
+  return true;
+}
+
+/* Some orders of some sizes, evenly: where all are too many. */
+static bool sample_orders(search *x, found f, mgrid_error *err) {
+  enum { SOME = 2000 };
+  size_t n = x->param[x->order].n, step = n > SOME ? n / SOME : 1;
+  bool   is_plan;
+  for (size_t k = 0; k < n; k += step) {
+    f.at[x->order] = k;
+    if (!evaluate(x, &f, &is_plan, err)) return false;
+  }
+  return true;
+}
+
+static bool search_branches(search *x, branch *b, size_t n, mgrid_error *err) {
+  size_t kept = 0, orders = x->param[x->order].n;
+  for (size_t i = 0; i < n; i++) {
+    bool any;
+    if (!bound_of(x, &b[i], &any, err)) return false;
+    if (any) b[kept++] = b[i];
+  }
+  qsort(b, kept, sizeof *b, by_bound);
+  x->whole = !x->sampled;
+  for (size_t i = 0; i < kept; i++) {
+    if (x->nbest && mgrid_cost_compare(&b[i].bound, &x->best[0].cost, false) > 0) {
+      x->pruned = (double)(kept - i) * (double)orders;
+      return true;
     }
-    json_t *one =
-        json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
-    if (x->timed) json_object_set_new(one, "seconds", json_real(f->cost.seconds));
-    json_array_append_new(best, one);
+    bool all = x->evaluated + (int64_t)orders <= MANY;
+    if (!(all ? search_orders(x, b[i].at, err) : sample_orders(x, b[i].at, err))) return false;
+    if ((!all || x->sampled) && x->least.n == 0) x->least = b[i].bound; /* the first of them is the least */
+    x->whole &= all;
   }
-  mgrid_machine_text(x->costing.m, &t);
-  json_t *all = json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
-                          "objective", x->timed ? "time" : "bytes", "level", x->costing.m->tier[level_of(x)].name,
-                          "evaluated", (json_int_t)x->evaluated, "refused", (json_int_t)x->refused, "exhaustive",
-                          x->whole, "best", best);
-  mgrid_text_free(&t);
-  if (x->hosts.host) json_object_set_new(all, "hosts", hosts_json(x));
-  mgrid_status s = cli_put_json(all, err);
-  json_decref(all);
-  return s;
+  return true;
 }
 
-static void print_text(const search *x) {
-  char       b[64];
-  mgrid_text t = { 0 };
-  size_t     level = level_of(x);
-  cli_show_machine(x->c, x->costing.m);
-  mgrid_text_add(&t, "%" PRId64 " combination%s, %s%s", x->evaluated, mgrid_s_of(x->evaluated),
-                 x->whole ? "all there are" : "by local search from several starts", x->refused ? ", of which " : "");
-  if (x->refused) mgrid_text_add(&t, "%" PRId64 " refused", x->refused);
-  cli_wrap(x->c, "evaluated", &t);
-  printf("\n");
-  for (size_t l = 0; l < x->best[0].cost.n; l++) printf("%12s", x->costing.m->tier[l].name);
-  if (x->timed) printf("%12s", "seconds");
-  printf("  parameters\n");
-  for (size_t i = 0; i < x->nbest; i++) {
-    const found *f = &x->best[i];
-    for (size_t l = 0; l < f->cost.n; l++) printf("%12s", cli_bytes((int64_t)f->cost.bytes[l], b, sizeof b));
-    if (x->timed) printf("%12.4g", f->cost.seconds);
-    printf(" ");
-    for (size_t k = 0; k < x->n; k++) printf(" %s=%s", x->param[k].name, x->param[k].value[f->at[k]]);
-    printf("\n");
-  }
-  const mgrid_cost *first = &x->best[0].cost;
-  mgrid_text_add(&t, "with the sizes of the best one, no order of ranks puts fewer than %s across a %s",
-                 cli_bytes((int64_t)first->bound[level], b, sizeof b), x->costing.m->tier[level].name);
-  if (first->bound[level] > 0) mgrid_text_add(&t, "; its gap is %.3g", first->bytes[level] / first->bound[level]);
-  printf("\n");
-  cli_wrap(x->c, "bound", &t);
-  if (!x->hosts.host) return;
-  size_t l = hosts_level(x);
-  mgrid_text_add(&t, "%s across a %s, with the best parameters;", cli_bytes((int64_t)x->assigned.bytes[l], b, sizeof b),
-                 x->costing.m->tier[l].name);
-  mgrid_text_add(&t, " %s as the hosts are listed,", cli_bytes((int64_t)x->arrival.bytes[l], b, sizeof b));
-  mgrid_text_add(&t, " %s in the order of places", cli_bytes((int64_t)x->sorted.bytes[l], b, sizeof b));
-  cli_wrap(x->c, "hosts", &t);
+/* False, with *fits false: there are too many sizes. */
+static bool search_bounded(search *x, bool *fits, mgrid_error *err) {
+  double  sizes = x->order < 0 ? HUGE_VAL : x->all / (double)x->param[x->order].n;
+  branch *b = NULL;
+  size_t  n = 0;
+  found   f = { .at = { 0 } };
+  *fits = x->goal == GOAL_BYTES && sizes <= WHOLE;
+  if (!*fits) return false;
+  if (!(b = malloc((size_t)sizes * sizeof *b))) return mgrid_oom(err), false;
+  do b[n++] = (branch){ .at = f };
+  while (next_values(x, &f, x->order));
+  bool done = search_branches(x, b, n, err);
+  free(b);
+  return done;
 }
 
 /* ------------------------------------------------------------------------ run */
@@ -359,10 +243,29 @@ static mgrid_status find_machine(search *x, mgrid_error *err) {
   return x->costing.m ? mgrid_machine_fits(x->costing.m, x->c->world, err) : err->status;
 }
 
+/* bytes, time, or a policy of the recipe. */
+static mgrid_status choose_goal(search *x, const json_t *info, mgrid_error *err) {
+  enum { NAMES = 64 };
+  const char   *name = x->s->objective, *known[NAMES + 2] = { "bytes", "time" };
+  size_t        i, n = 2;
+  const json_t *policy;
+  char          tail[512];
+  x->goal = !name || strcmp(name, "bytes") == 0 ? GOAL_BYTES : strcmp(name, "time") == 0 ? GOAL_TIME : GOAL_POLICY;
+  if (x->goal != GOAL_POLICY) return MGRID_OK;
+  json_array_foreach(json_object_get(info, "policies"), i, policy) {
+    const char *one = json_string_value(json_object_get(policy, "name"));
+    if (one && strcmp(one, name) == 0) return MGRID_OK;
+    if (one && n < NAMES + 2) known[n++] = one;
+  }
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_fail(err, MGRID_USAGE, "--objective is bytes, time or a policy of the recipe, not '%s'%s", name, tail);
+}
+
 static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, mgrid_error *err) {
   const cli_search *s = x->s;
   mgrid_status      status = mgrid_runtime_info_json(x->rt, info, err);
-  if (!status) status = choose_free(x, json_object_get(*info, "params"), err);
+  if (!status) status = choose_goal(x, *info, err);
+  if (!status) status = cli_search_free(x, json_object_get(*info, "params"), err);
   if (!status) status = find_machine(x, err);
   if (!status && x->n == 0 && !mgrid_assignable(x->costing.m, x->c->world))
     status = mgrid_fail(err, MGRID_USAGE,
@@ -374,11 +277,11 @@ static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, m
     x->traffic = *traffic;
   }
   x->costing.world = x->c->world;
-  x->costing.timed = x->timed;
+  x->costing.timed = x->goal != GOAL_BYTES;
   bool known = false;
   for (size_t l = 0; !status && l < mgrid_cost_levels(x->costing.m); l++)
     known |= x->costing.m->tier[l].link.bandwidth > 0;
-  if (!status && x->timed && !known)
+  if (!status && x->goal == GOAL_TIME && !known)
     status = mgrid_fail(err, MGRID_USAGE, "--objective time needs bandwidths, as in node:4[400GB/s]");
   return status;
 }
@@ -386,7 +289,7 @@ static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, m
 /* Cost of the best plan on another machine. */
 static mgrid_status cost_on(search *x, const mgrid_machine_model *m, const mgrid_plan *p, mgrid_cost *out,
                             mgrid_error *err) {
-  mgrid_costing        c = { .m = m, .world = x->c->world, .timed = x->timed };
+  mgrid_costing        c = { .m = m, .world = x->c->world, .timed = x->costing.timed };
   const mgrid_traffic *t = x->traffic ? x->traffic : mgrid_plan_traffic(p);
   mgrid_status         s = m ? mgrid_cost_of(&c, p, t, out, err) : MGRID_NO_MEMORY;
   mgrid_costing_free(&c);
@@ -418,11 +321,13 @@ static mgrid_status assign_hosts(search *x, mgrid_error *err) {
 }
 
 static mgrid_status find(search *x, mgrid_error *err) {
-  double all = 1;
-  for (size_t i = 0; i < x->n; i++) all *= (double)x->param[i].n;
-  x->whole = all <= WHOLE;
-  cli_progress(x->c, "evaluating %.0f combinations", all);
-  bool done = x->whole ? search_whole(x, err) : search_some(x, err);
+  bool fits = true;
+  x->all = 1;
+  for (size_t i = 0; i < x->n; i++) x->all *= (double)x->param[i].n;
+  x->whole = x->all <= WHOLE && !x->sampled;
+  cli_progress(x->c, "evaluating %.0f combinations", x->all);
+  bool done = x->whole ? search_whole(x, err) : search_bounded(x, &fits, err);
+  if (!fits) done = search_some(x, err);
   cli_progress_end();
   if (!done) return err->status;
   if (x->nbest == 0)
@@ -432,15 +337,13 @@ static mgrid_status find(search *x, mgrid_error *err) {
   const mgrid_machine_model *m = x->with_hosts ? x->with_hosts : x->costing.m;
   if (!s && x->s->output) s = cli_write_ranks(x->s->output, m, x->c->world, err);
   if (s) return s;
-  if (x->s->json) return print_json(x, err);
-  print_text(x);
+  if (x->s->json) return cli_search_json(x, err);
+  cli_search_text(x);
   return MGRID_OK;
 }
 
 mgrid_status cli_search_order(const cli_search *s) {
-  search x = {
-    .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT, .timed = s->objective && strcmp(s->objective, "time") == 0
-  };
+  search         x = { .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_traffic *traffic = NULL;
   json_t        *info = NULL;

@@ -4,10 +4,13 @@
 */
 #include "machine/command/given.h"
 
+#include "comm/state.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The machine of this process's command line: read once, though several plans are made for it. */
 static struct {
@@ -75,9 +78,7 @@ static mgrid_status after(const cli *c, const mgrid_plan *p, mgrid_error *err) {
 static int64_t machine_ranks(const cli *c, const mgrid_plan *p) {
   const mgrid_machine_model *m = cli_given_machine(c, p, NULL);
   if (!m) return 0;
-  int64_t level = mgrid_machine_find(m, "node");
-  if (level < 0 || (size_t)level >= m->ntiers) level = m->ntiers > 1 ? (int64_t)m->ntiers - 2 : 0;
-  return m->tier[level].most;
+  return m->tier[mgrid_node_level(m)].most;
 }
 
 static mgrid_status law(const cli *c, const mgrid_plan *p, const char *text, bool *mine, mgrid_error *err) {
@@ -142,6 +143,24 @@ static void pair(const cli *c, const mgrid_plan *p, int64_t a, int64_t b) {
   cli_wrap(c, "machine", &t);
 }
 
+/* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
+** the slots of multicast. */
+static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
+  const mgrid_machine_item  *item = mgrid_content_machine(&p->content);
+  const mgrid_machine_model *m = c->machine ? cli_given_machine(c, p, err) : NULL;
+  mgrid_error                mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
+  char                       name[256] = "";
+  if (!m || (item && !item->unread)) return MGRID_OK; /* on all ranks, because --machine is the same */
+  uint64_t    *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof *hosts);
+  mgrid_status s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, err);
+  if (!s) s = mgrid_hosts_find(b, hosts, err);
+  gethostname(name, sizeof name - 1);
+  if (!s) mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &told);
+  free(hosts);
+  if (!s && told.status && b->rank == 0) fprintf(stderr, "moongrid: note: %s\n", told.message);
+  return s || told.status == MGRID_OK || told.status == MGRID_REFUSED ? s : mgrid_error_pass(err, &told);
+}
+
 static const cli_command *const commands[] = { &command_place, &command_machine, NULL };
 
 extern const cli_slice cli_slice_machine;
@@ -153,4 +172,5 @@ const cli_slice        cli_slice_machine = { .commands = commands,
                                              .machine_ranks = machine_ranks,
                                              .claims = claims,
                                              .law = law,
+                                             .meets = meets,
                                              .pair = pair };

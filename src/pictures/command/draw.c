@@ -96,9 +96,10 @@ static mgrid_status draw_screen(const options *c, mgrid_drawing *d, mgrid_text *
   return t->failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status draw_on(const options *c, const mgrid_plan *p, const mgrid_machine_model *m, mgrid_error *err) {
   bool          svg = c->output && ends_with(c->output, ".svg");
   mgrid_drawing d = { .plan = p,
+                      .machine = m,
                       .rank = c->rank,
                       .columns = c->output ? 80 : c->cli.columns,
                       .unicode = c->cli.unicode,
@@ -116,6 +117,16 @@ static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err
     cli_sink(stdout, mgrid_text_chars(&t), t.len);
   mgrid_text_free(&t);
   free(family);
+  return s;
+}
+
+/* With --machine ranks are drawn where they run. A saved plan may not have the machine. */
+static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  if (!c->cli.machine) return draw_on(c, p, NULL, err);
+  mgrid_machine_model *m = mgrid_machine_ref(mgrid_plan_machine(p));
+  if (!m) m = mgrid_machine_open(c->cli.machine, err);
+  mgrid_status s = m ? draw_on(c, p, m, err) : err->status;
+  mgrid_machine_free(m);
   return s;
 }
 
@@ -153,10 +164,12 @@ const cli_command command_draw = {
   .name = "draw",
   .takes = "RECIPE --world N [...] [-o FILE.svg]",
   .does = "a picture of its groups",
-  .usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [-o FILE.svg]",
+  .usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [--machine M] [-o FILE.svg]",
   .about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
            "Without --family the terminal gets the grids, and the groups of all families below. Worlds above\n"
-           "4096 ranks are drawn in part, and said to be; so is, on a terminal, what does not fit the screen.",
+           "4096 ranks are drawn in part, and said to be; so is, on a terminal, what does not fit the screen.\n"
+           "With --machine ranks are drawn where they run, in boxes of nodes and racks, and what crosses them is\n"
+           "coloured: in the terminal yellow for a node, red for more.",
   .sample = "moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp",
   .recipe = true,
   .options = { { "world", cli_worlds, offsetof(options, worlds), "N", .help = "ranks in the world" },

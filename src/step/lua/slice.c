@@ -6,6 +6,7 @@
 #include "step/lua/words.h"
 
 static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, NULL, mgrid_step_lua_plan_methods, NULL, NULL },
+                                        { MGRID_LUA_STATE, NULL, mgrid_step_lua_state_methods, NULL, NULL },
                                         { .name = NULL } };
 
 extern const mgrid_lua_slice mgrid_lua_slice_step;
