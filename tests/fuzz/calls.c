@@ -20,40 +20,40 @@ typedef struct fuzz {
   bytes b;
   pool  grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step,
       step_follower;
-  bool                   null;     /* an argument of this call is NULL, which need not be told */
-  void                  *of_state; /* the state drawn last */
-  mgrid_error            err, was;
-  mgrid_error           *given;
-  char                  *texts[TEXTS];
-  size_t                 ntexts;
-  mgrid_error            failed;
-  mgrid_options          options;
-  mgrid_hooks            hooks;
-  mgrid_limits           limits;
-  mgrid_site             site;
-  mgrid_carrier          carrier;
-  mgrid_nccl_options     nccl;
-  mgrid_mpi_options      mpi;
-  mgrid_backend_options  opened;
-  mgrid_open_options     opening;
-  mgrid_function         function;
-  size_t                 source; /* bytes of the last text of a recipe */
-  mgrid_move_options     moves;
+  bool                     null;     /* an argument of this call is NULL, which need not be told */
+  void                    *of_state; /* the state drawn last */
+  mgrid_error              err, was;
+  mgrid_error             *given;
+  char                    *texts[TEXTS];
+  size_t                   ntexts;
+  mgrid_error              failed;
+  mgrid_options            options;
+  mgrid_hooks              hooks;
+  mgrid_limits             limits;
+  mgrid_site               site;
+  mgrid_carrier            carrier;
+  mgrid_nccl_options       nccl;
+  mgrid_mpi_options        mpi;
+  mgrid_backend_options    opened;
+  mgrid_open_options       opening;
+  mgrid_function           function;
+  size_t                   source; /* bytes of the last text of a recipe */
+  mgrid_move_options       moves;
   mgrid_step_price_options prices;
-  mgrid_buffer           buffers[2][ROOM];
-  char                   parts[2][1 << 16];
-  mgrid_move_run_options runs_of_moves;
-  mgrid_dim              dims[ROOM];
-  mgrid_mode             modes[2][ROOM];
-  mgrid_arg              args[ROOM], inner[ROOM];
-  mgrid_tensor_axis      axes[ROOM];
-  const mgrid_family    *families[ROOM];
-  const mgrid_tensor    *tensors[ROOM];
-  const char            *names[2][ROOM];
-  int64_t                numbers[2][ROOM], starts[ROOM];
-  int64_t                ranks[ROOM];
-  double                 doubles[FIELDS];
-  int                    turn;
+  mgrid_buffer             buffers[2][ROOM];
+  char                     parts[2][1 << 16];
+  mgrid_move_run_options   runs_of_moves;
+  mgrid_dim                dims[ROOM];
+  mgrid_mode               modes[2][ROOM];
+  mgrid_arg                args[ROOM], inner[ROOM];
+  mgrid_tensor_axis        axes[ROOM];
+  const mgrid_family      *families[ROOM];
+  const mgrid_tensor      *tensors[ROOM];
+  const char              *names[2][ROOM];
+  int64_t                  numbers[2][ROOM], starts[ROOM];
+  int64_t                  ranks[ROOM];
+  double                   doubles[FIELDS];
+  int                      turn;
   /* results */
   mgrid_family         *out_families[ROOM];
   mgrid_tensor         *out_tensors[ROOM];
