@@ -63,7 +63,7 @@ OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=
 endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
-SLICES := tensors machine checkpoints pictures ras step
+SLICES := tensors machine checkpoints pictures ras step survive
 # Of these the command's alone: no host of the library needs them.
 OF_COMMAND := checkpoints pictures ras
 # The bundled recipes that need a slice; the core is built without them.
@@ -211,13 +211,18 @@ $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(filter-out $(LACKING:%=lua/moongrid/recipes/%.lua),$(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua))
 PAGE    := $(if $(filter pictures,$(SLICES)),$(B)/gen/page.html)
+CHART   := $(if $(filter step,$(SLICES)),$(B)/gen/chart.html)
 META    := $(wildcard lua/moongrid/meta*.lua)
-TEXTS   := $(PAGE:%=page.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+TEXTS   := $(PAGE:%=page.html=%) $(CHART:%=chart.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
 $(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) Makefile
+$(B)/gen/chart.html: $(addprefix src/step/command/,chart.html chart.js)
+	@mkdir -p $(@D)
+	sed -e '/^@SCRIPT@$$/{r src/step/command/chart.js' -e 'd' -e '}' $< >$@
+
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) $(CHART) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 

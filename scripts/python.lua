@@ -234,10 +234,12 @@ for _, s in ipairs(structs) do
   local values = defaults(s.name, found)
   if values ~= "" then say('_DEFAULTS["%s"] = {%s}', s.name, values) end
 end
-say "\n# Name: result, arguments.\nFUNCTIONS: dict[str, tuple[Any, list[Any]]] = {"
+say "\n# Name: result, arguments, their names.\nFUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {"
 for ret, name, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
   functions[#functions + 1] = name
-  say('    "%s": (%s, [%s]),', name, ctype(ret, name), arguments(params, name))
+  local called = {}
+  for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do called[#called + 1] = select(2, declared(param)) end
+  say('    "%s": (%s, [%s], "%s"),', name, ctype(ret, name), arguments(params, name), table.concat(called, " "))
 end
 say "}"
 if #functions == 0 or #structs == 0 or #enums == 0 then stop "the headers declare nothing" end

@@ -4,7 +4,7 @@
 -- (the library has them without), and pages. Run in the project's root by make.
 
 local out = assert(io.open(arg[1], "wb"))
-out:write('/* Made by scripts/texts.lua; do not edit. */\n#include "command/texts.h"\n\n')
+out:write('/* Made by scripts/texts.lua; do not edit. */\n#include "command/built_in_texts.h"\n\n')
 local rows = {}
 for i = 2, #arg do
   local name, path = arg[i]:match("^([^=]+)=(.*)$")

@@ -33,6 +33,7 @@
 **   moongrid_tensor.h     tensors, and moves from one layout to another
 **   moongrid_machine.h    where ranks run: machines, their domains, what groups cross
 **   moongrid_step.h       what travels in a step, proved free of deadlock
+**   moongrid_survive.h    ranks are lost, and the job goes on: spares, what it becomes
 ** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and moongrid_lua.h.
 **
 ** WORDS
@@ -86,8 +87,8 @@
 **
 ** TIMEOUTS
 **   A field `timeout` is in seconds of the clock, with fractions. 0: the default, which the field names; INFINITY of
-**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits) are budgets, not
-**   timeouts.
+**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits) are budgets,
+**   not timeouts.
 **
 ** LIMITS. More is refused; a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1
@@ -228,4 +229,5 @@ typedef struct mgrid_hooks {
 
 #include "moongrid_machine.h"
 #include "moongrid_step.h"
+#include "moongrid_survive.h"
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_backend.h - backends, which create communicators: by name over MPI, NCCL or PMIx, with their deadline and
-** threads; or a dry one, which only answers questions. Over a communicator of the host: mgrid_mpi_backend of moongrid_mpi.h; over functions of
-** the host: moongrid_carrier.h.
+** moongrid_backend.h - backends, which create communicators. Open one by name, over MPI, NCCL or PMIx; or a dry one,
+** which only answers questions. moongrid_mpi.h has mgrid_mpi_backend, over a communicator of the host, and
+** moongrid_carrier.h one over functions of the host.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -15,10 +15,10 @@ extern "C" {
 
 typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 
-/* What threads of the host may do with MPI, as MPI_THREAD_FUNNELED and so on. */
+/* What threads of the host may do with MPI: the levels MPI_THREAD_FUNNELED and so on. */
 typedef enum mgrid_threads {
-  MGRID_THREADS_ANY,        /* that with which MPI was initialized; funneled if this library initializes it */
-  MGRID_THREADS_FUNNELED,   /* the thread that initialized MPI alone may call it, and so this library's collectives */
+  MGRID_THREADS_ANY,        /* the level with which MPI was initialized; funneled if this library initializes it */
+  MGRID_THREADS_FUNNELED,   /* only the thread that initialized MPI may call it, and this library's collectives */
   MGRID_THREADS_SERIALIZED, /* any thread, one at a time */
   MGRID_THREADS_MULTIPLE    /* any threads at once: two threads may use two backends, each one thread at a time */
 } mgrid_threads;
@@ -39,8 +39,8 @@ typedef struct mgrid_mpi_options {
   double            timeout;   /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
   mgrid_threads     threads;   /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
   bool              duplicate; /* of mgrid_mpi_backend. false: the library uses the communicator itself until the
-                              backend ends; the host makes no call on it and frees it later. Open MPI then copies
-                              its attributes when a group's communicator is made */
+                              backend ends; meanwhile the host makes no call on it, and frees it later. Open MPI then
+                              copies its attributes whenever a group's communicator is made */
   mgrid_on_deadline on_deadline;
   const int        *comm;          /* of mgrid_backend_open: the Fortran handle (MPI_Comm_c2f) of the communicator whose
                               ranks are the world; NULL: MPI_COMM_WORLD */
@@ -60,13 +60,17 @@ typedef struct mgrid_backend_options {
 #define MGRID_BACKEND_OPTIONS_INIT \
   { sizeof(mgrid_backend_options), 0, NULL }
 
-/* Open a backend by name: "mpi", "pmix", "nccl", "rccl", or "auto": nccl or else rccl over mpi if every rank can open
-** it, else mpi. "mpi" loads libmoongrid_mpi, initializes MPI unless it is initialized (mgrid_backend_free then
-** finalizes it), and uses a duplicate of MPI_COMM_WORLD. "pmix" loads libmoongrid_pmix and reaches the other ranks
-** through the launcher (mpirun, prterun, srun --mpi=pmix) by PMIx alone, without MPI; it is a carrier, as that of
-** mgrid_carrier_backend. A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is
-** not loaded. options may be NULL. Collective. A host that has MPI calls mgrid_mpi_backend of moongrid_mpi.h with its
-** own communicator. */
+/* Open a backend by name. options may be NULL. Collective.
+**
+**     "mpi"           loads libmoongrid_mpi, initializes MPI unless it is initialized (mgrid_backend_free then
+**                     finalizes it), and uses a duplicate of MPI_COMM_WORLD. A host that has MPI calls
+**                     mgrid_mpi_backend instead
+**     "pmix"          loads libmoongrid_pmix and reaches the other ranks through the launcher (mpirun, prterun, srun
+**                     --mpi=pmix) by PMIx alone, without MPI; it is a carrier, as that of mgrid_carrier_backend
+**     "nccl", "rccl"  over mpi, as mgrid_backend_over
+**     "auto"          nccl, or else rccl, if every rank can open it, else mpi
+**
+** A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. */
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options, mgrid_error *err);
 
 /* Play `rank` of `world` in one process: every question works, and no communicator exists. */
@@ -102,7 +106,7 @@ enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 ** missing. Collective: a rank without a GPU is an error on all. */
 MGRID_API mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, const mgrid_nccl_options *options,
                                             mgrid_error *err);
-/* Another owner; never fails. */
+/* Add an owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
 /* Give up one owner. States are owners, too; after the last one the backend ends, and with it all communicators that
 ** were not freed. Collective with MPI: duplicates are freed, and MPI is finalized if the backend initialized it. */

@@ -30,22 +30,22 @@ typedef struct mgrid_carrier {
   double  timeout; /* seconds that a call over all ranks may take, unless a backend over this one has its own; 0:
                       MGRID_TIMEOUT */
   bool    by_rank; /* of the store: getting a key takes the rank that put it, as in PMIx */
-  /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127 characters; a host with
-  ** several jobs in one store puts the name of the job before it. A second put replaces the value. */
+  /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127 characters; a host
+  ** with several jobs in one store puts the name of the job before it. A second put replaces the value. */
   mgrid_status (*put)(void *ud, const char *key, const void *data, size_t bytes);
-  /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half a value. from: the rank
-  ** that puts it; -1, never for a store by rank: any. */
+  /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half a value. from: the
+  ** rank that puts it; -1, never for a store by rank: any. */
   mgrid_status (*get)(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds);
   /* Delete a key that no rank will get again. NULL: keys stay, about 100 bytes for each message. */
   mgrid_status (*erase)(void *ud, const char *key);
-  /* Send a message to another rank; it need not have arrived when send returns. Tags are 0 to 2^31 - 1. Messages of one tag
-  ** between two ranks arrive in order. */
+  /* Send a message to another rank; it need not have arrived when send returns. Tags are 0 to 2^31 - 1. Messages of one
+  ** tag between two ranks arrive in order. */
   mgrid_status (*send)(void *ud, int64_t to, int tag, const void *data, size_t bytes, double seconds);
-  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT a later call may receive
-  ** it. */
+  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT a later call may
+  ** receive it. */
   mgrid_status (*recv)(void *ud, int64_t from, int tag, void *data, size_t bytes, double seconds);
-  /* Gather over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all do not overlap. bytes 0:
-  ** a barrier. All ranks make these calls in one order, and none after a call that failed. NULL: along the tree. */
+  /* Gather over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all do not overlap. bytes
+  ** 0: a barrier. All ranks make these calls in one order, and none after a call that failed. NULL: along the tree. */
   mgrid_status (*allgather)(void *ud, const void *mine, void *all, size_t bytes, double seconds);
   /* Return why the last call failed, in a few words; valid until the next call. */
   const char *(*reason)(void *ud);

@@ -140,8 +140,8 @@ MGRID_API mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_gr
 /* Reorder the groups: group i of the result is group order[i] of f. `order` has all n groups, each once. O(n) time;
 ** the result is a rule if the order follows modes, else explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
-/* Keep n groups, in the order of the list, each once; negative ones count from the end. O(n log n) time; the result is a rule
-** if the list follows modes, else explicit lists, O(members). */
+/* Keep n groups, in the order of the list, each once; negative ones count from the end. O(n log n) time; the result is
+** a rule if the list follows modes, else explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_select(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err);
 /* Join every n consecutive groups: the members of the first, then those of the second, and so on. In a union, groups
 ** are counted over all its families; if a bundle has groups of two of them, the result is explicit lists, O(members).
@@ -156,9 +156,9 @@ MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *
 /* Join group i of each family into group i. The families have equally many groups and share no ranks. */
 MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 /* As mgrid_family_zip, but families may have fewer groups, each of which serves several: if the largest family has n
-** groups, group i of the result has group i * count / n, rounded down, of a family of `count` groups. So a family of one
-** group is in all of them, and of 6 groups over 10 each is in one or two. If counts differ, the result is a cover of
-** explicit lists, O(members). */
+** groups, group i of the result has group i * count / n, rounded down, of a family of `count` groups. So a family of
+** one group is in all of them, and of 6 groups over 10 each is in one or two. If counts differ, the result is a cover
+** of explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 
 /* `size` places, `stride` ranks apart. */

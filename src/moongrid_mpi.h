@@ -8,7 +8,7 @@
 
 #include "moongrid.h"
 
-#ifdef __cplusplus /* the C++ bindings that MPI 3 removed would want a library of their own */
+#ifdef __cplusplus /* the C++ bindings that MPI 3 removed would need a library of their own */
 #define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1
 #endif
@@ -18,24 +18,30 @@
 extern "C" {
 #endif
 
-/* Open a backend over a duplicate of the host's communicator, whose ranks are the world. MPI is initialized and stays
-** the host's: free the backend and its states before MPI_Finalize; afterwards their calls are MGRID_USAGE. `parent`
-** is used only in this call: no message of the library meets the host's messages on it, and the host may free it
-** while the backend exists. The communicators of groups get the error handler that it has now. options may be NULL.
-** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it; if a rank does not
+/* Open a backend over a duplicate of the host's communicator, whose ranks are the world. options may be NULL.
+**
+** MPI is initialized before, and stays the host's: free the backend and its states before MPI_Finalize; afterwards
+** their calls are MGRID_USAGE. `parent` is used only in this call: no message of the library meets the host's messages
+** on it, and the host may free it while the backend exists. The communicators of groups get the error handler that it
+** has now. Several backends over one communicator each have a duplicate.
+**
+** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it. If a rank does not
 ** arrive within the timeout, the other ranks get an error. A failure on one rank is an error on all, except for a
-** wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and a thread that may not call MPI, which are
-** MGRID_USAGE on that rank; MPI does not abort, because MPI_COMM_WORLD and MPI_COMM_SELF have MPI_ERRORS_RETURN
-** during this check. MGRID_BACKEND if the program has another MPI library, or if its launcher started several
-** processes and MPI knows only this one (not checked for MPI_COMM_SELF). Several backends over one communicator each
-** have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread of its own; open them in one order on all
-** ranks. For lower levels see mgrid_threads. A host that uses only MPI Sessions (without MPI_Init, or after
-** MPI_Finalize) passes a communicator made of a group of its session (MPI_Comm_create_from_group), with Open MPI 5 or
-** MPICH 4 and later. The backend then has its own session, at the level of options.threads: free it before the host
-** ends its last session. MPI_COMM_WORLD and MPI_COMM_SELF are never used, and are MGRID_USAGE as `parent`: each group
-** of one rank has its own communicator. Neither the calling thread nor the launcher is checked. A handle that is not
-** a communicator is MGRID_USAGE with Open MPI; MPICH ends the process. Free a backend that was opened between
-** MPI_Init and MPI_Finalize before MPI_Finalize, also if its communicator is of a session. */
+** wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and a thread that may not call MPI: these are
+** MGRID_USAGE on that rank alone. MPI does not abort during this check, because MPI_COMM_WORLD and MPI_COMM_SELF have
+** MPI_ERRORS_RETURN meanwhile. MGRID_BACKEND if the program has another MPI library, or if its launcher started several
+** processes and MPI knows only this one (not checked for MPI_COMM_SELF).
+**
+** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order on all ranks. For
+** lower levels see mgrid_threads.
+**
+** A host that uses only MPI Sessions (without MPI_Init, or after MPI_Finalize) passes a communicator made of a group of
+** its session (MPI_Comm_create_from_group), with Open MPI 5 or with MPICH 4 and later. The backend then has its own
+** session, at the level of options.threads: free it before the host ends its last session. A backend that was opened
+** between MPI_Init and MPI_Finalize is freed before MPI_Finalize, even if its communicator is of a session. Without
+** MPI_Init the library never uses MPI_COMM_WORLD and MPI_COMM_SELF, and refuses them as `parent` (MGRID_USAGE): each
+** group of one rank has its own communicator. It checks neither the calling thread nor the launcher. A handle of
+** anything but a communicator is MGRID_USAGE with Open MPI; MPICH ends the process. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
 /* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and mgrid_state_free frees
@@ -49,19 +55,24 @@ static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, s
   return s;
 }
 
-/* Return the communicator of a group, ranks in group order. Borrowed: families with equal members may share it, and
-** it ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler (MPICH uses those of
-** MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the log. MPI_COMM_NULL if the rank is in no group (g NULL), for a
+/* Return the communicator of a group, ranks in group order. MPI_COMM_NULL if the rank is in no group (g NULL), for a
 ** lazy family that is not created yet, in a dry state, for a family of backend "none", and for a group whose
-** communicator is NCCL's. A group of one rank has MPI_COMM_SELF (its own communicator with sessions only), which is
-** the host's: a receive that the host has posted there takes a message sent on the group, and error handler and
-** attributes are those of MPI_COMM_SELF. It has its own communicator, as larger groups have, if the family is
-** `unique`, a twin or Cartesian, or has the option `single`, and in one of two families that are concurrent. Making
-** it is local; mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count it, and mgrid_state_prove proves
-** it, too. The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in Lua) has
-** that topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's last dim
-** varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are positions,
-** never reordered. */
+** communicator is NCCL's.
+**
+** It is borrowed: families with equal members may share it, and it ends with its states. MPI_Comm_free of it is
+** refused by MPI_ERR_COMM of its error handler (MPICH uses those of MPI_COMM_SELF and MPI_COMM_WORLD) and a line in the
+** log.
+**
+** A group of one rank has MPI_COMM_SELF, which is the host's: a receive that the host has posted there takes a message
+** sent on the group, and error handler and attributes are those of MPI_COMM_SELF. It has its own communicator, as
+** larger groups have, if the family is `unique`, a twin or Cartesian, if it has the option `single`, if it is one of
+** two families that are concurrent, and where the host uses only sessions. Making that one is local;
+** mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count it, and mgrid_state_prove proves it, too.
+**
+** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in Lua) has that
+** topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's last dim varies
+** fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are positions, never
+** reordered. */
 static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);
@@ -71,9 +82,10 @@ static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
 /* The same for Fortran, where an MPI_Comm is an INTEGER. Local. */
 static inline MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) { return MPI_Comm_c2f(mgrid_mpi_comm(g)); }
 
-/* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these. mgrid_mpi_backend over an INTEGER
-** (comm%mpi_val of mpi_f08): one that is no communicator of this MPI library, as a handle of another MPI, is
-** MGRID_USAGE. And the INTEGER of what mgrid_group_native returns; NULL: MPI_COMM_SELF or MPI_COMM_NULL. */
+/* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend over an INTEGER
+** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of
+** another MPI is not; and the INTEGER of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or
+** MPI_COMM_NULL. */
 MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options, mgrid_error *err);
 MGRID_API MPI_Fint       mgrid_mpi_native_f(const void *native, bool self);
 

@@ -99,17 +99,19 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                              mgrid_error *err);
 
-/* Save a plan as JSON for mgrid_plan_read: its recipe's name, world, rules and digest. It takes milliseconds in any
-** world, because only families that are lists have their ranks listed. mgrid_plan_print_json has the same in "rules"
-** (rank < 0). */
+/* Save a plan as JSON for mgrid_plan_read: the name of its recipe, its world, rules and digest. It takes milliseconds
+** in any world, because ranks are written only for families that are lists. mgrid_plan_print_json has the same in
+** "rules" (rank < 0). */
 MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
 /* Read a plan from the text of mgrid_plan_save, of mgrid_plan_print_json of all ranks (at most 2^24 bytes of JSON),
 ** or of mgrid_plan_print (at most 2^26 bytes; not if a flat has a member that is not a tensor of the plan). Messages
-** call it `name` (NULL: "plan"). The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved;
-** otherwise it is refused (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.txt:4: ...", or
-** field, "saved.json: rules[3]: ...", and what was expected there. So the text may come from anybody; reading has a
-** budget of work, beyond which it is MGRID_LIMIT. A plan that was read has no policies, and from text no name of its
-** recipe. Text contains no digest: without its last lines it is another plan. O(bytes + families^2 x modes). Local. */
+** call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
+**
+** The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved. Otherwise it is refused
+** (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.txt:4: ...", or field, "saved.json: rules[3]:
+** ...", and what was expected there. So the text may come from anybody; reading has a budget of work, beyond which it
+** is MGRID_LIMIT. A plan that was read has no policies; if it was read from text, the name of its recipe is missing,
+** and no digest was compared: text without its last lines is another plan. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
 
 /* Explain why two ranks communicate, as text or as JSON: every group that has both, their positions, the members
@@ -134,9 +136,9 @@ MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, 
                                              mgrid_error *err);
 
 /* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid and family that is
-** new (+), gone (-) or changed (~), and if both have the same world, how many communicators a rank keeps when a
-** trainer reloads (also in *change, which may be NULL; rank < 0: rank 0). Those of unique families and twins are
-** created again; lazy ones are not counted. */
+** new (+), gone (-) or changed (~). If both have the same world, also print how many communicators a rank keeps when a
+** trainer reloads, and put the numbers into *change, which may be NULL (rank < 0: those of rank 0). Communicators of
+** unique families and twins are created again; lazy ones are not counted. */
 typedef struct mgrid_change {
   size_t  size;                   /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */

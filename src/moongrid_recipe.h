@@ -63,26 +63,29 @@ typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
 /* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
-** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args is NULL or a JSON object,
-** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, written to (buf, len) as snprintf; *length (may
-** be NULL) is the length of the whole answer. "null": no value on this rank. Local. */
-MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                         char *buf, size_t len, size_t *length, mgrid_error *err);
+** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args (NULL if n is 0) are n
+** arguments by name, as mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. The answer is JSON text, written to
+** (buf, len) as snprintf; *length (may be NULL) is the length of the whole answer. "null": no value on this rank.
+** Local. */
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                         const mgrid_arg *args, char *buf, size_t len, size_t *length,
+                                         mgrid_error *err);
 /* The same for an answer that is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE if it is
 ** something else. */
-MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                                 int64_t *answer, mgrid_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                                 const mgrid_arg *args, int64_t *answer, mgrid_error *err);
 /* The same for an answer that is text, written without quotes; "" for no value. MGRID_BAD_VALUE if it is something
 ** else. */
-MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                              char *buf, size_t len, size_t *length, mgrid_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                              const mgrid_arg *args, char *buf, size_t len, size_t *length,
+                                              mgrid_error *err);
 /* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
-** the loaded recipe lists them in `getters`. args as above, {"with_context_parallel": true}. NULL if the rank is in
-** none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such family, with the
-** parameter that makes it, or NULL without an error if the getter takes {"check_initialized": false}. Look it up
-** once: the handle is that of mgrid_state_group. Local. */
-MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
-                                                 const char *args, mgrid_error *err);
+** the loaded recipe lists them in `getters`. args as above, mgrid_arg_boolean("with_context_parallel", true). NULL if
+** the rank is in none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such
+** family, with the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and it is
+** false. Look it up once: the handle is that of mgrid_state_group. Local. */
+MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+                                                 const mgrid_arg *args, mgrid_error *err);
 /* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
 ** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
 ** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
@@ -96,7 +99,7 @@ MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgri
 
 /* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world of the backend, and
 ** materialize. The state owns all of them: mgrid_state_free frees the runtime, the plan and the backend, once the
-** host has freed its own share of the backend (which it may do right after this call). recipe, n and args are those
+** host has freed the backend, too (which it may do right after this call). recipe, n and args are those
 ** of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or nothing, as mgrid_materialize: a
 ** rank that cannot load or plan takes part, and every rank gets an error. The message ends with the stage, "(while
 ** loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error of
@@ -106,7 +109,7 @@ MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgri
 **     mgrid_backend_free(b);
 **     ...
 **     mgrid_state_free(s);
-** mgrid_mpi_open of moongrid_mpi.h does the first three. */
+** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
 typedef struct mgrid_function mgrid_function;
 typedef struct mgrid_open_options {
   size_t                size;   /* sizeof(mgrid_open_options) */
@@ -125,7 +128,7 @@ typedef struct mgrid_open_options {
 MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                                   const mgrid_open_options *options, mgrid_error *err);
 /* Return the runtime of a state of mgrid_open, for queries, settings, policies and mgrid_reload; NULL for other
-** states. Borrowed: it ends with the state, unless the host takes a share (mgrid_runtime_ref). */
+** states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 /* ---------------------------------------------------------------- policies
@@ -148,8 +151,8 @@ typedef enum mgrid_kind {
   MGRID_IS_LIST      /* a list of other values, which have no names; not in parameters and settings */
 } mgrid_kind;
 
-/* A named value: an argument of a policy, a parameter, or a setting. All that it points to is borrowed for the call.
-** The functions below make one. All in an array have the same `size`. */
+/* A named value: an argument of a policy, query or getter, a parameter, or a setting. All that it points to is borrowed
+** for the call. The functions below make one. All elements of an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -234,12 +237,13 @@ MGRID_API void          mgrid_policy_free(mgrid_policy *p);
 ** }): "world", or the name of a family, each of whose groups compares; "" if none does, and a call is local. Borrowed
 ** from the policy. */
 MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
-/* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call. If the recipe
-** declares the policy agreed (agreed = { name = "world" } or a family), the call is collective over the world or this
-** rank's group of that family (whose groups share no ranks). If results differ, all these ranks get MGRID_DISAGREE
-** with the results of two of them; a rank on which the policy failed gets its own error instead. An integer and a
-** float of equal value differ. MGRID_DISAGREE also if ranks call different policies at a time. If a rank does not
-** call, or passes p NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
+/* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call.
+**
+** If the recipe declares the policy agreed (agreed = { name = "world" } or a family), the call is collective over the
+** world or this rank's group of that family (whose groups share no ranks). If results differ, or if ranks call
+** different policies at a time, all these ranks get MGRID_DISAGREE, with the results of two of them; a rank on which
+** the policy failed gets its own error instead. An integer and a float of equal value differ. If a rank does not call,
+** or passes p NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 
 /* Read the result by path: NULL or "" is the whole result, "lr" the value of that key, "layers[0].first" a value
@@ -267,11 +271,11 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
                                             size_t *length, mgrid_error *err);
 
 /* --------------------------------------------------- functions of the host
-** A recipe calls a C function of its host as one of its words, rack_of(rank): in build, in queries and in policies. Such a
-** function is pure: what it answers depends on its arguments and its version alone, so it is the same on every rank. A plan
-** has the name and the version of each function that the text of its recipe names. They are printed ("function rack_of =
-** 2") and part of the digest: ranks whose hosts have other versions get MGRID_DISAGREE, and nothing is created. The command
-** has no functions of a host, but shows the plans that a host saves (mgrid_plan_save).
+** A recipe may call a C function of its host by name, rack_of(rank): in build, in queries and in policies. Such a
+** function is pure: its answer depends only on its arguments and its version, so it is the same on every rank. A plan
+** has the name and the version of each function that the text of its recipe names. They are printed ("function rack_of
+** = 2") and part of the digest: if hosts have other versions, every rank gets MGRID_DISAGREE and nothing is created.
+** The command has no functions of a host, but shows the plans that a host saves (mgrid_plan_save).
 **     mgrid_status rack_of(void *ud, size_t n, const mgrid_arg *args,
 **                          mgrid_arg *result, mgrid_error *err) {
 **       if (n != 1 || args->kind != MGRID_IS_INTEGER) return MGRID_BAD_VALUE;
@@ -281,11 +285,13 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
 **     mgrid_function f = mgrid_function_of("rack_of", "2", rack_of, NULL);
 **     mgrid_runtime_function(rt, &f, &e);  // then mgrid_runtime_load */
 
-/* Answer a call with n arguments, which have no names. They are plain values: a list is MGRID_IS_INTEGERS, _NUMBERS or _LIST,
-** an empty table MGRID_IS_TABLE. Set *result, which is MGRID_IS_NONE before; what it points to is copied after the return,
-** so keep it until the next call. For a failure return its status, and fill in *err if there is more to say: the recipe
-** gets the error, with its own line, and the host its status if that is of the 100s or 300s, else MGRID_REFUSED. Do not call moongrid with this runtime, its policies or its states, and do not leave
-** the function by longjmp or a C++ exception. */
+/* Answer a call with n arguments, which have no names. They are plain values: a list is MGRID_IS_INTEGERS, _NUMBERS or
+** _LIST, an empty table MGRID_IS_TABLE. Set *result, which is MGRID_IS_NONE before; it is copied after the return, so
+** keep what it points to until the next call.
+**
+** On failure return a status, and fill in *err if there is more to say. The recipe gets the error, with its own line;
+** the host gets the status if it is of the 100s or 300s, else MGRID_REFUSED. Do not call moongrid with this runtime,
+** its policies or its states, and do not leave the function by longjmp or a C++ exception. */
 typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err);
 
 struct mgrid_function {
@@ -293,7 +299,7 @@ struct mgrid_function {
   size_t      arg_size; /* sizeof(mgrid_arg) */
   const char *name;     /* as that of a family, and not a word that recipes or Lua have */
   const char
-      *version; /* one line of text; give a new one with all that changes an answer: code, or a table behind it */
+      *version; /* one line of text; change it with anything that changes an answer: code, or a table behind it */
   mgrid_call_fn *call;
   void          *ud;   /* first argument of call */
   int64_t        work; /* instructions that the recipe's budget is charged for a call, 0 or more; default 100 */
@@ -307,20 +313,23 @@ static inline mgrid_function mgrid_function_of(const char *name, const char *ver
   return f;
 }
 
-/* Let the recipe of this runtime call a function. Register it before the recipe is loaded (later: MGRID_NOT_NOW). name and
-** version are copied; ud lives as long as the runtime and those that mgrid_reload makes from it, which have its functions.
-** MGRID_BAD_VALUE for a name or a version that cannot be, MGRID_DUPLICATE for a name that is taken. */
+/* Let the recipe of this runtime call a function. Call this before the recipe is loaded (later: MGRID_NOT_NOW). name
+** and version are copied. ud must live as long as the runtime and those that mgrid_reload makes from it, which have its
+** functions. MGRID_BAD_VALUE for a name or version of a wrong form, MGRID_DUPLICATE for a name that is taken. */
 MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err);
 
 /* At a step boundary, evaluate the recipe again (its file may have changed; `recipe` NULL: the same one) with n
-** arguments, agree, and materialize beside the old state: equal communicators are kept, new ones created. Collective
-** over the state's backend. On success *new_rt and *new_s are the caller's, who then frees the old policies, state
-** and runtime (that of mgrid_open is freed with its state); this destroys the communicators that are no longer used.
-** If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans differ or
-** only some ranks have one, the error of rank 0 if none has one. change may be NULL. Parameters are not carried over:
-** args are all of them. For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or
-** _plan_values, and mgrid_materialize with another name over the same backend while the old state exists.
-** mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state. */
+** arguments, agree, and materialize beside the old state: equal communicators are kept, new ones created. args are all
+** parameters: none is carried over. change may be NULL. mgrid_state_move (moongrid_tensor.h) then plans how tensors
+** move to the new state.
+**
+** Collective over the state's backend. On success *new_rt and *new_s are the caller's, who then frees the old policies,
+** state and runtime (that of mgrid_open is freed with its state); this destroys the communicators that are no longer
+** used. If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans
+** differ or only some ranks have one, the error of rank 0 if none has one.
+**
+** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or _plan_values, and
+** mgrid_materialize with another name over the same backend while the old state exists. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                                     const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
                                     mgrid_change *change, mgrid_error *err);

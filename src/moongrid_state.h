@@ -29,7 +29,7 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, con
 ** do not wait for it; every rank gets the error. If the recipe has policies, its text is compared as well: equal
 ** groups from different files are MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);
-/* Another owner; never fails. Every rank has as many owners as the others. Local. */
+/* Add an owner; never fails. Add equally many on every rank. Local. */
 MGRID_API mgrid_state *mgrid_state_ref(mgrid_state *s);
 /* Give up one owner. The last one is collective like mgrid_materialize, in the same order on all ranks: the state and
 ** its group handles end. Communicators that other states use stay. */
@@ -171,41 +171,49 @@ MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
 /* -------------------------- states that change: ranks are lost, come, give memory */
 
-/* After ranks are lost, make a new state with one family: its groups without the lost ranks, in the same order. The
-** remaining ranks of a group ask each other, by messages with deadlines over the carrier, whether all of them can use
-** ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which stays with a communicator); if not,
-** or if it fails, they abort the old communicator and make a new one from a fresh id. The host's log says which:
-** MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3 ranks, from a fresh
-** id, because ..." with the reason of this rank. Lost ranks are never contacted, calls that run on the old
-** communicator end, and groups without lost ranks keep their communicator. Call mgrid_state_revoke before to end
-** calls that hang on other communicators. Collective over the remaining ranks of each group that lost some, with the
-** same n ranks on all of them; not over the world, because lost ranks cannot answer. Free the old state as usual; its
-** communicators with lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
+/* After ranks are lost, make a new state with one family: its groups without the lost ranks, in the same order. Groups
+** without lost ranks keep their communicator. MPI's communicators cannot shrink (MGRID_UNSUPPORTED).
+**
+** Collective over the remaining ranks of each group that lost some, with the same n ranks on all of them; not over the
+** world, because lost ranks cannot answer. These ranks ask each other, by messages with deadlines over the carrier,
+** whether all of them can use ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which stays
+** with a communicator). If not, or if it fails, they abort the old communicator and make a new one from a fresh id. The
+** host's log says which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3
+** ranks, from a fresh id, because ..." with the reason of this rank. Lost ranks are never contacted.
+**
+** Calls that run on the old communicator end. To end calls that hang on other communicators, call mgrid_state_revoke
+** before. Free the old state as usual; its communicators with lost ranks are then aborted. */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                           mgrid_error *err);
 /* End the calls that run on the communicators of the state on this rank, for example a collective that waits for a
-** lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them. NCCL before 2.28.7 cannot revoke:
-** then they are aborted, and shrink makes new ones. All remaining ranks call it, because NCCL waits for those of this
-** machine. MGRID_TIMED_OUT after the backend's timeout. A state of the nccl backend revokes NCCL's communicators, not
-** MPI's. A state of the mpi backend revokes MPI's, so that a waiting call ends with MPI's error (Open MPI 5.0 under
-** mpirun --with-ft ulfm); with other MPI libraries nothing changes, and it is MGRID_UNSUPPORTED. */
+** lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them. All remaining ranks call it, because
+** NCCL waits for those of this machine. MGRID_TIMED_OUT after the backend's timeout.
+**
+** A state of the nccl backend revokes NCCL's communicators, not MPI's. NCCL before 2.28.7 cannot revoke: then they are
+** aborted, and shrink makes new ones. A state of the mpi backend revokes MPI's, so that a waiting call ends with MPI's
+** error (Open MPI 5.0 under mpirun --with-ft ulfm); with other MPI libraries nothing changes, and it is
+** MGRID_UNSUPPORTED. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* After ranks have joined, make the state of the larger world, on the old ranks. `larger` is a backend over all
 ** ranks, old and new; the old ones keep their numbers (as MPI_Intercomm_merge gives them with high = false), the new
 ** ones follow. `plan` is for that world. New ranks call mgrid_state_join with an equal plan and name. For each group
-** of NCCL its members find the best of these that all of them can do: keep  an unchanged group with the same options
-** keeps its communicator, which leaves the old state (if no other state
-**         uses it, and it has neither windows nor a device communicator)
-** grow  a group that starts with all its old members in their order is grown by ncclCommGrow (NCCL 2.29.2 and later,
-**         without NCCL_COMM_ID), which keeps their positions; the old communicator stays
-** anew  any other group is made from a fresh id, as by mgrid_materialize The host's log says which for each group,
-** and why not a better one (MGRID_LOG_INFO). Other backends cannot keep or grow: with MPI all communicators are
-** created again, and a dry state has none. Names of states and shared communicators are those of `larger`. Collective
-** over `larger`, all or nothing. After a failure the old state is unchanged, except that a blocking communicator
-** whose ncclCommGrow did not return, because another rank failed, cannot be used any more. After success free the old
-** state: it only answers questions, and freeing it is collective over the old world. A rank that cannot plan calls
-** with plan NULL and its error in *err, as with mgrid_materialize. No old rank may use the old state's NCCL
-** communicators during the call. s is not freed. */
+** of NCCL its members find the first of these that all of them can do:
+**
+**     keep   an unchanged group with the same options keeps its communicator, which leaves the old state (if no other
+**            state uses it, and it has neither windows nor a device communicator)
+**     grow   a group that starts with all its old members in their order is grown by ncclCommGrow (NCCL 2.29.2 and
+**            later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
+**     anew   any other group is made from a fresh id, as by mgrid_materialize
+**
+** The host's log says which for each group, and why not an earlier one (MGRID_LOG_INFO). Other backends cannot keep or
+** grow: with MPI all communicators are created again, and a dry state has none. Names of states and shared
+** communicators are those of `larger`.
+**
+** Collective over `larger`, all or nothing. During the call no old rank may use the old state's NCCL communicators. A
+** rank that cannot plan calls with plan NULL and its error in *err, as with mgrid_materialize. After a failure the old
+** state is unchanged, except that a blocking communicator whose ncclCommGrow did not return, because another rank
+** failed, cannot be used any more. s is not freed: after success free it, which is collective over the old world; until
+** then it only answers questions. */
 MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
                                         mgrid_error *err);
 /* The same on a new rank. */
@@ -227,13 +235,14 @@ typedef struct mgrid_held_memory {
 /* MGRID_UNSUPPORTED with an older NCCL; the message has its version. All 0 for a state without NCCL communicators.
 ** Local, O(communicators). */
 MGRID_API mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *out, mgrid_error *err);
-/* Give back the GPU memory of all NCCL communicators of the state, as far as NCCL can (ncclCommSuspend, NCCL 2.29.7
-** and later), and take it again. In between, nothing may use them, nor other states that share one. Suspending waits
-** for the GPU. A second suspend or resume does nothing; freeing a suspended state resumes it first. NCCL refuses to
-** suspend communicators that share resources with another (split_share). Collective over the backend; all ranks get
-** the verdict. After a failure some are suspended and some are not: free the state. With an older NCCL it is
-** MGRID_UNSUPPORTED before anything is done; the message has its version. With other backends there is nothing to do.
-*/
+/* Suspend all NCCL communicators of the state: give back their GPU memory, as far as NCCL can (ncclCommSuspend, NCCL
+** 2.29.7 and later). Resume them: take it again. In between nothing may use them, and no other state that shares one.
+** Suspending waits for the GPU. A second suspend or resume does nothing; freeing a suspended state resumes it first.
+** NCCL refuses to suspend communicators that share resources with another (split_share).
+**
+** Collective over the backend; all ranks get the verdict. After a failure some are suspended and some are not: free the
+** state. With an older NCCL it is MGRID_UNSUPPORTED before anything is done; the message has its version. With other
+** backends there is nothing to do. */
 MGRID_API mgrid_status mgrid_state_suspend(mgrid_state *s, mgrid_error *err);
 MGRID_API mgrid_status mgrid_state_resume(mgrid_state *s, mgrid_error *err);
 

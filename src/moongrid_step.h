@@ -27,6 +27,10 @@ MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, 
 MGRID_API mgrid_step *mgrid_step_ref(const mgrid_step *s);
 MGRID_API void        mgrid_step_free(mgrid_step *s);
 
+/* The same for the plan of a state and the runtime that it was planned by, on all ranks of its backend or on none: where a
+** rank fails, or has other programs, every rank gets the error that names it. Collective. */
+MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state, const char *file, mgrid_error *err);
+
 /* The number of classes; the class of a rank, -1: no such rank; the number of operations of a rank, loops unrolled. */
 MGRID_API size_t  mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
@@ -40,6 +44,42 @@ MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 ** call ends before the next begins. MGRID_UNPROVED: it is not so; the message says which ranks wait for whom, in which
 ** lines, after one of the words mismatch, unmatched, cycle, hazard. Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
+
+/* ------------------------------------------------------------------- price */
+
+typedef struct mgrid_step_price_options {
+  size_t      size;     /* sizeof(mgrid_step_price_options) */
+  bool        blocking; /* under the rules of MPI, with its algorithms; else those of NCCL */
+  int64_t     eager;    /* blocking: sends of up to so many bytes do not wait for their receiver */
+  double      flops;    /* of a GPU in a second; 0: what the costs or the data sheet of the machine's preset say */
+  const char *costs;    /* JSON: latencies, measured efficiencies and so on (src/step/README.md); NULL: none */
+} mgrid_step_price_options;
+#define MGRID_STEP_PRICE_OPTIONS_INIT \
+  { sizeof(mgrid_step_price_options), false, 0, 0, NULL }
+
+/* Seconds. Those of ranks are means over all of them, and compute + exposed + bubble = seconds. */
+typedef struct mgrid_step_time {
+  size_t size;    /* sizeof(mgrid_step_time) */
+  double seconds; /* of the step, from its first operation to its last */
+  double compute; /* something computes */
+  double exposed; /* bytes move, and nothing computes; */
+  double hidden;  /* ... and something computes */
+  double bubble;  /* neither */
+  size_t types;   /* of ranks, one of which was executed for each */
+} mgrid_step_time;
+#define MGRID_STEP_TIME_INIT \
+  { sizeof(mgrid_step_time), 0, 0, 0, 0, 0, 0 }
+
+/* Price a step on a machine: execute one rank of each type in time (src/step/README.md has the model, and what it leaves
+** out). MGRID_REFUSED: something that is needed is not known, such as the bandwidth of a level. MGRID_UNPROVED: a rank
+** does not reach its end. Local. */
+MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
+                                        const mgrid_step_price_options *options, mgrid_step_time *out,
+                                        mgrid_error *err);
+/* Print the price as JSON, with calls, bytes and levels by family, the busiest link, and memory. */
+MGRID_API mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
+                                              const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
+                                              mgrid_error *err);
 
 /* --------------------------------------------------------------- one's calls */
 
@@ -59,7 +99,7 @@ typedef enum mgrid_step_operation {
 
 /* A call of a program; a sendrecv, or a group, is the calls in it. Texts live as long as the step. */
 typedef struct mgrid_step_call {
-  size_t      size; /* sizeof(mgrid_step_call) */
+  size_t      size;                        /* sizeof(mgrid_step_call) */
   const char *operation, *family, *stream; /* "all_reduce"; "main" unless the step says another */
   const char *file;                        /* of the recipe, */
   int         line;

@@ -48,9 +48,9 @@ typedef struct mgrid_tensor_axis {
   const int64_t     *bounds;  /* [nbounds], from 0 to `length`, ascending; equal neighbours are an empty piece */
   size_t             nowners; /* of MGRID_CUT_OWNERS: length / unit */
   const int64_t     *owners;  /* [nowners], each in [0, pieces); a piece may have none */
-  bool copies; /* fewer units than pieces: neighbouring pieces get the same unit, as heads of keys and values that
-                  grouped-query attention has fewer of than ranks. Pieces are a multiple of the units, in each of
-                  `parts` the same. false: the last pieces are empty. Only of MGRID_CUT_EVEN and _CEIL */
+  bool copies; /* if there are fewer units than pieces, neighbouring pieces get the same unit, as heads of keys and
+                  values in grouped-query attention. The number of pieces is a multiple of that of the units, in each
+                  of `parts` the same. false: the last pieces are empty. Only of MGRID_CUT_EVEN and _CEIL */
 } mgrid_tensor_axis;
 #define MGRID_TENSOR_AXIS_INIT \
   { sizeof(mgrid_tensor_axis), "", 0, 0, NULL, MGRID_CUT_EVEN, 0, 0, 0, NULL, 0, NULL, 0, NULL, false }
@@ -64,22 +64,25 @@ typedef struct mgrid_tensor mgrid_tensor;
 ** counts as that many. Immutable and counted. O(axes x dims), with `on` O(its members). */
 MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
                                          const mgrid_tensor_axis *axes, const mgrid_family *on, mgrid_error *err);
-/* Find new owners for an axis cut by MGRID_CUT_OWNERS, so that the fewest elements move. Unit i (for example an
-** expert) was with piece was[i]; new loads put it into share now[i], and any piece may take any one share. out[i] is
-** the piece that gets it: shares are assigned to pieces so that the sum of weight[i] over all i with out[i] == was[i]
-** is the largest possible; *kept (may be NULL) gets this sum. Deterministic if several assignments are best. The n
-** values of was are 0 or more, those of now 0 to pieces - 1; weight NULL: 1 each, else 0 or more; pieces is 1 to
-** 1024, and units that were with pieces beyond must move. out may be was or now. O(n + k^2 pieces) for k shares that
-** are not empty, about 2 s for 1024; memory O(n + pieces). */
+/* Find new owners for an axis cut by MGRID_CUT_OWNERS, so that the fewest elements move. Unit i (for example an expert)
+** was in piece was[i]. New loads put the units into sets: unit i is in set now[i], and any piece may get any one of the
+** sets. Assign sets to pieces so that the sum of weight[i] over all units that stay, out[i] == was[i], is the largest
+** possible. out[i] is the new piece of unit i, and *kept (may be NULL) gets the sum. Deterministic, also if several
+** assignments are best.
+**
+** The n values of was are 0 or more, those of now 0 to pieces - 1; weight NULL: 1 each, else 0 or more. pieces is 1 to
+** 1024; units of higher pieces must move. out may be was or now. O(n + k^2 pieces) for k sets that are not empty, about
+** 2 s for 1024; memory O(n + pieces). */
 MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight,
                                      int64_t pieces, int64_t *out, int64_t *kept, mgrid_error *err);
-/* Flatten tensors as ZeRO and FSDP do: the parts that each rank has of n tensors lie one after the other in an array
-** of one dimension, which `ndims` dims of the grid cut into slices, outermost first. All slices have one size, a
-** multiple of `pad` elements; padding is at the end of the last ones, and a slice may begin and end inside of a
-** tensor. out[i] is the flat tensor i: its part is the range of it, in C order, that lies in the rank's slice. The
-** tensors have one grid and one type, are not flat themselves, and are not cut by these dims; a dim along which parts
-** differ in size (or are absent) cuts all of them, so that ranks with equal parts have equal ranges. On failure out
-** is all NULL. O(n x dims), with bounds O(bounds). */
+/* Flatten tensors as ZeRO and FSDP do. The parts that each rank has of n tensors lie one after the other in an array
+** of one dimension, and `ndims` dims of the grid, outermost first, cut this array into slices of one size, a multiple
+** of `pad` elements. Padding is at the end of the last slices, and a slice may begin and end inside of a tensor. out[i]
+** is the flat tensor i: a rank's part of it is the range of elements, in C order, that lies in the rank's slice.
+**
+** The tensors have one grid and one type, are not flat themselves, and are not cut by these dims. A dim along which
+** parts of one tensor differ in size (or are absent) must cut all tensors, so that ranks with equal parts have equal
+** ranges. On failure out is all NULL. O(n x dims), with bounds O(bounds). */
 MGRID_API mgrid_status  mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, size_t ndims,
                                              const char *const *dims, int64_t pad, mgrid_tensor **out, mgrid_error *err);
 MGRID_API mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t); /* another owner; never fails */
@@ -151,18 +154,24 @@ typedef struct mgrid_move_options {
                              the nearest, and bytes are counted so. false: a changed type is refused */
   int64_t machine; /* consecutive ranks of a machine, at most 4096: a rank receives from its own machine what a rank
                       there holds, so the fewest bytes possible go between machines. 0: all ranks are equally near */
+  size_t  nold;    /* 0: rank i of `from` is rank i of the move; else the number of ranks of `from` */
+  const int64_t *old; /* [nold], the rank of the move that each is, or -1: it is lost, and sends nothing. Ranks of `to`
+                          then are those of the move, unless `ranks` says otherwise. What no other rank holds is missing:
+                          its elements are in no message, and a run leaves them in the buffer as they are */
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
-  { sizeof(mgrid_move_options), false, 0, NULL, false, 0 }
+  { sizeof(mgrid_move_options), false, 0, NULL, false, 0, 0, NULL }
 
-/* Plan the move of some tensors, by name, or of all (ntensors 0), seen from one rank of the move: the ranks of
-** `from`, and new ones that only `to` has. The plans may have different worlds. Tensors have the order of their names
-** here, or that of `from`. Refused if a tensor is in only one of the plans, or has other axes or another type in the
-** other. options may be NULL. Local, no messages. O(dims) for each message of this rank, in any worlds, also if grids
-** do not fit into each other, as 6 x 4 and 4 x 6 ranks. O(copies of the tensor) more for each message if ranks get
-** other numbers, for pieces that are dealt in turn or by owners, if `on` or a machine leaves out some coordinates of
-** a dim, and if the sizes of large dims have no common divisors; O(ranks that need the slice) for flat tensors whose
-** slices have copies. With machines O(ranks of a machine) more for each message. */
+/* Plan the move of some tensors, by name, or of all (ntensors 0), seen from one rank of the move. The ranks of a move
+** are those of `from`, and new ones that only `to` has; the plans may have different worlds. Tensors are in the order
+** of these names, or in that of `from`. Refused if a tensor is in only one of the plans, or has other axes or another
+** type in the other. options may be NULL. Local, no messages.
+**
+** O(dims) for each message of this rank, in any worlds, even if grids do not fit into each other, as 6 x 4 and 4 x 6
+** ranks. O(copies of the tensor) more for each message if ranks get other numbers, for pieces that are dealt in turn or
+** by owners, if `on` or a machine leaves out some coordinates of a dim, and if the sizes of large dims have no common
+** divisors. O(ranks that need the slice) for flat tensors whose slices have copies. With machines O(ranks of a machine)
+** more for each message. */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 /* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those
@@ -195,9 +204,10 @@ typedef struct mgrid_move_sums {
   int64_t send, receive;   /* bytes */
   int64_t sends, receives; /* messages */
   int64_t rounds;          /* of the job; 0: not asked for */
+  int64_t missing;         /* bytes that this rank needs and no rank is left to send */
 } mgrid_move_sums;
 #define MGRID_MOVE_SUMS_INIT \
-  { sizeof(mgrid_move_sums), 0, 0, 0, 0, 0, 0 }
+  { sizeof(mgrid_move_sums), 0, 0, 0, 0, 0, 0, 0 }
 MGRID_API mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_error *err);
 
 typedef enum mgrid_way { MGRID_STAYS = 0, MGRID_SENDS = 1, MGRID_RECEIVES = 2 } mgrid_way;
@@ -224,8 +234,8 @@ typedef int (*mgrid_piece_fn)(void *ud, const mgrid_move_piece *piece);
 MGRID_API mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
                                          mgrid_error *err);
 
-/* The same in one call, for transports that copy contiguous bytes of registered memory (NIXL, libfabric, verbs, cuFile):
-** what a one-sided read or write needs beside the addresses where both ranks have the tensor's parts. */
+/* The same in one call, for transports that copy contiguous bytes of registered memory (NIXL, libfabric, verbs,
+** cuFile): what a one-sided read or write needs beside the addresses where both ranks have the tensor's parts. */
 typedef struct mgrid_move_descriptor { /* never changes */
   int64_t peer;                        /* the other rank; this one for MGRID_STAYS */
   size_t  tensor;                      /* its number in the move */
@@ -234,7 +244,8 @@ typedef struct mgrid_move_descriptor { /* never changes */
 } mgrid_move_descriptor;
 /* Write what this rank sends (or receives, or keeps), by peer, then tensor, at most `cap` descriptors; return how many
 ** there are, or -1 after filling *err. They are as long as they can be: neighbours on both sides are one. Sender and
-** receiver have the same descriptors of a message, in the same order. MGRID_UNSUPPORTED if a tensor changes its type. Local. O(dims + rows of the pieces). */
+** receiver have the same descriptors of a message, in the same order. MGRID_UNSUPPORTED if a tensor changes its type.
+** Local. O(dims + rows of the pieces). */
 MGRID_API int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap, mgrid_move_descriptor *out,
                                          mgrid_error *err);
 
@@ -256,16 +267,18 @@ typedef struct mgrid_move_run_options {
   { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0, false }
 
 /* Move the elements: from[i] is this rank's part of tensor i in the old layout, to[i] that in the new one; the rest
-** of a larger buffer is not touched. Buffers may not overlap, and a move runs once at a time. Collective over the
-** backend, whose ranks are those of the move: if ranks bring different moves, every rank gets the same error and
-** nothing is touched. A rank whose mgrid_move_new failed passes NULL and its error, which all get. After any other
-** error the contents of `to` are undefined, and after a failure in transfer the backend cannot be used any more. At
-** most `window` bytes are packed; pieces that are contiguous in both parts are not. options may be NULL. mpi: buffers
-** of the CPU, or of a GPU if MPI is CUDA-aware. Ranks of one host and user read each other's memory
-** (process_vm_readv) if the kernel allows all of them to, which the first move finds out (MGRID_LOG_DEBUG); what they
-** packed for that stays allocated for the next move. nccl: buffers of this rank's GPU, in which nothing writes `from`
-** any more; the window is there, too, and stays with the backend; the first move makes a communicator of all ranks.
-** dry, pmix and the host's carriers move nothing (MGRID_UNSUPPORTED), except in a world of one rank. Types of
+** of a larger buffer is not touched. Buffers may not overlap, and a move runs once at a time. options may be NULL.
+**
+** Collective over the backend, whose ranks are those of the move: if ranks bring different moves, every rank gets the
+** same error and nothing is touched. A rank whose mgrid_move_new failed passes NULL and its error, which all get. After
+** any other error the contents of `to` are undefined, and after a failure in transfer the backend cannot be used any
+** more. At most `window` bytes are packed; pieces that are contiguous in both parts are not.
+**
+** mpi: buffers are in memory of the CPU, or of a GPU if MPI is CUDA-aware. Ranks of one host and user read each other's
+** memory (process_vm_readv) if the kernel allows all of them to, which the first move finds out (MGRID_LOG_DEBUG); what
+** they packed for that stays allocated for the next move. nccl: buffers are on this rank's GPU, and nothing writes
+** `from` any more. The window is there, too, and stays with the backend; the first move makes a communicator of all
+** ranks. dry, pmix and the host's carriers move nothing (MGRID_UNSUPPORTED), except in a world of one rank. Types of
 ** elements change in memory of the CPU only. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                                       const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);

@@ -26,7 +26,7 @@ ok() {
 # built NAME FLAGS FILE: compile FILE with the module
 built() {
   # shellcheck disable=SC2086
-  $fc -O1 $2 -J "$here" -o "$here/$1" build/fortran/moongrid.f90 "$3" -Lbuild -Wl,-rpath,"$PWD/build" -lmoongrid_mpi \
+  $fc -O1 -std=f2018 $2 -J "$here" -o "$here/$1" build/fortran/moongrid.f90 "$3" -Lbuild -Wl,-rpath,"$PWD/build" -lmoongrid_mpi \
     -lmoongrid > "$here/said" 2>&1
 }
 
@@ -56,7 +56,7 @@ run() {
 if built sizes "" "$here/sizes.f90" && cc -Isrc -o "$here/sizes_c" "$here/sizes.c"; then
   "$here/sizes" > "$here/fortran.txt" && "$here/sizes_c" > "$here/c.txt"
   diff "$here/c.txt" "$here/fortran.txt" > "$here/said" && [ "$(wc -l < "$here/c.txt")" -gt 30 ]
-  ok "$(wc -l < "$here/c.txt") structs are as large as in C" $? "$here/said"
+  ok "structs are as large as in C" $? "$here/said"
   sed -n 's/^.*:: size = \([0-9]*\)_c_size_t$/\1/p' build/fortran/moongrid.f90 | sort > "$here/sizes.txt"
   [ -s "$here/sizes.txt" ] && ! cut -d' ' -f2 "$here/c.txt" | sort | comm -13 - <(sort -u "$here/sizes.txt") | grep .
   ok "and say so" $?
@@ -93,7 +93,7 @@ program handles
     backend = mgrid_mpi_backend_f(bad(i), err=err)
     if (bad(i) == MPI_COMM_WORLD .or. bad(i) == MPI_COMM_SELF) cycle
     if (c_associated(backend) .or. err%status /= MGRID_USAGE) stop 4
-    if (index(mgrid_message(err), "is no communicator of") == 0 .and. index(mgrid_message(err), "mpi: ") /= 1) stop 5
+    if (index(mgrid_message(err), "is not a communicator of") == 0 .and. index(mgrid_message(err), "mpi: ") /= 1) stop 5
     if (i == 2) write (*, '(a)') mgrid_message(err)
   end do
   err = mgrid_error_t()
@@ -105,6 +105,6 @@ end program
 END
 built handles "" "$here/handles.f90"
 ok "handles compile" $? "$here/said"
-run 1 "$here/handles" && grep -q "^mpi: 77777 is no communicator of .*; was the program built with another MPI library?$" "$here/said"
+run 1 "$here/handles" && grep -q "^mpi: 77777 is not a communicator of .*; was the program built with another MPI library?$" "$here/said"
 ok "numbers that are no communicators" $? "$here/said"
 echo "1..$n"

@@ -88,7 +88,7 @@ $(B)/tests/rccl/%.o: src/%.c $(wildcard tests/nccl/standin/rocm/*/*.h) Makefile 
 $(B)/tests/rccl/libmoongrid_rccl.so.$(SOVER): $(RCCL_STANDIN) $(B)/libmoongrid.a $(MAP)
 	$(call link_backend,$(RCCL_STANDIN),$(LIBS_rccl))
 
-build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
+build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch] tests/cuda/*.[ch]) tests/nccl/standin/build.sh
 	$(call SAY,CC,tests/nccl/standin)
 	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 

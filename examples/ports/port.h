@@ -48,13 +48,13 @@ static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, in
 /* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
 static inline int port_ask(mgrid_state *s, const char *getter) {
   int64_t answer = -1;
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, getter, NULL, &answer, &port_error);
+  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, getter, 0, NULL, &answer, &port_error);
   return (int)answer;
 }
 
 /* A getter of a group. */
 static inline const mgrid_group *port_group(mgrid_state *s, const char *getter) {
-  return mgrid_runtime_group(mgrid_state_runtime(s), s, getter, NULL, &port_error);
+  return mgrid_runtime_group(mgrid_state_runtime(s), s, getter, 0, NULL, &port_error);
 }
 
 /* The exit status, the same on all ranks: 0 only if every check of every rank held. */

@@ -6,6 +6,18 @@
 --   moongrid plan examples/trainer/layout.lua --world 8 tp=2 pp=2
 --   scripts/launch 8 build/trainer/trainer examples/trainer/layout.lua ep=4
 
+local trainer = recipe.import "./step.lua"
+
+-- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
+local policy = {
+  layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
+  schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
+  bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
+  gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
+  learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
+  checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+}
+
 return recipe {
   doc = "A dense and an expert grid that share tensor and pipeline parallelism",
   params = {
@@ -14,10 +26,13 @@ return recipe {
     pp = param.size(1, "pipeline stages"),
     vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
     ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
+    batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
   },
   build = function(world, p)
     local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
     local expert = grid(world, "tp-ep-edp-pp", { tp = p.tp, ep = p.ep, pp = p.pp, edp = fill })
+    local dp = world.size // (p.tp * p.cp * p.pp)
+    if p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
     same(dense "tp", expert "tp") -- matrices of experts are cut like the dense ones
     same(dense "pp", expert "pp") -- and the stages are the same
 
@@ -36,16 +51,9 @@ return recipe {
     return t
   end,
 
-  -- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
-  policy = {
-    layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
-    schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
-    bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
-    gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
-    learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
-    checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
-    on_lost = policies.on_lost(),                    -- returns "stop": MPI can do nothing else
-  },
+  policy = policy,
+  -- What travels in a step: moongrid step examples/trainer/layout.lua --world 8 tp=2 pp=2
+  step = function(s, p) trainer.step(s, p, policy) end,
   -- Results that ranks compare, so that none can cut, sum or stop differently from the others.
   agreed = {
     layers = "world", schedule = "world", bucket_bytes = "world", gradient_family = "dp_cp",

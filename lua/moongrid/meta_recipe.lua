@@ -56,6 +56,7 @@ recipe = nil
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
 ---@field names? string rules between names of tensors, one on a line, which `moongrid reshard` reads
 ---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` list those that are
+---@field spares? integer|moongrid.SparesPer ranks that are in no family, to take the place of a lost one: the last ones of the world, or of each node; build gets a World without them
 ---@field machine? string where ranks run, as text or a preset: "node:4 gpu:8 rail = gpu", "dgx-h100". That of the host (--machine) replaces it
 ---@field traffic? table<string, string> what each family sends in a step, for `moongrid place`: tp = "2 GiB all_reduce x 96"
 ---@field step? fun(s: moongrid.Step, p: table<string, any>, base: fun(s: moongrid.Step)?) what one rank does in a step, see src/step/README.md; `base` is the base's step
@@ -165,14 +166,25 @@ function Policies.learning_rate(settings) end
 ---@return function policy
 function Policies.checkpoint(settings) end
 
+---@class moongrid.SparesPer
+---@field per string a level of the machine, "node"
+---@field count? integer ranks of each of its domains, 1 or more (1)
+
 ---@class moongrid.LostSettings
 ---@field keep? string[] families that the trainer can do without
 ---@field shrink? string[] families whose groups continue without the lost ranks
----@field least? integer ranks of a group that must remain for that, 1 or more (1)
+---@field least? integer ranks of a group, or of the job, that must remain for that, 1 or more (1)
+---@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if there are spares enough,
+---else "shrink" if `least` ranks remain, else "stop"
+---@field params? table<string, any> parameters of the smaller layout, in place of those of the plan: { dp = 3 }
 
----Choose the reaction to a call over a family that failed because ranks are lost.
----Arguments: q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; default 1).
----Returns "keep", "shrink" or "stop". Only the remaining ranks call it, so do not declare it agreed.
+---Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job.
+---Arguments: q.family (left out: the job), q.ranks (of the group, or of the job), q.lost (of them, 0 to q.ranks;
+---default 1), and of the job q.spares (those that are left; default 0), q.which (the lost ranks, ascending) and
+---q.missing (bytes of tensors of which every copy is lost).
+---Returns "keep", "shrink" or "stop" about a group; "replace", "shrink", "stop" or { how = "shrink", params = { ... } }
+---about the job (`params` may also be a list of such tables, tried in this order). Only the remaining ranks call it, so
+---do not declare it agreed.
 ---@param settings? moongrid.LostSettings
 ---@return function policy
 function Policies.on_lost(settings) end

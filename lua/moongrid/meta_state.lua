@@ -37,6 +37,19 @@ function State:coord(grid, dim) end
 ---@return boolean
 function State:has(family) end
 
+---Return the step of the recipe that the state's plan is of. All ranks compare its digest, and all raise if one has another.
+---Collective.
+---@param file? string a file that returns the step, instead of the recipe's
+---@return moongrid.Programs
+function State:step(file) end
+
+---Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" or "gemm",
+---else none; timeout: seconds that a call may take; trace: a file for what each rank did in the last step, in the trace
+---event format of Chrome; file: as in `step`; unproved: also a step that is not proved. Raises on all ranks.
+---@param options? { steps?: integer, scale?: number, compute?: string, timeout?: number, trace?: string, file?: string, unproved?: boolean }
+---@return moongrid.Measured
+function State:run_step(options) end
+
 ---Prove each communicator by collectives that compare members and order. Collective over the
 ---job: every rank calls it and gets the same verdict.
 ---@return integer? proved communicators proved on this rank; nil on failure

@@ -9,8 +9,8 @@
 -- are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for the host, functions of
 -- the host that the text names ({ name = version } or nil); library(name, ...) runs another file of this folder;
 -- is_topology(value); note(topology, name, text, usual, unread) records a parameter, params(state) reads them back;
--- fields() are those of slices, name -> type, whose values get begin(world, values, where) before a build, and
--- finish(topology, where) follows it;
+-- fields() are those of slices, name -> type ("any": they check it), whose values get begin(world, values, where)
+-- before a build, which gets the World that this returns, and finish(topology, where) follows it;
 -- allow_idle(topology): ranks may be in no group; digest(state) is its plan's; settings(state) are those that a
 -- host has set, by name; note_function(topology, name, version) records a function of the host;
 -- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; choose(topology, family,
@@ -120,7 +120,8 @@ local function define(def, where)
   end
   for _, key in ipairs(fields) do
     local expected, actual = key ~= "base" and (types[key] or "table"), type(def[key])
-    if expected and actual ~= "nil" and actual ~= expected and not (asked[key] and actual == "function") then
+    if expected and expected ~= "any" and actual ~= "nil" and actual ~= expected
+      and not (asked[key] and actual == "function") then
       core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, expected, actual))
     end
   end
@@ -321,8 +322,7 @@ function M.evaluate(self, world, given, file)
   local options = options_in(given)
   local p = resolve(body.params, given, true)
   called, last = nil, nil
-  core.begin(world, body.added, body.where)
-  local t = body.build(world, p)
+  local t = body.build(core.begin(world, body.added, body.where), p)
   last = { topology = t, world = world, params = p }
   for name, version in sorted_pairs(called or {}) do core.note_function(t, name, version) end
   if options then core.library("options", core, shared)(t, options) end

@@ -66,7 +66,7 @@ static double query(mgrid_runtime *rt, mgrid_state *s) {
   int64_t     n = 0;
   double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    if (mgrid_runtime_ask_integer(rt, s, "tensor_model_parallel_rank", NULL, &n, &e)) die(e.message);
+    if (mgrid_runtime_ask_integer(rt, s, "tensor_model_parallel_rank", 0, NULL, &n, &e)) die(e.message);
     sink = n;
   }
   return 1e9 * (now() - t0) / TURNS;

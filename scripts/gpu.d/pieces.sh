@@ -27,7 +27,12 @@ piece_smoke() {
   check_doctor
   moe 2 tp=2 ep=2
   step - "one" "NCCL's own calls on communicators of one rank" 0 "*every call did what it says*" "$dir/probe" calls
+  memory_alone
   step - "pair" "4 ranks, one plain communicator, no MPI" 0 "*all ranks ended well*" "$dir/plain" pair 4
+}
+
+memory_alone() {
+  step - "one" "memory of a communicator of one rank" 0 "*memory is what its host code takes*" "$dir/probe" memory
 }
 
 check_doctor() {
@@ -38,6 +43,7 @@ check_doctor() {
 piece_one() {
   broken[nccl]=${broken[libmoongrid_nccl]:-}
   step - "one" "NCCL's own calls on communicators of one rank" 0 "*every call did what it says*" "$dir/probe" calls
+  memory_alone
   check_doctor
   mpi_starts 1
   ranks 1 "$moongrid" run "$dir/examples/moe.lua" --backend nccl --timeout 30
@@ -56,6 +62,8 @@ piece_run() {
     'nccl_communicator_config={"tp":{"blocking":1}}'
   carried
   furnished
+  moved
+  stepped
 }
 
 # The same without MPI: ranks reach each other over PMIx.
@@ -74,6 +82,21 @@ furnished() {
   step - "ranks nccl" "windows, a device communicator, a parent: 2 ranks" 0 \
     "*@(proved *on all 2 ranks|nccl: ncclCommWindowRegister|nccl: ncclDevCommCreate)*ended with [04]*" \
     bash -c '"$@"; echo "ended with $?"' furnish "${launch[@]}"
+}
+
+# Every element of every tensor is proved where it arrives; parts are in GPU memory.
+moved() {
+  share 4
+  ranks 4 "$moongrid" run "$dir/examples/weights.lua" tp=2 vs tp=4 --move --backend nccl --timeout 30 "${shared[@]}"
+  step - "grid4 nccl" "weights to another layout, 4 ranks" 0 "*proved*" "${few[@]}" "${launch[@]}"
+}
+
+# A training step: all-reduces of tp, and gradients and weights of dp on a stream of their own.
+stepped() {
+  share 4
+  ranks 4 "$moongrid" run megatron tp=2 layers=4 hidden=512 global_batch=8 zero=1 overlap=true --step 5 --backend nccl --timeout 30 \
+    "${shared[@]}"
+  step - "grid4 nccl" "a training step, five times, 4 ranks" 0 "*step *times on 4 ranks*" "${few[@]}" "${launch[@]}"
 }
 
 piece_eight() {

@@ -9,6 +9,7 @@
 **     probe hold       keep a CUDA context until the parent ends: the driver stays loaded
 **     probe one        a communicator of one rank: create, use, destroy
 **     probe calls      several communicators of one rank, and every NCCL call that moongrid makes
+**     probe memory     memory of the GPU for a communicator of one rank, by channels
 */
 #include "gpu.h"
 
@@ -295,13 +296,61 @@ static void calls(void) {
   puts("every call did what it says");
 }
 
+/* ----------------------------------------------------------------------- memory */
+
+static double used_mib(void) {
+  size_t unused = 0, total = 0;
+  cuda_must(gpu.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+  return (double)(total - unused) / (1 << 20);
+}
+
+/* One rank needs no buffers to others, so what a creation takes is (3 C + 2) x 2 MiB for C channels, as NCCL's host code
+** was counted to take over the runtime of tests/cuda: 388 MiB for the 64 channels that it chooses by itself. */
+static void memory_alone(void) {
+  static const int channels[] = {
+    1, 1, 2, 4, 32, 64, 0
+  }; /* the first is not counted: allocators take a granule once */
+  int        wrong = 0;
+  lane       l = lane_open();
+  ncclComm_t first = alone(1);
+  used_alone(first, l, "the first"); /* what all communicators of a process share is there from here on */
+  for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+    int          c = channels[i];
+    char         which[32];
+    ncclUniqueId id;
+    ncclComm_t   comm = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    if (c > 0) config.minCTAs = c, config.maxCTAs = c;
+    snprintf(which, sizeof which, c > 0 ? "%d channels" : "NCCL's own choice", c);
+    nccl_must(gpu.GetUniqueId(&id), "ncclGetUniqueId");
+    double before = used_mib();
+    nccl_must(gpu.CommInitRankConfig(&comm, 1, id, 0, &config), "ncclCommInitRankConfig");
+    double made = used_mib();
+    used_alone(comm, l, which);
+    double used = used_mib();
+    nccl_must(gpu.CommDestroy(comm), "ncclCommDestroy");
+    if (i == 0) continue;
+    tell(made - before, "%s: created, MiB", which);
+    tell(used - made, "%s: first all-reduce, MiB", which);
+    tell(used_mib() - before, "%s: kept when destroyed, MiB", which);
+    double expected = 2.0 * (3 * (c > 0 ? c : 64) + 2);
+    if (made - before != expected) printf("%s: %.0f MiB expected\n", which, expected), wrong++;
+  }
+  nccl_must(gpu.CommDestroy(first), "ncclCommDestroy");
+  lane_close(l);
+  puts(wrong ? "memory differs from what its host code was counted to take" : "memory is what its host code takes");
+}
+
 /* ------------------------------------------------------------------------- main */
 
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } what[] = { { "about", about }, { "copy", copy }, { "hold", hold }, { "one", one }, { "calls", calls } };
+  } what[] = { { "about", about }, { "copy", copy },   { "hold", hold },
+               { "one", one },     { "calls", calls }, { "memory", memory_alone } };
   if (argc == 2 && strcmp(argv[1], "lo") == 0) {
     loopback_up();
     return 0;
@@ -313,5 +362,5 @@ int main(int argc, char **argv) {
     what[i].run();
     return 0;
   }
-  fail("probe about | lo | copy | hold | one | calls");
+  fail("probe about | lo | copy | hold | one | calls | memory");
 }

@@ -9,9 +9,12 @@
 #include "gpu.h"
 
 #include <dirent.h>
+#include <malloc.h>
 
 typedef struct process {
-  double fds, threads, host, device; /* the last two in MiB; of the GPU, all that is in use on it */
+  double fds, threads, host,
+      device; /* the last two in MiB: resident memory without what malloc has free, which it keeps for
+                                     ** each thread that was ever in NCCL; and all that is in use on the GPU */
 } process;
 
 static inline double entries(const char *folder) {
@@ -30,8 +33,9 @@ static inline process process_now(void) {
   cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
   if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
   if (f) fclose(f);
-  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"),
-                    (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20), (double)(total - unused) / (1 << 20) };
+  double resident = (double)pages * (double)sysconf(_SC_PAGESIZE), spare = (double)mallinfo2().fordblks;
+  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"), (resident - spare) / (1 << 20),
+                    (double)(total - unused) / (1 << 20) };
 }
 
 /* What `rounds` cycles left behind: nothing may grow with every cycle. */

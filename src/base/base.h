@@ -137,7 +137,7 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len);
 void mgrid_show(char *text, size_t room);
 void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
-/* Append the contents of a regular file. After an error part of it may have been appended. file.c */
+/* Append the contents of a regular file. After an error part of it may have been appended. read_file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* its name in messages */
@@ -165,6 +165,8 @@ double mgrid_processor_now(void); /* processor time of this thread, seconds; a s
 void mgrid_pause(int look);
 /* Return a number that is identical for all processes of a machine and differs between machines. machine.c */
 uint64_t mgrid_machine_id(void);
+/* Return the logical processors that are online, in *usable (may be NULL) those that this process may use. machine.c */
+int64_t mgrid_cores(int64_t *usable);
 
 /* The launcher of this process, from the environment. `by` NULL: no known launcher, rank 0 of 1. Without a size from the
 ** launcher `size` is 1. A rank that is not below its size is ignored. launcher.c */

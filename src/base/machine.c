@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - identify the machine of this process.
+** machine.c - identify the machine of this process; its processors.
 */
 #include "base/base.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -24,4 +25,11 @@ uint64_t mgrid_machine_id(void) {
     close(boot);
   }
   return XXH3_64bits(text, len + (n > 0 ? (size_t)n : 0));
+}
+
+int64_t mgrid_cores(int64_t *usable) {
+  cpu_set_t set;
+  int64_t   online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (usable) *usable = sched_getaffinity(0, sizeof set, &set) ? online : CPU_COUNT(&set);
+  return online;
 }

@@ -190,7 +190,7 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   for (size_t k = 0; k < t->naxes; k++) {
     const json_t *list = json_array_get(axes, k);
     if (!json_is_array(list) || json_array_size(list) % 2)
-      return wrong(t->name, "the runs of a part are no list of a start and a length each", err);
+      return wrong(t->name, "the runs of a part are not a list of a start and a length each", err);
     part->nruns[k] = json_array_size(list) / 2;
   }
   if (shards_part_room(part, err)) return err->status;
@@ -301,7 +301,7 @@ static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
   json_error_t why;
   struct stat  about;
   if (stat(path, &about)) return st_fail(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
-  if (!S_ISREG(about.st_mode)) return st_fail(err, MGRID_REFUSED, "cannot read %s: it is no regular file", path);
+  if (!S_ISREG(about.st_mode)) return st_fail(err, MGRID_REFUSED, "cannot read %s: it is not a regular file", path);
   s->index = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
   if (!s->index)
     return st_fail(err, MGRID_REFUSED, "%s: line %d: %.160s; an index, or a file *.safetensors, is expected", path,
@@ -367,15 +367,4 @@ void shards_close(shards *s) {
   for (size_t i = 0; i < s->nfiles; i++) st_close(s->file[i]);
   json_decref(s->index);
   free(s->file), free(s->tensor), free(s);
-}
-
-const shards_tensor *shards_find(const shards *s, const char *name) {
-  for (size_t i = 0; i < s->n; i++)
-    if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
-  return NULL;
-}
-
-int64_t shards_number(const shards *s, const char *name) {
-  const json_t *value = json_object_get(json_object_get(s->index, "metadata"), name);
-  return json_is_integer(value) ? json_integer_value(value) : -1;
 }

@@ -44,7 +44,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
     } else if (*at == '%') {
       int nth = at[1] - '0';
       if (nth < 1 || nth > (int)r->rule->ncaptures)
-        return wrong(r, "%%%c in '%s' is no capture; the rule has %zu before it", at[1] ? at[1] : ' ', at,
+        return wrong(r, "%%%c in '%s' is not a capture; the rule has %zu before it", at[1] ? at[1] : ' ', at,
                      r->rule->ncaptures);
       *seen |= 1U << (nth - 1);
       *to++ = (char)nth;
@@ -70,9 +70,9 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
     word[n - 4] = '\0';
   }
   if (read_captures(r, word, seen)) return r->err->status;
-  if (slice >= (int)r->rule->ncaptures) return wrong(r, "[%%%d] is no capture", slice + 1);
+  if (slice >= (int)r->rule->ncaptures) return wrong(r, "[%%%d] is not a capture", slice + 1);
   if (slice >= 0 && r->rule->kind[slice] != 'd')
-    return wrong(r, "the index %%%d is no capture of digits, (%%d+)", slice + 1);
+    return wrong(r, "the index %%%d is not a capture of digits, (%%d+)", slice + 1);
   if (slice >= 0 && *seen & 1U << slice) return wrong(r, "%%%d is in the name and its index", slice + 1);
   if (slice >= 0) *seen |= 1U << slice;
   if (side->n > 0 && side->slice != slice) return wrong(r, "names of one side have different indices");

@@ -101,14 +101,14 @@ static mgrid_status read_tensor(st_file *f, const char *name, const json_t *abou
   const json_t *from = json_array_get(places, 0), *to = json_array_get(places, 1);
   size_t        row = type ? type_row(type, NULL) : NTYPES;
   bool          counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from) && is_count(to);
-  if (!type || !counts) return bad(f, err, "tensor '%.200s' wants dtype, shape and two data_offsets", name);
+  if (!type || !counts) return bad(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
   if (row == NTYPES) return bad(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
   *t = (st_tensor){ .name = name, .type = types[row].type, .width = types[row].width };
   if ((t->naxes = json_array_size(shape)) > MGRID_AXES_MAX)
     return bad(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes, MGRID_AXES_MAX);
   for (size_t i = 0; i < t->naxes; i++) {
     const json_t *length = json_array_get(shape, i);
-    if (!is_count(length)) return bad(f, err, "tensor '%.200s' has a shape that is no list of lengths", name);
+    if (!is_count(length)) return bad(f, err, "tensor '%.200s' has a shape that is not a list of lengths", name);
     t->shape[i] = json_integer_value(length);
   }
   int64_t n = st_elements(t->naxes, t->shape), end = json_integer_value(to);
@@ -156,7 +156,7 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   struct stat   about;
   json_error_t  why;
   if (open_again(f, err)) return err->status;
-  if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return bad(f, err, "is no regular file");
+  if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return bad(f, err, "is not a regular file");
   if (about.st_size < 8)
     return bad(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
   if (read_at(f, 0, first, 8, err)) return err->status;
@@ -172,7 +172,7 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   free(text);
   if (s) return s;
   if (!json_is_object(f->header))
-    return bad(f, err, "its header is no object of JSON%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
+    return bad(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
   f->data = 8 + (int64_t)length;
   return read_tensors(f, (int64_t)about.st_size - f->data, err);
 }

@@ -15,7 +15,7 @@
 #define BUILT_IN(backend, ...) { .name = #backend, __VA_ARGS__ },
 
 const mgrid_descriptor mgrid_backends[] = {
-#include "comm/backend_rows.h"
+#include "comm/backend_table.h"
   { .name = NULL },
 };
 _Static_assert(sizeof mgrid_backends / sizeof mgrid_backends[0] <= MGRID_BACKENDS_MAX + 1, "MGRID_BACKENDS_MAX");

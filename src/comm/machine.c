@@ -7,7 +7,6 @@
 #include "comm/state.h"
 #include "plan/plan.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,7 +118,6 @@ int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
 
 mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  cpu_set_t     set;
   mgrid_machine m = MGRID_MACHINE_INIT;
   mgrid_status  status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
   if (status) return status;
@@ -127,8 +125,7 @@ mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid
   m.machines = p->machines, m.index = p->index;
   m.local_size = p->local_size, m.local_rank = p->local_rank;
   m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;
-  m.cores = sysconf(_SC_NPROCESSORS_ONLN);
-  m.usable_cores = sched_getaffinity(0, sizeof set, &set) ? m.cores : CPU_COUNT(&set);
+  m.cores = mgrid_cores(&m.usable_cores);
   m.memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   gethostname(m.name, sizeof m.name - 1);
   mgrid_struct_write(out, &m, sizeof m);

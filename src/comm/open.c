@@ -11,14 +11,14 @@
 #define LINKED __attribute__((weak, visibility("hidden")))
 #define BUILT_IN(backend, ...)
 #define ROW(backend, ...) extern const mgrid_backend_entry mgrid_##backend##_entry LINKED;
-#include "comm/backend_rows.h"
+#include "comm/backend_table.h"
 #undef ROW
 #undef BUILT_IN
 
 static const mgrid_backend_entry *const linked[] = {
 #define BUILT_IN(backend, ...) NULL,
 #define ROW(backend, ...)      &mgrid_##backend##_entry,
-#include "comm/backend_rows.h"
+#include "comm/backend_table.h"
 };
 
 /* The entry points of a backend of this table, or NULL. */

@@ -193,18 +193,30 @@ mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgri
   return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
 }
 
-mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w, double seconds,
-                                 mgrid_error *err) {
-  enum { MOST = 64 };
-  mgrid_comm_spec spec[MOST];
-  mgrid_together  call[MOST];
-  if (!b->ops->together) return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", mgrid_backend_name(b));
-  if (n > MOST) return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MOST);
+mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                                 double seconds, mgrid_error *err) {
+  mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
+  mgrid_together  call[MGRID_TOGETHER_MAX];
+  if (!b->ops->together)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", mgrid_backend_name(b));
+  if (n > MGRID_TOGETHER_MAX)
+    return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MGRID_TOGETHER_MAX);
   for (size_t i = 0; i < n; i++) {
     spec[i] = spec_of(c[i]);
     call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };
   }
   return b->ops->together(b, n, call, seconds, err);
+}
+
+mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                               uint64_t tag, double seconds, mgrid_error *err) {
+  mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
+  mgrid_together  call[MGRID_TOGETHER_MAX];
+  for (size_t i = 0; i < n; i++) {
+    spec[i] = spec_of(c[i]);
+    call[i] = (mgrid_together){ &spec[i], c[i]->native, w[i] };
+  }
+  return b->ops->streams->begin(b, stream, n, call, tag, seconds, err);
 }
 
 void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c) {

@@ -147,37 +147,44 @@ const char *const *mgrid_recipe_names(void) {
 
 /* ------------------------------------------------------------------ questions */
 
-/* Return whether an argument of a text query is missing. Set its answer to "". */
-static bool lacks(const mgrid_runtime *rt, const char *query, char *buf, size_t len, size_t *length, mgrid_error *err) {
+/* Return whether a query lacks its name or its arguments. */
+static bool lacks(const mgrid_runtime *rt, const char *query, size_t n, const mgrid_arg *args, mgrid_error *err) {
+  return !rt || mgrid_lacks(query, "the name of the query", err) || mgrid_lacks_list(n, args, "arguments", err);
+}
+
+/* Return whether the buffer of a text answer is missing. Set the answer to "". */
+static bool lacks_buffer(char *buf, size_t len, size_t *length, mgrid_error *err) {
   if (length) *length = 0;
   if (buf && len > 0) *buf = '\0';
-  return !rt || mgrid_lacks(query, "the name of the query", err)
-         || (len > 0 && mgrid_lacks(buf, "the buffer of the answer", err));
+  return len > 0 && mgrid_lacks(buf, "the buffer of the answer", err);
 }
 
-mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                               size_t len, size_t *length, mgrid_error *err) {
-  if (lacks(rt, query, buf, len, length, err)) return MGRID_USAGE;
-  return entry_of(rt)->ask(rt, s, query, args, buf, len, length, err);
+mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
+                               char *buf, size_t len, size_t *length, mgrid_error *err) {
+  bool no_buffer = lacks_buffer(buf, len, length, rt ? err : NULL);
+  if (lacks(rt, query, n, args, err) || no_buffer) return MGRID_USAGE;
+  return entry_of(rt)->ask(rt, s, query, n, args, buf, len, length, err);
 }
 
-mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                                    size_t len, size_t *length, mgrid_error *err) {
-  if (lacks(rt, query, buf, len, length, err)) return MGRID_USAGE;
-  return entry_of(rt)->ask_text(rt, s, query, args, buf, len, length, err);
+mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                    const mgrid_arg *args, char *buf, size_t len, size_t *length, mgrid_error *err) {
+  bool no_buffer = lacks_buffer(buf, len, length, rt ? err : NULL);
+  if (lacks(rt, query, n, args, err) || no_buffer) return MGRID_USAGE;
+  return entry_of(rt)->ask_text(rt, s, query, n, args, buf, len, length, err);
 }
 
-mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                       int64_t *answer, mgrid_error *err) {
+mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                       const mgrid_arg *args, int64_t *answer, mgrid_error *err) {
   if (answer) *answer = -1;
-  if (lacks(rt, query, NULL, 0, NULL, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
-  return entry_of(rt)->ask_integer(rt, s, query, args, answer, err);
+  if (lacks(rt, query, n, args, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
+  return entry_of(rt)->ask_integer(rt, s, query, n, args, answer, err);
 }
 
-const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
-                                       mgrid_error *err) {
-  if (!rt || mgrid_lacks(getter, "the name of the getter", err)) return NULL;
-  return entry_of(rt)->group(rt, s, getter, args, err);
+const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+                                       const mgrid_arg *args, mgrid_error *err) {
+  if (!rt || mgrid_lacks(getter, "the name of the getter", err) || mgrid_lacks_list(n, args, "arguments", err))
+    return NULL;
+  return entry_of(rt)->group(rt, s, getter, n, args, err);
 }
 
 mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {

@@ -93,6 +93,9 @@ mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgr
 /* Begin n calls, the ith over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED: the backend has none. */
 mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
                                  double seconds, mgrid_error *err);
+/* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has some: `begin` of backend.h. */
+mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                               uint64_t tag, double seconds, mgrid_error *err);
 /* Remove one user of each; destroy those without users, in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 

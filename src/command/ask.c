@@ -58,9 +58,23 @@ static bool declares(const json_t *list, const char *name, size_t len) {
   return false;
 }
 
-/* Sort the arguments typed. False: no memory. */
-static bool read_question(const cli *c, const json_t *info, question *q) {
+/* Return the name in a list of declarations that is nearest to NAME=VALUE, NULL if none is near. */
+static const char *near_declared(const json_t *list, const char *arg, size_t len) {
+  char        word[64];
+  const char *names[64];
+  size_t      n = 0;
+  if (len >= sizeof word) return NULL;
+  memcpy(word, arg, len);
+  word[len] = '\0';
+  for (size_t i = 0; i < json_array_size(list) && n < 64; i++)
+    names[n++] = json_string_value(json_object_get(json_array_get(list, i), "name"));
+  return mgrid_nearest(word, names, n);
+}
+
+/* Sort the arguments typed. */
+static mgrid_status read_question(const cli *c, const json_t *info, question *q, mgrid_error *err) {
   const json_t *params = json_object_get(info, "params"), *settings = json_object_get(info, "settings");
+  const char   *near;
   bool          done = (q->settings = json_object()) && (q->args = json_object());
   for (size_t i = 0; i < c->nargs && done; i++) {
     const char *arg = c->args[i];
@@ -69,10 +83,13 @@ static bool read_question(const cli *c, const json_t *info, question *q) {
       done = put_value(q->args, arg);
     else if (declares(settings, arg, len) && !declares(params, arg, len))
       done = put_value(q->settings, arg);
+    else if (!declares(params, arg, len) && !near_declared(params, arg, len)
+             && (near = near_declared(settings, arg, len)))
+      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown setting '%.*s'; nearest is '%s'", (int)len, arg, near);
     else
       q->params[q->nparams++] = arg;
   }
-  return done;
+  return done ? MGRID_OK : mgrid_oom(err);
 }
 
 /* Return whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME. */
@@ -105,12 +122,10 @@ static mgrid_status ask_query(mgrid_runtime *rt, mgrid_state *s, const char *nam
 
 static mgrid_status ask_getter(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
                                mgrid_error *err) {
-  char *given = json_dumps(args, JSON_COMPACT);
-  if (!given) return mgrid_oom(err);
-  const mgrid_group *g = mgrid_runtime_group(rt, s, name, given, err);
-  free(given);
-  if (!err->status) *answer = ranks_of(g);
-  return err->status;
+  const mgrid_group *g;
+  mgrid_status       status = mgrid_runtime_group_json(rt, s, name, args, &g, err);
+  if (!status) *answer = ranks_of(g);
+  return status;
 }
 
 static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
@@ -177,7 +192,7 @@ static mgrid_status answer(const options *c, bool policy, mgrid_error *err) {
   mgrid_plan    *p = NULL;
   mgrid_runtime *rt = cli_load(&c->cli, err);
   mgrid_status   s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
-  if (!s && !read_question(&c->cli, info, &q)) s = mgrid_oom(err);
+  if (!s) s = read_question(&c->cli, info, &q, err);
   if (!s && !(p = mgrid_runtime_plan_file(rt, c->cli.world, c->cli.params, q.nparams, q.params, err))) s = err->status;
   asker *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
   for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->cli.world : c->rank + 1) && !s; r++)

@@ -4,7 +4,7 @@
 */
 #include "command/slice.h"
 #include "plan/plan.h"
-#include "command/texts.h"
+#include "command/built_in_texts.h"
 #include "recipe/runtime.h"
 
 #include <dirent.h>

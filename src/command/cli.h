@@ -194,7 +194,7 @@ void cli_site(const cli *c, mgrid_site *site);
 int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p);
 /* Set the ranks of a machine: those, else the recipe's gpus_per_node, else unchanged. */
 void cli_machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site);
-/* Check a law of the plan, "within(tp, mp)": by the slice that knows it, else by the plan. slices.c */
+/* Check a law of the plan, "within(tp, mp)": by the slice that knows it, else by the plan. slice_rows.c */
 mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err);
 /* Return MGRID_LIMIT if a rank (-1: any) may need more than a budget. */
 mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,

@@ -3,8 +3,8 @@
 ** explain.c - moongrid explain: how each family was made, in words and numbers.
 */
 #include "command/cli.h"
-#include "command/texts.h"
-#include "command/groups.h"
+#include "command/built_in_texts.h"
+#include "command/group_lines.h"
 #include "plan/plan.h"
 #include "recipe/runtime.h"
 

@@ -4,7 +4,7 @@
 */
 #include "command/cli.h"
 #include "base/base.h"
-#include "command/texts.h"
+#include "command/built_in_texts.h"
 
 #include <errno.h>
 #include <fcntl.h>

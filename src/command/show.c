@@ -2,7 +2,7 @@
 **
 ** show.c - an overview of a plan.
 */
-#include "command/groups.h"
+#include "command/group_lines.h"
 #include "command/slice.h"
 #include "plan/plan.h"
 

@@ -38,6 +38,9 @@ typedef struct cli_addition {
                      mgrid_error *planning, mgrid_error *err);
   /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
   mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
+  /* For diff: compare the two sides in this respect instead, each with its runtime (NULL of a saved plan), and print. */
+  mgrid_status (*compare)(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
+                          bool *differ, mgrid_error *err);
   /* For doctor: run with the switch; and one more line without it. */
   mgrid_status (*run)(const cli *c);
   void (*examine)(cli_finding *f);
@@ -71,7 +74,7 @@ typedef struct cli_slice {
 /* One row for each slice that has src/NAME/command/slice.c, cli_slice_NAME; NULL ends. The Makefile writes it from SLICES. */
 extern const cli_slice *const cli_slices[];
 
-/* Add the slices' additions to the row of a subcommand. slices.c */
+/* Add the slices' additions to the row of a subcommand. slice_rows.c */
 void cli_add(cli_command *command);
 /* Call `before`, `after` and `meets` of all slices, until one fails. */
 mgrid_status cli_before_plans(const cli *c, mgrid_runtime *rt, mgrid_error *err);

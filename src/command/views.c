@@ -3,7 +3,7 @@
 ** views.c - one rank of a plan, and the groups of its families.
 */
 #include "command/cli.h"
-#include "command/groups.h"
+#include "command/group_lines.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>

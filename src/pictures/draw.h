@@ -12,7 +12,7 @@
 #ifndef MGRID_DRAW_H
 #define MGRID_DRAW_H
 
-#include "command/groups.h"
+#include "command/group_lines.h"
 #include "plan/plan.h"
 
 enum {

@@ -2,7 +2,7 @@
 **
 ** backend_row.h - a descriptor of each backend, which can be read before the backend is opened. A plan reads the names
 ** for the option `backend`, and the GPU memory of a communicator; comm reads the rest. The rows are in
-** comm/backend_rows.h, the table is in comm/backend_list.c. It is declared here so that includes go one way, from comm
+** comm/backend_table.h, the table is in comm/backend_list.c. It is declared here so that includes go one way, from comm
 ** to plan. Differences between backends are fields here: no code outside a backend's folder asks for its name.
 */
 #ifndef MGRID_BACKENDS_H
@@ -38,7 +38,7 @@ struct mgrid_descriptor {
   void (*demand)(const mgrid_nccl_values *v, int64_t size, int64_t local, bool nvls, mgrid_demand *out);
 };
 
-/* In the order of backend_rows.h. Each backend library has its own copy of the table, so compare descriptors with
+/* In the order of backend_table.h. Each backend library has its own copy of the table, so compare descriptors with
 ** mgrid_same_backend, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
 enum {

@@ -11,8 +11,17 @@
 
 enum { LOOKED_AT = 1 << 22, RANGES = 6 };
 
+/* The ranks of an item that are in no group on purpose; NULL: it has none. */
+static const mgrid_family *unused_of(const mgrid_item *item) {
+  return item->kind->unused ? item->kind->unused(item->x) : NULL;
+}
+
 static bool is_idle(const mgrid_plan *p, int64_t rank) {
   int64_t group, position;
+  for (size_t i = 0; i < p->content.nitems; i++) {
+    const mgrid_family *f = unused_of(&p->content.item[i]);
+    if (f && mgrid_family_locate(f, rank, 0, &group, &position)) return false;
+  }
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_locate(p->content.entry[i].family, rank, 0, &group, &position)) return false;
   return true;
@@ -44,6 +53,10 @@ static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
 
 /* Collect the members of all families. False: there are too many for modes. */
 static bool take_sets(seeker *s) {
+  for (size_t i = 0; i < s->p->content.nitems; i++) {
+    const mgrid_family *f = unused_of(&s->p->content.item[i]);
+    if (f && !mgrid_members_of(f, &s->sets)) return false;
+  }
   for (size_t i = 0; i < s->p->content.nentries; i++) {
     size_t first = s->sets.n, kept = first;
     if (!mgrid_members_of(s->p->content.entry[i].family, &s->sets)) return false;

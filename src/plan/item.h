@@ -24,6 +24,7 @@ typedef struct mgrid_item_kind {
   void (*text)(const void *x, mgrid_text *t); /* its rule on one line, for the digest: equal things, equal text */
   /* Write its value, or with rank >= 0 the value of that rank's part. */
   void (*json)(const void *x, int64_t rank, struct mgrid_json *w);
+  const mgrid_family *(*unused)(const void *x); /* ranks that are meant to be in no group; NULL: none */
   /* Append a line for each possible mistake in it; `listed`: also in what the recipe lists. NULL: none. */
   void (*notes)(const void *x, const char *name, bool listed, mgrid_text *t);
   /* Compare it with where the ranks of a job run, before their communicators are created: `host` identifies the host of

@@ -67,7 +67,7 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgri
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void         mgrid_view_free(mgrid_view *v);
 
-/* ------------------------------------------------------------------- led.c */
+/* --------------------------------------------------------------- leaders.c */
 
 /* Return the number of groups of an entry that no earlier group leads: the communicators that it adds to the job.
 ** `round` >= 0 counts only that round. Groups are compared by their modes, O(modes). Where these cannot tell (tables of
@@ -143,7 +143,7 @@ void         mgrid_itinerary_free(mgrid_itinerary *it);
 /* The same with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 
-/* ---------------------------------------- laws.c, idle_ranks.c, unheeded.c */
+/* --------------------------------- laws.c, idle_ranks.c, ignored_options.c */
 
 /* Laws: both families have the same groups (same); every group of a is inside one of b (within); no rank is in both
 ** (disjoint); every rank is in a group (covers). Else return MGRID_REFUSED with the first counterexample, and the names
@@ -171,7 +171,7 @@ void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out);
 ** nothing. `backend` makes the families that ask for no other. */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
-/* -------------------------------------------------------------------- diff.c */
+/* ------------------------------------------------------------------ diff.c */
 
 /* One difference of two plans. */
 typedef struct mgrid_difference {
@@ -187,7 +187,7 @@ typedef void mgrid_tell(void *ud, const mgrid_difference *d);
 mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                                     mgrid_tell *tell, void *ud, mgrid_error *err);
 
-/* -------------------------------------------- print.c, json.c, read.c, why.c */
+/* ------------------------------------------ print.c, json.c, read.c, why.c */
 
 /* Append the text that the digest is computed from: the head (world, parameters, grids, items), then a line for each
 ** family. */
@@ -207,7 +207,7 @@ bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* ------------------------------------------------------- cost.c */
+/* ------------------------------------------------------------------ cost.c */
 
 enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
 /* Compute the demand of a communicator of this family, with `size` ranks, `local` of them on one machine. */

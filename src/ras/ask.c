@@ -119,7 +119,7 @@ mgrid_status ras_ask(const char *address, json_t **answer, char **text, mgrid_er
   close(w.fd);
   mgrid_status s = MGRID_OK;
   if (!got || len == 0)
-    s = mgrid_fail(err, MGRID_TIMED_OUT, "%s is no RAS of NCCL, or does not answer within %d seconds", address,
+    s = mgrid_fail(err, MGRID_TIMED_OUT, "%s is not the RAS of NCCL, or does not answer within %d seconds", address,
                    PATIENCE);
   else if (json)
     s = ras_read(address, got, len, answer, err);

@@ -74,7 +74,7 @@ static bool check_text(const reading *r, const json_t *in, const char *key) {
   char        shown[TEXT_MOST];
   if (!value) return true;
   if (!text)
-    return mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s gave a '%s' that is no text", r->address, key),
+    return mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s gave a '%s' that is not text", r->address, key),
            false;
   mgrid_shown(shown, sizeof shown, text, json_string_length(value));
   return strcmp(shown, text) == 0 || json_string_set(value, shown) == 0 || (mgrid_oom(r->err), false);
@@ -82,14 +82,14 @@ static bool check_text(const reading *r, const json_t *in, const char *key) {
 
 static bool check_type(const reading *r, const json_t *value, bool is_it, const char *what, const char *type) {
   if (!value || is_it) return true;
-  mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s gave '%s' that is no %s", r->address, what, type);
+  mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s gave '%s' that is not %s", r->address, what, type);
   return false;
 }
 
 static bool check_counts(const reading *r, json_t *counts) {
   const char *kind;
   json_t     *count;
-  if (!check_type(r, counts, json_is_object(counts), "collective_counts", "object")) return false;
+  if (!check_type(r, counts, json_is_object(counts), "collective_counts", "an object")) return false;
   if (json_object_size(counts) > KINDS_MOST) {
     mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s counts %zu kinds of calls, of at most %d", r->address,
                json_object_size(counts), KINDS_MOST);
@@ -97,8 +97,8 @@ static bool check_counts(const reading *r, json_t *counts) {
   }
   json_object_foreach(counts, kind, count) {
     if (strlen(kind) >= TEXT_MOST || !mgrid_is_shown(kind, strlen(kind))) {
-      mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s counts calls of '%.60s', which is no name", r->address,
-                 kind);
+      mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s counts calls of '%.60s', which is not a name",
+                 r->address, kind);
       return false;
     }
     if (!check_number(r, counts, kind, true, 0, INT64_MAX)) return false;
@@ -109,9 +109,9 @@ static bool check_counts(const reading *r, json_t *counts) {
 /* Check an entry of "ranks" or "missing_ranks" of a communicator of `size`. */
 static bool check_member(const reading *r, const json_t *member, int64_t size) {
   json_t *status = json_object_get(member, "status");
-  return check_type(r, member, json_is_object(member), "ranks", "list of objects")
+  return check_type(r, member, json_is_object(member), "ranks", "a list of objects")
          && check_number(r, member, "rank", true, 0, size - 1) && check_number(r, member, "pid", false, 0, INT32_MAX)
-         && check_text(r, member, "host") && check_type(r, status, json_is_object(status), "status", "object")
+         && check_text(r, member, "host") && check_type(r, status, json_is_object(status), "status", "an object")
          && check_number(r, status, "init_state", false, 0, INT32_MAX)
          && check_number(r, status, "async_error", false, 0, INT32_MAX)
          && check_counts(r, json_object_get(member, "collective_counts"));
@@ -119,14 +119,14 @@ static bool check_member(const reading *r, const json_t *member, int64_t size) {
 
 static bool check_communicator(const reading *r, const json_t *comm) {
   static const char *const lists[] = { "ranks", "missing_ranks" };
-  if (!check_type(r, comm, json_is_object(comm), "communicators", "list of objects")) return false;
+  if (!check_type(r, comm, json_is_object(comm), "communicators", "a list of objects")) return false;
   if (!check_number(r, comm, "size", true, 1, MGRID_WORLD_MAX) || !check_text(r, comm, "hash")) return false;
   int64_t size = json_integer_value(json_object_get(comm, "size")), members = 0;
   for (int k = 0; k < 2; k++) {
     const json_t *list = json_object_get(comm, lists[k]);
     size_t        i;
     json_t       *member;
-    if (!check_type(r, list, json_is_array(list), lists[k], "list")) return false;
+    if (!check_type(r, list, json_is_array(list), lists[k], "a list")) return false;
     members += (int64_t)json_array_size(list);
     if (members > size) {
       mgrid_fail(r->err, MGRID_BACKEND, "the RAS of NCCL at %s gave a communicator of %" PRId64 " ranks that has more",

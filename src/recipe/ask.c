@@ -63,9 +63,10 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
   return ask(rt, &(question){ s, "ask", query, args }, err);
 }
 
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
-                                    json_t **answer, mgrid_error *err) {
-  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, &(mgrid_given){ .json = args }, err);
+/* Ask a query for its answer as JSON, a new reference. */
+static mgrid_status answer_of(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
+                              json_t **answer, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, args, err);
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
@@ -80,25 +81,16 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   return status;
 }
 
-/* Read arguments as JSON text; NULL: none. */
-static mgrid_status read_arguments(const char *name, const char *text, json_t **object, mgrid_error *err) {
-  json_error_t why;
-  *object = text ? mgrid_json_parse(text, strlen(text), 0, &why) : NULL;
-  if (!text || json_is_object(*object)) return MGRID_OK;
-  json_decref(*object);
-  *object = NULL;
-  return mgrid_fail(err, MGRID_BAD_VALUE, "the arguments of '%s' are a JSON object, not '%.200s'", name, text);
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
+                                    json_t **answer, mgrid_error *err) {
+  return answer_of(rt, s, query, &(mgrid_given){ .json = args }, answer, err);
 }
 
-/* Ask a query with arguments as JSON text. */
-static mgrid_status answer_of(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, json_t **answer,
-                              mgrid_error *err) {
-  json_t      *object;
-  mgrid_status status = read_arguments(query, args, &object, err);
-  *answer = NULL;
-  if (!status) status = mgrid_runtime_ask_json(rt, s, query, object, answer, err);
-  json_decref(object);
-  return status;
+/* The same with arguments as C values. */
+static mgrid_status answer_to(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
+                              json_t **answer, mgrid_error *err) {
+  mgrid_status status = mgrid_args_check(n, args, NULL, err);
+  return status ? status : answer_of(rt, s, query, &(mgrid_given){ .n = n, .args = args }, answer, err);
 }
 
 /* As snprintf. */
@@ -107,10 +99,10 @@ static void copy_text(const char *text, char *buf, size_t len, size_t *length) {
   if (length) *length = (size_t)whole;
 }
 
-mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                              size_t len, size_t *length, mgrid_error *err) {
+mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
+                              char *buf, size_t len, size_t *length, mgrid_error *err) {
   json_t      *answer;
-  mgrid_status status = answer_of(rt, s, query, args, &answer, err);
+  mgrid_status status = answer_to(rt, s, query, n, args, &answer, err);
   if (status) return status;
   mgrid_text text = { 0 };
   mgrid_json_text(answer, JSON_COMPACT, &text);
@@ -123,10 +115,10 @@ mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *que
   return status;
 }
 
-mgrid_status mgrid_script_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                                   size_t len, size_t *length, mgrid_error *err) {
+mgrid_status mgrid_script_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                   const mgrid_arg *args, char *buf, size_t len, size_t *length, mgrid_error *err) {
   json_t      *answer;
-  mgrid_status status = answer_of(rt, s, query, args, &answer, err);
+  mgrid_status status = answer_to(rt, s, query, n, args, &answer, err);
   if (status) return status;
   if (json_is_string(answer) || json_is_null(answer))
     copy_text(json_is_null(answer) ? "" : json_string_value(answer), buf, len, length);
@@ -136,10 +128,10 @@ mgrid_status mgrid_script_ask_text(mgrid_runtime *rt, mgrid_state *s, const char
   return status;
 }
 
-mgrid_status mgrid_script_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                      int64_t *answer, mgrid_error *err) {
+mgrid_status mgrid_script_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                      const mgrid_arg *args, int64_t *answer, mgrid_error *err) {
   json_t      *value;
-  mgrid_status status = answer_of(rt, s, query, args, &value, err);
+  mgrid_status status = answer_to(rt, s, query, n, args, &value, err);
   if (status) return status;
   if (json_is_integer(value))
     *answer = json_integer_value(value);
@@ -162,12 +154,15 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
   return MGRID_OK;
 }
 
-const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
-                                      mgrid_error *err) {
+mgrid_status mgrid_runtime_group_json(mgrid_runtime *rt, mgrid_state *s, const char *getter, const json_t *args,
+                                      const mgrid_group **group, mgrid_error *err) {
+  return mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .json = args }, group, err);
+}
+
+const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+                                      const mgrid_arg *args, mgrid_error *err) {
   const mgrid_group *group = NULL;
-  json_t            *object;
-  if (read_arguments(getter, args, &object, err)) return NULL;
-  mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .json = object }, &group, err);
-  json_decref(object);
+  if (!mgrid_args_check(n, args, NULL, err))
+    mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .n = n, .args = args }, &group, err);
   return group;
 }

@@ -99,7 +99,7 @@ void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 /* All walks through tables whose order could be seen use these. _keys: push a list of the keys of the table at i
 ** (numbers, strings by bytes, false, true, the rest by type), and return their number. _step: push key and value of the
 ** k-th key of such a list, from *k = 0 on; false at its end. _key_before: return whether the key at a is before the one
-** at b. walk.c */
+** at b. key_order.c */
 lua_Integer mgrid_lua_keys(lua_State *L, int i);
 bool        mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
 bool        mgrid_lua_key_before(lua_State *L, int a, int b);
@@ -189,8 +189,11 @@ mgrid_grid     **mgrid_lua_new_grid(lua_State *L);
 ** grid. */
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
-mgrid_plan      **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that it is of */
+mgrid_plan      **mgrid_lua_new_plan(lua_State *L);          /* its user value may be the Recipe that it is of */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned); /* owned: freed when the userdata is closed or collected */
+/* Keep the Recipe that the Plan is of with the State on the top, one that a job made; push what was kept. */
+void             mgrid_lua_keep_recipe(lua_State *L, int plan);
+void             mgrid_lua_push_recipe(lua_State *L, int state);
 mgrid_backend  **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
 /* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua. host.c */

@@ -64,7 +64,7 @@ void mgrid_budget_lack(mgrid_budget *b); /* the same, but raises nothing */
 void mgrid_budget_release(mgrid_budget *b);
 /* Record where the host's file lies, which Lua knows by a name without its folder: the host's name for it, and its
 ** folder with the slash; _no_home: nowhere. A home that was kept can be restored later, which needs no memory.
-** place.c */
+** error_line.c */
 void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder);
 void mgrid_budget_no_home(lua_State *L);
 void mgrid_budget_keep_home(lua_State *L);

@@ -125,13 +125,17 @@ static int core_fields(lua_State *L) {
   return 1;
 }
 
-/* begin(world, values of these fields, where), finish(topology, where): before and after the build of a plan */
+/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where): before and after the
+** build of a plan */
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
   luaL_checktype(L, 2, LUA_TTABLE);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
     if ((*s)->begin) (*s)->begin(L, world, 2, luaL_checkstring(L, 3));
-  return 0;
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->world && (*s)->world(L, 1, 2, luaL_checkstring(L, 3))) lua_replace(L, 1);
+  lua_settop(L, 1);
+  return 1;
 }
 
 static int core_finish(lua_State *L) {

@@ -117,7 +117,7 @@ static void put(const call *c, int i, mgrid_arg *a) {
 
 /* -------------------------------------------------------------------------- calls */
 
-/* Refuse arguments that are no plain values, before anything is made of them; the recipe pays for the walk. */
+/* Refuse arguments that are not plain values, before anything is made of them; the recipe pays for the walk. */
 static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;

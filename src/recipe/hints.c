@@ -31,18 +31,18 @@ static const char *short_name(const char *type) {
   return dot ? dot + 1 : type;
 }
 
-/* Push "a World is no list; write ...". */
+/* Push "a World is not a list; write ...". */
 static const char *push_advice(lua_State *L, const char *type, const char *what) {
   const char *walk = walk_of(type);
-  return lua_pushfstring(L, "a %s is no %s%s%s", short_name(type), what, walk ? "; " : "", walk ? walk : "");
+  return lua_pushfstring(L, "a %s is not %s%s%s", short_name(type), what, walk ? "; " : "", walk ? walk : "");
 }
 
 int mgrid_lua_no_list(lua_State *L, const char *class) {
-  return mgrid_lua_raise(L, "%s", push_advice(L, class, "list"));
+  return mgrid_lua_raise(L, "%s", push_advice(L, class, "a list"));
 }
 
 int mgrid_lua_no_iterator(lua_State *L, const char *class) {
-  return mgrid_lua_raise(L, "%s", push_advice(L, class, "iterator"));
+  return mgrid_lua_raise(L, "%s", push_advice(L, class, "an iterator"));
 }
 
 #define IMPORT "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe"
@@ -252,7 +252,7 @@ int mgrid_lua_message(lua_State *L) {
     lua_pushfstring(L, "error got %s, not a message such as \"tp must be even\"", kind);
   } else if ((at = iterator_type(message = lua_tostring(L, -1), type, sizeof type))) {
     lua_pushlstring(L, message, (size_t)(at - message));
-    push_advice(L, type, "iterator");
+    push_advice(L, type, "an iterator");
   } else if ((hint = hint_for(message))) {
     lua_pushvalue(L, -1);
     lua_pushstring(L, hint);

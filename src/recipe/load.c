@@ -57,7 +57,7 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
   if (!near || (len > 4 && strcmp(path + len - 4, ".lua") == 0)) return;
   const char *line = strstr(message, path) == message ? message + len + 1 : "";
-  lua_pushfstring(L, "%s:%d: this is no recipe", path, (int)strtol(line, NULL, 10));
+  lua_pushfstring(L, "%s:%d: this is not a recipe", path, (int)strtol(line, NULL, 10));
   lua_remove(L, -2);
 }
 

@@ -260,7 +260,9 @@ static int job_materialize(lua_State *L) {
   mgrid_state  **box = mgrid_lua_new_state(L, true);
   mgrid_error    e = MGRID_ERROR_INIT;
   *box = mgrid_materialize(p, b, name, &e);
-  return *box ? 1 : mgrid_lua_failure(L, &e);
+  if (!*box) return mgrid_lua_failure(L, &e);
+  mgrid_lua_keep_recipe(L, 2);
+  return 1;
 }
 
 static int job_close(lua_State *L) {

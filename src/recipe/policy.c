@@ -92,7 +92,7 @@ static int call_body(lua_State *L) {
   if (!c->args.from)
     mgrid_push_given(L, &c->args);
   else if (!mgrid_copy_value(c->args.from, c->args.at, L, MGRID_ANY_KEYS))
-    return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
+    return luaL_error(L, "%spolicy '%s': an argument is not a plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   int type = lua_type(L, -1);
@@ -236,7 +236,8 @@ void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   if (mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS)) return;
   if (mgrid_budget_after(&p->rt->budget, &e)) mgrid_lua_raise_error(to, &e);
   mgrid_fail(&e, MGRID_BAD_VALUE,
-             "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
+             "%spolicy '%s' returned a value that is not plain: a function, a state, or a table with one in it or "
+             "nested in itself",
              p->where, p->name);
   mgrid_budget_position(L, &e);
   luaL_error(to, "%s", e.message);

@@ -84,7 +84,7 @@ static bool next_event(const reading *r, yaml_event_t *e) {
   if (p->error == YAML_MEMORY_ERROR)
     mgrid_oom(r->err);
   else
-    refuse(r, p->problem_mark.line, p->problem ? p->problem : "this is no YAML");
+    refuse(r, p->problem_mark.line, p->problem ? p->problem : "this is not YAML");
   return false;
 }
 
@@ -119,7 +119,7 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
   const char  *name = text ? (const char *)key->data.scalar.value : "";
   yaml_event_t e;
   if (!text || strlen(name) != key->data.scalar.length) { /* "\0" in quotes */
-    refuse(r, key->start_mark.line, "a key is no text");
+    refuse(r, key->start_mark.line, "a key is not text");
     return;
   }
   if (json_object_get(object, name)) {

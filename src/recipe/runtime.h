@@ -54,12 +54,15 @@ mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error 
 /* Ask a query of the recipe over a state of this process; leave the answer on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
                                     mgrid_error *err);
+/* The same in JSON; `args` is an object or NULL, *answer a new reference. */
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
+                                    json_t **answer, mgrid_error *err);
 /* Find this rank's group that a getter gives, NULL if it is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
                                       const mgrid_group **group, mgrid_error *err);
-/* Ask a query in JSON; `args` is an object or NULL, *answer a new reference. */
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
-                                    json_t **answer, mgrid_error *err);
+/* The same with arguments in JSON. */
+mgrid_status mgrid_runtime_group_json(mgrid_runtime *rt, mgrid_state *s, const char *getter, const json_t *args,
+                                      const mgrid_group **group, mgrid_error *err);
 /* As mgrid_runtime_set, with a value as JSON. */
 mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
                                     mgrid_error *err);

@@ -28,6 +28,8 @@ typedef struct mgrid_lua_slice {
   ** with the topology that it returned. Both may raise; `where` is "file:line: " of the recipe. */
   void (*begin)(lua_State *L, int64_t world, int values, const char *where);
   void (*end)(lua_State *L, int topology, const char *where);
+  /* After every `begin`: push the World that build gets instead of the one at `world`; false, with nothing pushed: that. */
+  bool (*world)(lua_State *L, int world, int values, const char *where);
   /* Do what a C function of the slice asks of a recipe: mgrid_runtime_serve. */
   const char *name; /* of the slice */
   mgrid_status (*serve)(mgrid_runtime *rt, void *request, mgrid_error *err);

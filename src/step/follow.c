@@ -47,7 +47,7 @@ mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_
     return NULL;
   }
   f->step = mgrid_step_ref(s);
-  f->stops = (step_stops){ f->program, &f->sizes, NULL, -1, -1 };
+  f->stops = (step_stops){ .program = f->program, .sizes = &f->sizes, .stream = -1, .only = -1 };
   mgrid_step_rewind(f);
   return f;
 }
@@ -61,7 +61,8 @@ void mgrid_step_follower_free(mgrid_step_follower *f) {
 
 bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   mgrid_step_call call = MGRID_STEP_CALL_INIT;
-  if (!f || mgrid_struct_check(out, sizeof call, "mgrid_step_call", NULL) || f->place.node >= f->program->n) return false;
+  if (!f || mgrid_struct_check(out, sizeof call, "mgrid_step_call", NULL) || f->place.node >= f->program->n)
+    return false;
   const step_node *n = &f->program->node[f->part];
   call.operation = mgrid_step_rows[n->kind].name;
   call.family = mgrid_step_family_of(f->step, n);
@@ -76,14 +77,15 @@ bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out) {
   return true;
 }
 
-static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operation op, const mgrid_group *g, int64_t bytes,
-                               mgrid_error *err) {
+static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operation op, const mgrid_group *g,
+                               int64_t bytes, mgrid_error *err) {
   mgrid_text       t = { 0 };
   const step_node *n = f->place.node < f->program->n ? &f->program->node[f->part] : NULL;
   if (n) mgrid_step_node_text(f->step, n, &t);
   if (n) mgrid_text_add(&t, " of %" PRId64 " bytes, %s:%d", n->bytes, f->step->word[n->file], n->line);
   mgrid_fail(err, MGRID_DISAGREE, "the call is %s(%s) of %" PRId64 " bytes, and the step has %s next",
-             (size_t)op < STEP_KINDS ? mgrid_step_rows[op].name : "none", g ? g->name : "", bytes, n ? mgrid_text_chars(&t) : "its end");
+             (size_t)op < STEP_KINDS ? mgrid_step_rows[op].name : "none", g ? g->name : "", bytes,
+             n ? mgrid_text_chars(&t) : "its end");
   mgrid_text_free(&t);
   return MGRID_DISAGREE;
 }
@@ -93,7 +95,7 @@ mgrid_status mgrid_step_expect(mgrid_step_follower *f, mgrid_step_operation op, 
   if (!f || !group) return MGRID_USAGE;
   const step_program *p = f->program;
   if (f->place.node >= p->n) return unexpected(f, op, group, bytes, err);
-  const step_node *n = &p->node[f->part];
+  const step_node    *n = &p->node[f->part];
   const mgrid_family *own = f->step->plan->content.entry[f->step->slot[n->slot].entry].family;
   if (n->kind != (uint8_t)op || (n->bytes != bytes && !n->listed)
       || (group->family != own && !mgrid_family_equal(group->family, own)))

@@ -4,7 +4,7 @@
 ** before it on its stream, on its communicator, and on streams that it waits for are done; it ends when all others that
 ** it needs have begun theirs. What can begin does, until nothing can: the end does not depend on the order.
 */
-#include "step/step.h"
+#include "step/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,8 +19,13 @@ const step_program *mgrid_step_machine_program(const step_machine *m, int32_t ty
 
 step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c) {
   int32_t program = m->step->class[m->types->type[c->type].class].program;
-  return (step_stops){ &m->step->program[program], &m->sizes[program], m->types->type[c->type].circle, c->stream,
-                       c->circle };
+  return (step_stops){ &m->step->program[program],
+                       &m->sizes[program],
+                       m->types->type[c->type].circle,
+                       c->stream,
+                       c->circle,
+                       m->clock,
+                       c->type };
 }
 
 /* ---------------------------------------------------------------- meetings */
@@ -156,6 +161,18 @@ static void part_done(step_machine *m, int32_t cursor) {
   if (cursor >= 0 && --m->cursor[cursor].parts == 0) complete(m, cursor);
 }
 
+/* A part of a cursor's operation has met the others that it needs, the last of which is of type `by`; it takes so long. */
+static void met(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+  if (cursor >= 0 && m->clock)
+    mgrid_step_clock_move(m, cursor, node, takes, by);
+  else
+    part_done(m, cursor);
+}
+
+static int64_t takes(const step_machine *m, const step_post *posts, uint32_t n) {
+  return m->clock ? mgrid_step_clock_cost(m, posts, n) : 0;
+}
+
 static bool odd(step_machine *m, step_post a, step_post b) {
   const step_node *x = &mgrid_step_machine_program(m, a.type)->node[a.node],
                   *y = &mgrid_step_machine_program(m, b.type)->node[b.node];
@@ -183,7 +200,8 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
       return;
   x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
-  for (uint32_t i = 0; i < count; i++) part_done(m, all[i].cursor);
+  int64_t time = takes(m, all, count);
+  for (uint32_t i = 0; i < count; i++) met(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
 }
 
@@ -195,23 +213,27 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
     m->failed = true;
     return;
   }
-  step_post other = x->nposts[!side] ? x->post[!side][0] : (step_post){ -1, -1, 0 };
+  step_post other = x->nposts[!side] ? x->post[!side][0] : (step_post){ -1, -1, 0, 0 };
   if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
+    int64_t time = takes(m, &post, 1);
+    if (m->clock && other.cursor < 0) time = mgrid_step_clock_left(m, other.ready);
     drop_first(x, !side);
-    part_done(m, other.cursor);
-    part_done(m, post.cursor);
+    met(m, other.cursor, other.node, time, post.type);
+    met(m, post.cursor, post.node, time, other.type);
     return;
   }
   step_post mine = post;
+  int64_t   time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
+  if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
   if (!push(x, side, mine)) m->failed = true;
-  if (sent) part_done(m, post.cursor);
+  if (sent) met(m, post.cursor, post.node, time, post.type);
 }
 
 static void post(step_machine *m, int32_t cursor, uint32_t node) {
   int32_t          type = m->cursor[cursor].type;
   const step_node *n = &mgrid_step_machine_program(m, type)->node[node];
-  step_post        p = { cursor, type, node };
+  step_post        p = { cursor, type, node, 0 };
   if (mgrid_step_rows[n->kind].role == STEP_TOGETHER)
     post_together(m, p, n);
   else
@@ -247,6 +269,11 @@ static void advance(step_machine *m, int32_t cursor) {
   if (!in_turn(m, c)) return;
   c->posted = true;
   c->parts = 1;
+  if (m->clock) mgrid_step_clock_began(m, cursor);
+  if (n->kind == STEP_COMPUTE || n->kind == STEP_LOOP) { /* with a clock only */
+    mgrid_step_clock_work(m, cursor);
+    return;
+  }
   uint32_t begin = c->place.node, end = n->end;
   if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
     c->parts += (int32_t)(end - ++begin); /* its parts, and one that keeps it open while they begin */
@@ -302,9 +329,11 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
       step_cursor *c = &m->cursor[m->first[t] + i];
       *c = (step_cursor){ .type = (int32_t)t, .stream = m->rules == STEP_NCCL ? (int32_t)i : -1, .circle = -1 };
       if (i >= streams) c->circle = shared[i - streams];
-      step_stops w = mgrid_step_machine_stops(m, c);
-      mgrid_step_place_settle(&w, &c->place, INT64_MAX);
-      look_at(m, (int32_t)(m->first[t] + i));
+    }
+    for (size_t i = m->first[t]; i < m->first[t + 1]; i++) {
+      step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
+      mgrid_step_place_settle(&w, &m->cursor[i].place, INT64_MAX);
+      look_at(m, (int32_t)i);
     }
   }
   free(shared);
@@ -312,20 +341,30 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
 }
 
 mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                    int64_t eager, bool *done, mgrid_error *err) {
-  *m = (step_machine){ .step = s, .types = t, .rules = rules, .eager = eager, .again = -1 };
+                                    int64_t eager, step_clock *clock, bool *done, mgrid_error *err) {
+  *m = (step_machine){ .step = s, .types = t, .rules = rules, .eager = eager, .again = -1, .clock = clock };
   m->odd[0].type = m->odd[1].type = -1;
+  if (clock) clock->machine = m;
   mgrid_status status = begin(m, err);
-  while (!status && m->queued) {
-    advance(m, take_first(m));
-    if (m->again >= 0 && m->eager == 0)
+  if (!status && clock) status = mgrid_step_clock_begin(m, err);
+  while (!status && (m->queued || clock)) {
+    if (m->queued) {
+      advance(m, take_first(m));
+    } else {
+      int32_t cursor = mgrid_step_clock_next(m);
+      if (cursor < 0) break;
+      part_done(m, cursor);
+    }
+    if (clock && m->queued) continue; /* all that begins now has not yet begun */
+    if (m->again >= 0 && m->eager == 0 && !(clock && mgrid_step_clock_every(m)))
       mgrid_step_skip(m); /* what was sent and not received would be part of the state */
     m->again = -1;
     if (m->failed) status = mgrid_oom(err);
     if (m->executed > OPERATIONS_MAX)
       status = mgrid_fail(err, MGRID_LIMIT,
-                          "the proof takes more than %" PRId64 " operations: loops whose iterations differ",
-                          OPERATIONS_MAX);
+                          "the %s takes more than %" PRId64 " operations: loops whose iterations differ",
+                          clock ? "price" : "proof", OPERATIONS_MAX);
+    if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)

@@ -2,7 +2,7 @@
 **
 ** places.c - where an execution is in a program whose loops are not unrolled.
 */
-#include "step/step.h"
+#include "step/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,42 +10,48 @@
 /* ------------------------------------------------------------------- sizes */
 
 static void measure(const step_program *p, const step_sizes *s, uint32_t from, uint32_t end, int64_t *leaves,
-                    uint32_t *streams) {
-  *leaves = 0, *streams = 0;
+                    uint32_t *streams, uint32_t *busy) {
+  *leaves = 0, *streams = *busy = 0;
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
     step_role        role = mgrid_step_rows[n->kind].role;
     if (n->kind == STEP_LOOP) {
-      measure(p, s, i + 1, n->end, &s->leaves[i], &s->streams[i]);
+      measure(p, s, i + 1, n->end, &s->leaves[i], &s->streams[i], &s->busy[i]);
       *leaves += n->number * s->leaves[i];
       *streams |= s->streams[i];
+      *busy |= s->busy[i];
     } else {
       ++*leaves;
       if (n->kind == STEP_HOST_WAIT)
         *streams = UINT32_MAX;
       else if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK || n->kind == STEP_WAIT)
         *streams |= UINT32_C(1) << n->stream;
+      else if (n->kind == STEP_COMPUTE)
+        *busy |= UINT32_C(1) << n->stream;
+      *busy |= *streams;
     }
   }
 }
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err) {
   int64_t  leaves;
-  uint32_t streams;
+  uint32_t streams, busy;
   out->leaves = calloc(p->n + 1, sizeof *out->leaves);
   out->streams = calloc(p->n + 1, sizeof *out->streams);
-  if (!out->leaves || !out->streams) {
+  out->busy = calloc(p->n + 1, sizeof *out->busy);
+  if (!out->leaves || !out->streams || !out->busy) {
     mgrid_step_sizes_free(out);
     return mgrid_oom(err);
   }
-  measure(p, out, 0, (uint32_t)p->n, &leaves, &streams);
+  measure(p, out, 0, (uint32_t)p->n, &leaves, &streams, &busy);
   return MGRID_OK;
 }
 
 void mgrid_step_sizes_free(step_sizes *s) {
   free(s->leaves);
   free(s->streams);
-  s->leaves = NULL, s->streams = NULL;
+  free(s->busy);
+  *s = (step_sizes){ NULL, NULL, NULL };
 }
 
 /* ------------------------------------------------------------------- walks */
@@ -63,14 +69,16 @@ static bool is_stop(const step_stops *w, uint32_t i) {
   const step_node *n = &w->program->node[i];
   step_role        role = mgrid_step_rows[n->kind].role;
   if (w->only >= 0) return is_on(w, i);
-  if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK) return w->stream < 0 || n->stream == w->stream;
+  if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK || (w->clock && n->kind == STEP_COMPUTE))
+    return w->stream < 0 || n->stream == w->stream;
   if (w->stream < 0) return false; /* without streams nothing waits for one */
   return n->kind == STEP_HOST_WAIT || (n->kind == STEP_WAIT && n->stream == w->stream);
 }
 
 static bool has_stop(const step_stops *w, uint32_t loop) {
   if (w->only >= 0) return is_on(w, loop);
-  return w->stream < 0 ? w->sizes->streams[loop] != 0 : w->sizes->streams[loop] >> w->stream & 1;
+  uint32_t has = w->clock ? w->sizes->busy[loop] : w->sizes->streams[loop];
+  return w->stream < 0 ? has != 0 : has >> w->stream & 1;
 }
 
 bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
@@ -89,6 +97,7 @@ bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least)
     if (at->node == p->n) return again;
     const step_node *n = &p->node[at->node];
     if (n->kind == STEP_LOOP && has_stop(w, at->node)) {
+      if (w->clock && w->only < 0 && mgrid_step_clock_whole(w, at->node)) return again;
       at->in[at->depth].loop = at->node;
       at->in[at->depth].left = n->number - 1;
       at->in[at->depth++].began = at->at;
@@ -106,8 +115,9 @@ bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least)
 }
 
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least) {
-  at->at++;
-  at->node = w->program->node[at->node].end;
+  const step_node *n = &w->program->node[at->node];
+  at->at += n->kind == STEP_LOOP ? n->number * w->sizes->leaves[at->node] : 1;
+  at->node = n->end;
   return mgrid_step_place_settle(w, at, least);
 }
 

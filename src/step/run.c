@@ -9,26 +9,15 @@
 #include <string.h>
 #include <time.h>
 
-enum { PARTS_MAX = 64, ELEMENT = sizeof(float) };
-
-typedef struct runner {
-  const mgrid_step   *s;
-  const step_program *p;
-  mgrid_state        *state;
-  const step_how     *how;
-  step_spent         *spent; /* [nentries] */
-  int64_t             rank;
-  void               *send, *recv;
-  mgrid_error        *err;
-} runner;
+enum { ELEMENT = sizeof(float) };
 
 /* The group of an entry: a handle of the state. */
-static const mgrid_group *group_of(const runner *r, const step_node *n) {
+static const mgrid_group *group_of(const step_runner *r, const step_node *n) {
   const step_slot *slot = &r->s->slot[n->slot];
   return &r->state->group[r->state->first[slot->entry] + (size_t)slot->nth];
 }
 
-static size_t elements(const runner *r, int64_t bytes) {
+static size_t elements(const step_runner *r, int64_t bytes) {
   double scaled = (double)bytes * r->how->scale / ELEMENT;
   return scaled < 1 ? bytes > 0 : (size_t)scaled;
 }
@@ -39,9 +28,11 @@ static size_t each(size_t all, int64_t members) {
   return n || !all ? n : 1;
 }
 
-static mgrid_work work_of(const runner *r, const step_node *n, int64_t members) {
+static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t members, const step_buffers *in) {
   size_t     all = elements(r, n->bytes);
-  mgrid_work w = { .type = MGRID_FLOAT, .reduction = MGRID_SUM, .send = r->send, .recv = r->recv, .to = -1, .from = -1 };
+  mgrid_work w = {
+    .type = MGRID_FLOAT, .reduction = MGRID_SUM, .send = in->send, .recv = in->recv, .to = -1, .from = -1
+  };
   w.count = all, w.root = n->number;
   switch (n->kind) {
   case STEP_REDUCE: w.rooted = true; /* fall through */
@@ -79,18 +70,25 @@ static void multiply(double flops) {
   (void)kept;
 }
 
-static void compute(const runner *r, const step_node *n) {
-  if (r->how->compute == STEP_SLEEP) sleep_for((n->seconds + n->flops / r->how->flops) * r->how->scale);
+double mgrid_step_sleeps(const step_runner *r, const step_node *n) {
+  return (n->seconds + n->flops / r->how->flops) * r->how->scale;
+}
+
+static void compute(const step_runner *r, uint32_t at) {
+  const step_node *n = &r->p->node[at];
+  double           begun = mgrid_now();
+  if (r->how->compute == STEP_SLEEP) sleep_for(mgrid_step_sleeps(r, n));
   if (r->how->compute == STEP_GEMM) {
     if (n->seconds > 0) sleep_for(n->seconds * r->how->scale);
     multiply(n->flops * r->how->scale);
   }
+  if (r->how->compute != STEP_NOTHING) mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
 }
 
 /* -------------------------------------------------------------------- calls */
 
 /* Say where this rank was, at the end of an error. */
-static mgrid_status failed(const runner *r, const step_node *n, mgrid_error *own) {
+static mgrid_status failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
   mgrid_error_reword(own, "%.700s: rank %lld in %s %s:%d of the step", own->message, (long long)r->rank,
@@ -99,59 +97,125 @@ static mgrid_status failed(const runner *r, const step_node *n, mgrid_error *own
   return mgrid_error_pass(r->err, own);
 }
 
-/* Make the calls of an entry: one, or all of its block. */
-static mgrid_status call(const runner *r, uint32_t at) {
-  const step_node *n = &r->p->node[at];
-  mgrid_shared    *comm[PARTS_MAX];
-  mgrid_work       work[PARTS_MAX];
-  const step_node *first = NULL;
-  mgrid_error      own = MGRID_ERROR_INIT;
-  size_t           k = 0;
-  for (uint32_t i = at; i < n->end; i++) {
-    const step_node *q = &r->p->node[i];
-    if (q->slot < 0) continue;
-    const mgrid_group *g = group_of(r, q);
-    if (g->size == 1) continue;
-    if (k == PARTS_MAX) return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most", PARTS_MAX);
-    if (!mgrid_group_native(g))
-      return mgrid_fail(r->err, MGRID_UNSUPPORTED, "the family %s of the step has no communicator: it is lazy, or of backend none",
-                        g->name);
-    comm[k] = g->comm, work[k] = work_of(r, q, g->size);
-    if (!first) first = q;
-    k++;
-  }
-  if (k == 0) return MGRID_OK;
-  double       begun = mgrid_now();
-  mgrid_status s = mgrid_pool_together(r->state->backend, k, comm, work, r->how->timeout, &own);
-  double       took = mgrid_now() - begun;
-  if (s) return failed(r, n, &own);
-  for (uint32_t i = at; i < n->end; i++) {
-    const step_node *q = &r->p->node[i];
-    if (q->slot < 0 || group_of(r, q)->size == 1) continue;
-    step_spent *to = &r->spent[r->s->slot[q->slot].entry];
-    to->calls++;
-    to->bytes += (double)q->bytes;
-    to->seconds += took / (double)k;
+/* Whether the communicator is one of the carrier of the state's backend. */
+static bool is_carried(const step_runner *r, const mgrid_shared *c) {
+  return c->backend != r->state->backend->kind && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
+}
+
+/* Where some all-to-all of the step has bytes by position, all are messages: what others send is not known here, but that
+** none is larger than the buffer. */
+static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
+                                    const step_buffers *in, step_calls *out) {
+  const char *at = r->s->word[n->name];
+  if (mgrid_step_streams(r))
+    return mgrid_fail(r->err, MGRID_UNSUPPORTED,
+                      "%s of the step has bytes by position, line %d: that runs over MPI alone",
+                      mgrid_step_rows[n->kind].name, n->line);
+  if (out->n + 2 * (size_t)(g->size - 1) > MGRID_TOGETHER_MAX)
+    return mgrid_fail(r->err, MGRID_LIMIT,
+                      "%s of the step has bytes by position, line %d: that runs in groups of %d at most",
+                      mgrid_step_rows[n->kind].name, n->line, MGRID_TOGETHER_MAX / 2 + 1);
+  for (int64_t i = 0; i < g->size; i++) {
+    char      *end = NULL;
+    int64_t    bytes = n->listed ? strtoll(at, &end, 10) : n->bytes / g->size;
+    mgrid_work w = {
+      .call = MGRID_SENDRECV, .type = MGRID_FLOAT, .send = in->send, .recv = in->recv, .to = i, .from = -1
+    };
+    if (end) at = end + (*end == ',');
+    if (i == g->position) continue;
+    w.count = elements(r, bytes);
+    out->comm[out->n] = g->comm, out->work[out->n++] = w;
+    w.to = -1, w.from = i, w.count = r->room;
+    out->comm[out->n] = g->comm, out->work[out->n++] = w;
   }
   return MGRID_OK;
 }
 
-static mgrid_status execute(const runner *r, uint32_t from, uint32_t end) {
+mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *out) {
+  out->n = 0;
+  for (uint32_t i = at; i < r->p->node[at].end; i++) {
+    const step_node *q = &r->p->node[i];
+    if (q->slot < 0) continue;
+    const mgrid_group *g = group_of(r, q);
+    if (g->size == 1) continue;
+    if (out->n == MGRID_TOGETHER_MAX)
+      return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most", MGRID_TOGETHER_MAX);
+    if (!mgrid_group_native(g))
+      return mgrid_fail(r->err, MGRID_UNSUPPORTED,
+                        "the family %s of the step has no communicator: it is lazy, or of backend none", g->name);
+    const step_buffers *in = is_carried(r, g->comm) ? &r->carried : &r->own;
+    if (q->kind == STEP_ALL_TO_ALL && r->by_position) {
+      mgrid_status s = add_by_position(r, q, g, in, out);
+      if (s) return s;
+      continue;
+    }
+    out->comm[out->n] = g->comm;
+    out->work[out->n++] = work_of(r, q, g->size, in);
+  }
+  return MGRID_OK;
+}
+
+void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds) {
+  double calls = 0;
+  if (r->last && r->spans->on) mgrid_step_span_add(r->spans, at, begun, seconds);
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = at; i < r->p->node[at].end; i++) {
+      const step_node *q = &r->p->node[i];
+      if (q->slot < 0 || group_of(r, q)->size == 1) continue;
+      step_spent *to = &r->spent[r->s->slot[q->slot].entry];
+      if (pass == 0)
+        calls++;
+      else
+        to->calls++, to->bytes += (double)q->bytes, to->seconds += seconds / calls;
+    }
+}
+
+/* Make the calls of an entry, and wait for them. */
+static mgrid_status call(const step_runner *r, uint32_t at) {
+  step_calls   c;
+  mgrid_error  own = MGRID_ERROR_INIT;
+  mgrid_status s = mgrid_step_calls_of(r, at, &c);
+  if (s || c.n == 0) return s;
+  double begun = mgrid_now();
+  s = mgrid_pool_together(r->state->backend, c.n, c.comm, c.work, r->how->timeout, &own);
+  if (s) return failed(r, &r->p->node[at], &own);
+  mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
+  return MGRID_OK;
+}
+
+static mgrid_status execute(step_runner *r, bool streams, uint32_t from, uint32_t end) {
   mgrid_status s = MGRID_OK;
   for (uint32_t i = from; i < end && !s; i = r->p->node[i].end) {
     const step_node *n = &r->p->node[i];
-    if (n->kind == STEP_COMPUTE) compute(r, n);
-    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = execute(r, i + 1, n->end);
-    if (n->slot >= 0 || n->kind == STEP_GROUP || n->kind == STEP_SENDRECV) s = call(r, i);
+    for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = execute(r, streams, i + 1, n->end);
+    if (n->kind == STEP_LOOP) continue;
+    if (streams)
+      s = mgrid_step_streams_begin(r, i);
+    else if (n->kind == STEP_COMPUTE)
+      compute(r, i);
+    else if (n->slot >= 0 || n->kind == STEP_GROUP || n->kind == STEP_SENDRECV)
+      s = call(r, i);
   }
   return s;
 }
 
 /* ---------------------------------------------------------------------- run */
 
-/* The most elements of a call; those of parts are rounded up. */
-static size_t most_elements(const runner *r) {
+static bool has_lists(const mgrid_step *s) {
+  for (size_t i = 0; i < s->nprograms; i++)
+    for (uint32_t k = 0; k < s->program[i].n; k++)
+      if (s->program[i].node[k].kind == STEP_ALL_TO_ALL && s->program[i].node[k].listed) return true;
+  return false;
+}
+
+/* The most elements of a call; those of parts are rounded up. Of calls by position those of any rank. */
+static size_t most_elements(const step_runner *r) {
   size_t most = 1;
+  for (size_t i = 0; i < r->s->nprograms && r->by_position; i++)
+    for (uint32_t k = 0; k < r->s->program[i].n; k++) {
+      const step_node *n = &r->s->program[i].node[k];
+      if (n->kind == STEP_ALL_TO_ALL && elements(r, n->bytes) > most) most = elements(r, n->bytes);
+    }
   for (uint32_t i = 0; i < r->p->n; i++) {
     const step_node *n = &r->p->node[i];
     if (n->slot < 0) continue;
@@ -161,23 +225,60 @@ static size_t most_elements(const runner *r) {
   return most;
 }
 
-mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
-                                double *seconds, mgrid_error *err) {
-  mgrid_backend *b = state->backend;
-  mgrid_error    own = MGRID_ERROR_INIT;
-  int64_t        rank = mgrid_backend_rank(b);
-  runner         r = { s, &s->program[s->class[s->of[rank]].program], state, how, spent, rank, NULL, NULL, &own };
-  memset(spent, 0, s->plan->content.nentries * sizeof *spent);
-  size_t bytes = most_elements(&r) * ELEMENT;
-  r.send = b->ops->buffer_new(b, b->kind, bytes, &own);
-  if (r.send) r.recv = b->ops->buffer_new(b, b->kind, bytes, &own);
-  mgrid_status status = mgrid_verdict(b, r.recv ? MGRID_OK : MGRID_NO_MEMORY, &own, &own);
-  double       begun = mgrid_now();
-  for (int64_t i = 0; i < how->steps && !status; i++) status = execute(&r, 0, (uint32_t)r.p->n);
-  *seconds = mgrid_now() - begun;
-  if (!status || status == MGRID_NO_MEMORY) {
-    if (r.send) b->ops->buffer_free(b, b->kind, r.send);
-    if (r.recv) b->ops->buffer_free(b, b->kind, r.recv);
+/* Allocate the buffers of each kind of communicator that the program uses. Local. */
+static mgrid_status make_buffers(step_runner *r) {
+  mgrid_backend *b = r->state->backend;
+  size_t         bytes = (r->room = most_elements(r)) * ELEMENT;
+  for (uint32_t i = 0; i < r->p->n; i++) {
+    const step_node *n = &r->p->node[i];
+    if (n->slot < 0 || group_of(r, n)->size == 1 || !mgrid_group_native(group_of(r, n))) continue;
+    const mgrid_shared *c = group_of(r, n)->comm;
+    step_buffers       *to = is_carried(r, c) ? &r->carried : &r->own;
+    if (!to->send) to->send = b->ops->buffer_new(b, c->backend, bytes, r->err);
+    if (to->send && !to->recv) to->recv = b->ops->buffer_new(b, c->backend, bytes, r->err);
+    if (!to->recv) return r->err->status;
   }
+  return MGRID_OK;
+}
+
+static void free_buffers(step_runner *r) {
+  mgrid_backend   *b = r->state->backend;
+  step_buffers    *all[] = { &r->own, &r->carried };
+  mgrid_descriptor carried = b->carrier ? *b->carrier->kind : *b->kind;
+  for (int i = 0; i < 2; i++) {
+    if (all[i]->send) b->ops->buffer_free(b, i ? &carried : b->kind, all[i]->send);
+    if (all[i]->recv) b->ops->buffer_free(b, i ? &carried : b->kind, all[i]->recv);
+  }
+}
+
+mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
+                                step_spans *spans, double *seconds, mgrid_error *err) {
+  mgrid_error  own = MGRID_ERROR_INIT;
+  int64_t      rank = mgrid_backend_rank(state->backend);
+  step_runner  r = { .s = s,
+                     .p = &s->program[s->class[s->of[rank]].program],
+                     .state = state,
+                     .how = how,
+                     .spent = spent,
+                     .spans = spans,
+                     .rank = rank,
+                     .by_position = has_lists(s),
+                     .err = &own };
+  bool         streams = mgrid_step_streams(&r);
+  mgrid_status status = make_buffers(&r);
+  memset(spent, 0, s->plan->content.nentries * sizeof *spent);
+  if (!status && streams) status = mgrid_step_streams_open(&r);
+  status = mgrid_verdict(state->backend, status, &own, &own);
+  bool   began = !status;
+  double begun = mgrid_now();
+  for (int64_t i = 0; i < how->steps && !status; i++) {
+    r.last = i + 1 == how->steps, r.zero = mgrid_now();
+    if (streams) status = mgrid_step_streams_zero(&r);
+    if (!status) status = execute(&r, streams, 0, (uint32_t)r.p->n);
+    if (streams && !status) status = mgrid_step_streams_end(&r);
+  }
+  *seconds = mgrid_now() - begun;
+  if (streams && began) status = mgrid_step_streams_close(&r, status);
+  if (!status || !began) free_buffers(&r); /* else calls may still use them */
   return status ? mgrid_error_pass(err, &own) : MGRID_OK;
 }

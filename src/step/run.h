@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.h - a step that is executed.
+** run.h - a step that is executed: calls go measure.c -> run.c, trace.c; run.c -> run_streams.c. run.c walks the program;
+** run_streams.c has its calls on streams of GPUs; measure.c makes the answer of what all ranks measured; trace.c the file.
 */
 #ifndef MGRID_STEP_RUN_H
 #define MGRID_STEP_RUN_H
 
 #include "comm/state.h"
-#include "step/step.h"
+#include "step/price.h"
+
+#include <jansson.h>
+#include <stdio.h>
 
 typedef enum step_computing { STEP_NOTHING, STEP_SLEEP, STEP_GEMM } step_computing;
 
@@ -16,15 +20,108 @@ typedef struct step_how {
   double         flops;   /* of a GPU in a second, for STEP_SLEEP */
   double         timeout; /* seconds that a call may take */
   step_computing compute;
+  bool           unproved;
+  const char    *trace; /* the file of the last step; NULL: none */
+  /* Of rank 0: what was planned on its machine, for the file; NULL: no machine. */
+  const step_price   *price;
+  const step_records *records;
 } step_how;
+#define STEP_HOW_INIT \
+  { 1, 1, 1e14, MGRID_TIMEOUT, STEP_NOTHING, false, NULL, NULL, NULL }
+
+/* Read "sleep" or "gemm"; `name` is the option's. */
+mgrid_status mgrid_step_computing_of(const char *name, const char *text, step_computing *out, mgrid_error *err);
 
 typedef struct step_spent { /* by this rank over one family, in all steps */
   double calls, bytes, seconds;
 } step_spent;
 
-/* Execute the program of this rank, how->steps times; spent[nentries] by family, *seconds in all. Collective. After an
-** error communicators may hold calls that did not end. MGRID_TIMED_OUT: a call took longer, and the message says which. */
+/* Prove the step under the rules of the state's backend, unless how->unproved; execute it; *out is what all ranks measured,
+** a new reference, on all ranks. Collective, with one error for all. After an error communicators may hold calls that did
+** not end. MGRID_TIMED_OUT: a call took longer, and the message says which. README.md has the fields. */
+mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
+                                mgrid_error *err);
+
+/* ------------------------------------------------------------------- trace.c */
+
+typedef struct step_span { /* of an entry, in one step */
+  uint32_t node;
+  float    seconds;
+  double   begun; /* since the step began */
+} step_span;
+
+enum { STEP_SPANS_MAX = 1 << 20 };
+typedef struct step_spans { /* of the last step */
+  size_t     n, room;
+  step_span *span;
+  bool       on, full; /* full: more than STEP_SPANS_MAX, or than there is memory for; the rest is left out */
+} step_spans;
+void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seconds);
+/* Rank 0 writes what all ranks did, and what was planned, into the file, open or NULL on others, in the trace event format
+** of Chrome. Collective. */
+mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *mine,
+                              FILE *file, mgrid_error *err);
+
+/* --------------------------------------------------------------------- run.c */
+
+/* Execute the program of this rank, how->steps times; spent[nentries] by family, *seconds in all; *spans of the last step,
+** if they are on. Collective. */
 mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
-                                double *seconds, mgrid_error *err);
+                                step_spans *spans, double *seconds, mgrid_error *err);
+
+/* -------------------------------------------------------------------- inside */
+
+typedef struct step_buffers {
+  void *send, *recv;
+} step_buffers;
+
+typedef struct step_runner {
+  const mgrid_step   *s;
+  const step_program *p;
+  mgrid_state        *state;
+  const step_how     *how;
+  step_spent         *spent; /* [nentries] */
+  step_spans         *spans;
+  double              zero; /* when this step began */
+  bool                last; /* this is the last one */
+  int64_t             rank;
+  step_buffers        own, carried; /* for communicators of the backend; of its carrier */
+  size_t              room;         /* elements of each */
+  bool                by_position;  /* some all-to-all of the step has its bytes by position */
+  mgrid_error        *err;
+  /* of run_streams.c */
+  uint64_t *reached;                  /* [nslots]: calls that ended, in the end also the first of each stream */
+  uint32_t *mark;                     /* [n]: of an event */
+  int64_t   flying[STEP_STREAMS_MAX]; /* calls in the stream */
+  uint32_t  stuck;                    /* the entry that did not end; the program's n: none */
+  bool      connects;                 /* it did not get into its stream */
+} step_runner;
+
+/* The calls of an entry: one, or all of its block; groups of one rank have none. */
+typedef struct step_calls {
+  size_t        n;
+  mgrid_shared *comm[MGRID_TOGETHER_MAX];
+  mgrid_work    work[MGRID_TOGETHER_MAX];
+} step_calls;
+
+/* Collect the calls of the entry. */
+mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *out);
+/* Seconds of a compute, for STEP_SLEEP. */
+double mgrid_step_sleeps(const step_runner *r, const step_node *n);
+/* An entry ended: add its calls to what was spent, and it to the trace. begun: since the step began. */
+void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds);
+
+/* Whether the backend of the state has streams, on which calls then begin. */
+bool mgrid_step_streams(const step_runner *r);
+/* Local. */
+mgrid_status mgrid_step_streams_open(step_runner *r);
+/* Begin an entry on its stream: calls, compute, events and waits. */
+mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at);
+/* The clock of a step begins; wait until all streams have ended. */
+mgrid_status mgrid_step_streams_zero(step_runner *r);
+mgrid_status mgrid_step_streams_end(step_runner *r);
+/* Collective: free the streams, and tell all ranks how it ended. If calls did not end all have the error that says which
+** rank waited for whom. */
+mgrid_status mgrid_step_streams_close(step_runner *r, mgrid_status mine);
 
 #endif

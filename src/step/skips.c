@@ -6,9 +6,9 @@
 ** such rounds at once as leave every loop that moved two iterations or more. Rounds are found as Brent (1980) finds
 ** cycles: compare with a state that is kept for twice as long each time. Two are kept. One cursor is
 ** watched for rounds of the loop that it is in, until others move and it does not; and one for rounds of the loops around
-** that, each time that it has entered its loop.
+** that, each time that it has entered its loop. With a clock, what is under way must also have as long to go as then.
 */
-#include "step/step.h"
+#include "step/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@ typedef struct kept {
   size_t       nmeetings;   /* SIZE_MAX: nothing is kept */
   step_cursor *was;         /* [ncursors] */
   uint32_t    *posts;       /* [2 * nmeetings] */
+  step_moment *moment;      /* with a clock: what it showed */
 } kept;
 
 /* A cursor that is watched. */
@@ -41,18 +42,22 @@ static void forget(kept *k) { k->times = k->next = 0, k->nmeetings = SIZE_MAX; }
 
 void mgrid_step_skips_free(struct step_skips *s) {
   if (!s) return;
-  free(s->inside.kept.was), free(s->inside.kept.posts);
-  free(s->around.kept.was), free(s->around.kept.posts);
+  for (int i = 0; i < 2; i++) {
+    kept *k = i ? &s->around.kept : &s->inside.kept;
+    free(k->was), free(k->posts);
+    mgrid_step_moment_free(k->moment);
+  }
   free(s);
 }
 
-static void keep(const step_machine *m, kept *s) {
+static void keep(step_machine *m, kept *s) {
   uint32_t *posts = realloc(s->posts, (2 * m->nmeetings + 1) * sizeof *posts);
   if (posts) s->posts = posts;
   s->nmeetings = posts ? m->nmeetings : SIZE_MAX;
   for (size_t i = 0; posts && i < m->nmeetings; i++)
     posts[2 * i] = m->meeting[i].nposts[0], posts[2 * i + 1] = m->meeting[i].nposts[1];
   memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
+  if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
 }
 
 /* The loop of a cursor that lost iterations since; *by: how many. -1: none; -2: the states differ. */
@@ -99,10 +104,12 @@ static int64_t rounds(const step_machine *m, const kept *s) {
   }
   for (size_t i = 0; i < m->nmeetings; i++)
     if (s->posts[2 * i] != m->meeting[i].nposts[0] || s->posts[2 * i + 1] != m->meeting[i].nposts[1]) return 0;
-  return most == INT64_MAX || most < 0 ? 0 : most;
+  if (most == INT64_MAX || most < 0) return 0;
+  return m->clock && most && !mgrid_step_moment_same(m, s->moment) ? 0 : most;
 }
 
 static void skip(step_machine *m, const kept *s, int64_t times) {
+  if (m->clock) mgrid_step_moment_skip(m, s->moment, times);
   for (size_t i = 0; i < m->ncursors; i++) {
     step_place *now = &m->cursor[i].place;
     int64_t     by, passed = now->at - s->was[i].place.at;

@@ -74,7 +74,7 @@ typedef struct step_node {
   uint32_t end;    /* the entry after this one and all in it */
   int32_t  line;   /* of the recipe; 0: not known */
   uint32_t file;   /* a word of the step: the source; */
-  uint32_t name;   /* of compute, alloc, free, mark; "": none */
+  uint32_t name;   /* of compute, alloc, free, mark; the list of bytes by position, "4,5"; "": none */
   uint32_t type;   /* of the elements; "": none */
   int32_t  other;  /* STEP_WAIT, STEP_HOST_WAIT: the stream; STEP_WAIT of an event: its entry, see `listed` */
   int64_t  bytes;  /* of the buffer; of compute: read and written */
@@ -207,6 +207,20 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
 /* Append what the step reads that differs between ranks: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
 
+/* ----------------------------------------------------------------- lists.c */
+
+/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
+typedef struct step_lists {
+  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
+  size_t   *start;
+  int32_t  *data, *index; /* index: by the hash; -1: free */
+  uint64_t *hash;
+} step_lists;
+
+/* Return the number of the list; -1: no memory. */
+int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
+void    mgrid_step_lists_free(step_lists *x);
+
 /* ----------------------------------------------------------------- types.c */
 
 /* The ranks of a communicator as seen by types: those of its members. Equal ones are one. */
@@ -233,8 +247,9 @@ typedef struct step_types {
   int32_t     *rooms; /* the lists of the types */
 } step_types;
 
-/* Refine the classes until ranks of one type have, for each slot, members of the same types. O(world x families). */
-mgrid_status mgrid_step_types_of(const mgrid_step *s, step_types *out, mgrid_error *err);
+/* Refine the classes until ranks of one type have, for each slot, members of the same types. `apart`: ranks that differ in
+** it are of two types; NULL: none do. O(world x families). */
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err);
 void         mgrid_step_types_free(step_types *t);
 
 /* ---------------------------------------------------------------- places.c */
@@ -261,14 +276,17 @@ typedef struct step_place {
 typedef struct step_sizes {
   int64_t  *leaves; /* [n]: of loops */
   uint32_t *streams;
+  uint32_t *busy; /* the same, with computes */
 } step_sizes;
 
 /* Which entries a walk stops at: those of a stream (-1: all) that communicate or wait; or those on one circle. */
 typedef struct step_stops {
-  const step_program *program;
-  const step_sizes   *sizes;
-  const int32_t      *circle;       /* of each slot */
-  int32_t             stream, only; /* only: the circle; -1: any */
+  const step_program      *program;
+  const step_sizes        *sizes;
+  const int32_t           *circle;       /* of each slot */
+  int32_t                  stream, only; /* only: the circle; -1: any */
+  const struct step_clock *clock; /* computes take time, and loops that it takes as a whole are stops; NULL: none */
+  int32_t                  type;
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
@@ -300,6 +318,7 @@ typedef struct step_post { /* an operation that waits for others */
   int32_t  cursor;         /* -1: a send that was sent already, */
   int32_t  type;           /* by this type */
   uint32_t node;
+  int64_t  ready; /* of a send that was sent already: when it is there */
 } step_post;
 
 typedef struct step_meeting {  /* a collective on a circle, or sends and receives from one position to another */
@@ -324,15 +343,17 @@ typedef struct step_machine {
   size_t             queued;
   int32_t            again; /* the cursor whose long loop began again; -1: none */
   struct step_skips *skips;
+  struct step_clock *clock;  /* what is done takes time (clock.h); NULL: none */
   bool               failed; /* out of memory */
   int64_t            executed;
   step_post          odd[2]; /* two calls that do not fit; type -1: none */
 } step_machine;
 
 /* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does not wait, under
-** STEP_BLOCKING. *done: every program reached its end, and every send was received. MGRID_LIMIT: too many operations. */
+** STEP_BLOCKING. *done: every program reached its end, and every send was received. With a clock things take time; NULL:
+** none do. MGRID_LIMIT: too many operations. */
 mgrid_status        mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                           int64_t eager, bool *done, mgrid_error *err);
+                                           int64_t eager, struct step_clock *clock, bool *done, mgrid_error *err);
 void                mgrid_step_machine_free(step_machine *m);
 step_stops          mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type);
@@ -367,7 +388,8 @@ typedef struct step_verdict {
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
 } step_verdict;
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v, mgrid_error *err);
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
+                                 mgrid_error *err);
 /* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 

@@ -9,68 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
-typedef struct lists {
-  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
-  size_t   *start;
-  int32_t  *data, *index; /* index: by the hash; -1: free */
-  uint64_t *hash;
-} lists;
-
-static void lists_free(lists *x) {
-  free(x->start);
-  free(x->data);
-  free(x->index);
-  free(x->hash);
-}
-
-static bool lists_grow(lists *x) {
-  if (2 * (x->n + 1) <= x->room) return true;
-  size_t   room = x->room ? 2 * x->room : 256;
-  int32_t *index = malloc(room * sizeof *index);
-  if (!index) return false;
-  memset(index, -1, room * sizeof *index);
-  for (size_t i = 0; i < x->n; i++) {
-    size_t at = x->hash[i] & (room - 1);
-    while (index[at] >= 0) at = (at + 1) & (room - 1);
-    index[at] = (int32_t)i;
-  }
-  free(x->index);
-  x->index = index, x->room = room;
-  return true;
-}
-
-/* Return the number of the list; -1: no memory. */
-static int32_t lists_put(lists *x, const int32_t *list, size_t n) {
-  if (!lists_grow(x)) return -1;
-  uint64_t hash = XXH3_64bits(list, n * sizeof *list);
-  size_t   at = hash & (x->room - 1);
-  for (; x->index[at] >= 0; at = (at + 1) & (x->room - 1)) {
-    size_t i = (size_t)x->index[at], length = x->start[i + 1] - x->start[i];
-    if (x->hash[i] == hash && length == n && memcmp(&x->data[x->start[i]], list, n * sizeof *list) == 0)
-      return (int32_t)i;
-  }
-  size_t   *start = x->n & (x->n - 1) ? x->start : realloc(x->start, ((x->n ? 2 * x->n : 1) + 1) * sizeof *start);
-  uint64_t *hashes = start ? mgrid_grow(x->hash, x->n, sizeof *hashes) : NULL;
-  if (start) x->start = start;
-  if (!hashes) return -1;
-  x->hash = hashes;
-  if (x->n == 0) x->start[0] = 0;
-  if (x->used + n > x->cap) {
-    size_t   cap = 2 * (x->used + n) + 64;
-    int32_t *data = realloc(x->data, cap * sizeof *data);
-    if (!data) return -1;
-    x->data = data, x->cap = cap;
-  }
-  if (n) memcpy(&x->data[x->used], list, n * sizeof *list);
-  x->used += n;
-  x->hash[x->n] = hash;
-  x->start[x->n + 1] = x->used;
-  x->index[at] = (int32_t)x->n;
-  return (int32_t)x->n++;
-}
 
 /* One family that the step uses. */
 typedef struct used {
@@ -85,6 +23,7 @@ typedef struct refining {
   int64_t           world;
   size_t            nused;
   used             *used;
+  const int32_t    *apart; /* [world], ranks that differ in it are of two types; NULL: all alike */
   int32_t          *color; /* [world] */
   int32_t          *key;   /* [nused * world]: the circle of each rank */
 } refining;
@@ -139,13 +78,14 @@ static bool find_used(refining *x) {
 
 /* The first colours: the program, the positions in ordered families, the leaders where families share in part. Ranks that
 ** are in several groups of a family are seen one by one. */
-static bool first_colors(refining *x, lists *colors) {
-  int32_t *row = malloc((3 * x->nused + 2) * sizeof *row);
+static bool first_colors(refining *x, step_lists *colors) {
+  int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool     done = row != NULL, alone = false;
   for (size_t i = 0; i < x->nused; i++) alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
   for (int64_t r = 0; r < x->world && done; r++) {
     size_t n = 0;
     row[n++] = x->step->class[x->step->of[r]].program;
+    if (x->apart) row[n++] = x->apart[r];
     if (alone) row[n++] = (int32_t)r;
     for (size_t i = 0; i < x->nused && !alone; i++) {
       const used         *u = &x->used[i];
@@ -156,7 +96,7 @@ static bool first_colors(refining *x, lists *colors) {
       row[n++] = in ? u->ordered ? (int32_t)position : 0 : -1;
       if (u->rivals) row[n++] = in ? leader_of(x, u, group) : -1;
     }
-    x->color[r] = lists_put(colors, row, n);
+    x->color[r] = mgrid_step_lists_put(colors, row, n);
     done = x->color[r] >= 0;
   }
   free(row);
@@ -195,7 +135,8 @@ static size_t unique(int32_t *list, size_t n) {
 
 /* Set the circles of all ranks in a family, by the colours of the members. A list is: the leader, whether it is ordered,
 ** the size, the colours. */
-static bool set_circles(refining *x, const used *u, int32_t *key, lists *circles, int32_t *members, int32_t *list) {
+static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles, int32_t *members,
+                        int32_t *list) {
   const mgrid_family *f = x->plan->content.entry[u->entry].family;
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
@@ -206,7 +147,7 @@ static bool set_circles(refining *x, const used *u, int32_t *key, lists *circles
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
     size_t  n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
-    int32_t circle = lists_put(circles, list, n + 3);
+    int32_t circle = mgrid_step_lists_put(circles, list, n + 3);
     if (circle < 0) return false;
     for (int64_t i = 0; i < size; i++)
       if (!f->overlapping || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
@@ -216,7 +157,7 @@ static bool set_circles(refining *x, const used *u, int32_t *key, lists *circles
 }
 
 /* Refine once: set the circles by the colours, and return the colours that follow; NULL: no memory. */
-static int32_t *refine(refining *x, lists *circles, lists *colors, int32_t *members, int32_t *list) {
+static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int32_t *members, int32_t *list) {
   bool     done = true;
   int32_t *row = malloc((x->nused + 1) * sizeof *row), *next = malloc((size_t)x->world * sizeof *next);
   for (size_t i = 0; i < x->nused && done; i++)
@@ -225,7 +166,7 @@ static int32_t *refine(refining *x, lists *circles, lists *colors, int32_t *memb
   for (int64_t r = 0; r < x->world && done; r++) {
     row[0] = x->color[r];
     for (size_t i = 0; i < x->nused; i++) row[i + 1] = x->key[i * (size_t)x->world + (size_t)r];
-    next[r] = lists_put(colors, row, x->nused + 1);
+    next[r] = mgrid_step_lists_put(colors, row, x->nused + 1);
     done = next[r] >= 0;
   }
   free(row);
@@ -235,7 +176,7 @@ static int32_t *refine(refining *x, lists *circles, lists *colors, int32_t *memb
 }
 
 /* Write the types: the colours no longer change, so the circles of one rank are those of all of its colour. */
-static bool write_types(const refining *x, const lists *circles, size_t ncolors, step_types *out) {
+static bool write_types(const refining *x, const step_lists *circles, size_t ncolors, step_types *out) {
   size_t slots = x->step->nslots;
   out->n = ncolors, out->ncircles = circles->n;
   out->type = calloc(ncolors + 1, sizeof *out->type);
@@ -275,10 +216,10 @@ static bool write_types(const refining *x, const lists *circles, size_t ncolors,
   return true;
 }
 
-mgrid_status mgrid_step_types_of(const mgrid_step *s, step_types *out, mgrid_error *err) {
-  refining x = { .step = s, .plan = s->plan, .world = s->plan->content.world };
-  lists    colors = { 0 }, circles = { 0 }, next = { 0 };
-  int64_t  most = 1;
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err) {
+  refining   x = { .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart };
+  step_lists colors = { 0 }, circles = { 0 }, next = { 0 };
+  int64_t    most = 1;
   memset(out, 0, sizeof *out);
   bool done = find_used(&x);
   for (size_t i = 0; i < x.nused && done; i++) {
@@ -291,9 +232,9 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, step_types *out, mgrid_err
   done = done && members && list && x.color && x.key && first_colors(&x, &colors);
   size_t n = colors.n;
   while (done) {
-    lists_free(&circles);
-    lists_free(&next);
-    circles = next = (lists){ 0 };
+    mgrid_step_lists_free(&circles);
+    mgrid_step_lists_free(&next);
+    circles = next = (step_lists){ 0 };
     int32_t *color = refine(&x, &circles, &next, members, list);
     done = color != NULL;
     if (!done || next.n == n) {
@@ -305,9 +246,9 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, step_types *out, mgrid_err
     x.color = color;
   }
   done = done && write_types(&x, &circles, n, out);
-  lists_free(&colors);
-  lists_free(&circles);
-  lists_free(&next);
+  mgrid_step_lists_free(&colors);
+  mgrid_step_lists_free(&circles);
+  mgrid_step_lists_free(&next);
   free(members);
   free(list);
   free(x.key);

@@ -127,18 +127,19 @@ static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules
                             mgrid_error *err) {
   step_machine m;
   bool         done;
-  mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, &done, err);
+  mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, &done, err);
   v->executed += m.executed;
   if (!status && !done) status = tell(&m, v, err);
   mgrid_step_machine_free(&m);
   return status;
 }
 
-mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v, mgrid_error *err) {
+mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
+                                 mgrid_error *err) {
   step_types  t;
   mgrid_error own = MGRID_ERROR_INIT;
   *v = (step_verdict){ .told = STEP_PROVED };
-  if (mgrid_step_types_of(s, &t, &own)) return mgrid_error_pass(err, &own);
+  if (mgrid_step_types_of(s, NULL, &t, &own)) return mgrid_error_pass(err, &own);
   v->ntypes = t.n;
   mgrid_status status = execute(s, &t, rules, eager, v, &own);
   if (!status && v->told == STEP_PROVED && rules == STEP_NCCL && has_streams(s)) {

@@ -15,6 +15,8 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   mgrid_plan_free(p->to);
   free(p->names.ranks);
   free(p->names.back);
+  free(p->olds.ranks);
+  free(p->olds.back);
   free(p->name);
   free(p->pair);
   for (size_t i = 0; i < p->room && p->typing; i++) free(p->typing[i].narrow);
@@ -22,24 +24,28 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Check the map of ranks of `to` to ranks of the move, and invert it. */
-static mgrid_status set_names(mgrid_pairs *p, size_t n, const int64_t *ranks, mgrid_error *err) {
-  mgrid_renaming *r = &p->names;
-  if ((int64_t)n != p->to->content.world)
-    return mgrid_fail(err, MGRID_REFUSED, "the map has %zu ranks, the world after the move %" PRId64, n,
-                      p->to->content.world);
+/* Check a map of ranks of one side to ranks of the move, and invert it. `before`: of the side before the move, of which
+** some may be lost, -1. */
+static mgrid_status set_names(mgrid_pairs *p, mgrid_renaming *r, bool before, size_t n, const int64_t *ranks,
+                              mgrid_error *err) {
+  int64_t world = (before ? p->from : p->to)->content.world;
+  if ((int64_t)n != world)
+    return mgrid_fail(err, MGRID_REFUSED, "the map has %zu ranks, the world %s the move %" PRId64, n,
+                      before ? "before" : "after", world);
   for (size_t i = 0; i < n; i++) {
+    if (before && ranks[i] == -1) continue;
     if (ranks[i] < 0 || ranks[i] >= MGRID_WORLD_MAX)
-      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " of the map is out of range; ranks are 0 or more",
-                        ranks[i]);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " of the map is out of range; ranks are 0 or more%s",
+                        ranks[i], before ? ", and -1 is lost" : "");
     if (ranks[i] >= r->nback) r->nback = ranks[i] + 1;
   }
   r->ranks = malloc(n * sizeof *r->ranks);
-  r->back = malloc((size_t)r->nback * sizeof *r->back);
+  r->back = malloc((size_t)(r->nback + 1) * sizeof *r->back);
   if (!r->ranks || !r->back) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) r->ranks[i] = (int32_t)ranks[i];
-  memset(r->back, -1, (size_t)r->nback * sizeof *r->back);
+  memset(r->back, -1, (size_t)(r->nback + 1) * sizeof *r->back);
   for (size_t i = 0; i < n; i++) {
+    if (ranks[i] < 0) continue;
     if (r->back[ranks[i]] >= 0)
       return mgrid_fail(err, MGRID_DUPLICATE, "the map has rank %" PRId64 " for ranks %" PRId32 " and %zu", ranks[i],
                         r->back[ranks[i]], i);
@@ -108,7 +114,7 @@ static mgrid_status add_pair(mgrid_pairs *p, const char *name, bool convert, mgr
     if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
   p->name[p->n] = mgrid_content_item(&p->from->content, &mgrid_tensor_kind, name)->name;
   mgrid_status s = convert ? add_typing(p, &from, &to, err) : MGRID_OK;
-  if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, p->machine, name, err);
+  if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, &p->olds, (int64_t)p->n, p->machine, name, err);
   p->n += !s;
   return s;
 }
@@ -120,12 +126,16 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   p->to = mgrid_plan_ref(to);
   p->ranks = from->content.world > to->content.world ? from->content.world : to->content.world;
   if (options->nranks) p->ranks = from->content.world;
+  if (options->nold) p->ranks = options->nranks ? 0 : to->content.world;
   p->machine = options->machine;
-  if (mgrid_lacks_list(n, names, "tensors", err) || mgrid_lacks_list(options->nranks, options->ranks, "ranks", err)) {
+  if (mgrid_lacks_list(n, names, "tensors", err) || mgrid_lacks_list(options->nranks, options->ranks, "ranks", err)
+      || mgrid_lacks_list(options->nold, options->old, "ranks before the move", err)) {
     mgrid_pairs_free(p);
     return MGRID_USAGE;
   }
-  mgrid_status s = options->nranks ? set_names(p, options->nranks, options->ranks, err) : MGRID_OK;
+  mgrid_status s = MGRID_OK;
+  if (options->nranks) s = set_names(p, &p->names, false, options->nranks, options->ranks, err);
+  if (options->nold && !s) s = set_names(p, &p->olds, true, options->nold, options->old, err);
   if (!s && (options->machine < 0 || options->machine > MGRID_MACHINE_RANKS_MAX))
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, or 0 if none is given, not %" PRId64,
                    MGRID_MACHINE_RANKS_MAX, options->machine);
@@ -216,6 +226,7 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
          && mgrid_pair_receives(&m->pairs.pair[i], rank, (int64_t)i, &list);
     m->sums.stay += mgrid_pair_stays(&m->pairs.pair[i], rank);
   }
+  m->sums.missing = list.missing;
   if (!ok) s = mgrid_oom(err);
   if (!s) s = set_peers(m, &list, err);
   if (!s && options.rounds) s = set_rounds(m, err);
@@ -296,7 +307,7 @@ static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
   mgrid_seat        shard, part;
   bool              goes = way == MGRID_STAYS;
   s->piece.tensor = i;
-  if (!mgrid_tensor_seat(p->from, from, &shard) || !mgrid_pair_seat(p, to, &part)) return MGRID_OK;
+  if (!mgrid_pair_held(p, from, &shard) || !mgrid_pair_seat(p, to, &part)) return MGRID_OK;
   if (!goes && !mgrid_pair_goes(p, &shard, &part, &goes)) return mgrid_oom(err);
   return goes && !mgrid_boxes_begin(&s->boxes, p, &shard, &part) ? mgrid_oom(err) : MGRID_OK;
 }

@@ -21,10 +21,10 @@ typedef struct mgrid_typing {
 
 /* The tensors of two plans, by name. */
 typedef struct mgrid_pairs {
-  mgrid_plan    *from, *to; /* owned */
-  mgrid_renaming names;     /* owned arrays */
-  int64_t        ranks;     /* number of ranks of the move */
-  int64_t        machine;   /* ranks of a machine; 0: not given */
+  mgrid_plan    *from, *to;   /* owned */
+  mgrid_renaming names, olds; /* of ranks of `to`, of `from`; owned arrays */
+  int64_t        ranks;       /* number of ranks of the move */
+  int64_t        machine;     /* ranks of a machine; 0: not given */
   size_t         n;
   const char   **name;   /* [n], of `from` */
   mgrid_pair    *pair;   /* [n] */

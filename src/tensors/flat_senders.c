@@ -76,13 +76,14 @@ static bool meeting_next(meeting *w) {
 bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor,
                       mgrid_messages *list) {
   meeting w;
-  int64_t number = 0;
+  int64_t number = 0, left = mgrid_pair_left(p, shard, NULL);
   bool    ok = meeting_begin(&w, p, true, shard);
   while (ok && meeting_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && ok; w.at.copy++) {
       int64_t to = mgrid_pair_rank(p, &w.at), copy;
       if (mgrid_holds(p, shard, to)) continue;
-      if (!mgrid_near_sender(p, NULL, shard, to, &copy)) copy = (number++ + p->turn) % p->from->copies;
+      if (!mgrid_near_sender(p, NULL, shard, to, &copy))
+        copy = mgrid_pair_nth_left(p, shard, (number++ + p->turn) % left);
       if (copy != shard->copy) continue;
       ok = mgrid_append_message(list, (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
     }
@@ -90,13 +91,13 @@ bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard
   return ok;
 }
 
-/* Find which copy sends a shard to a part, whose rank does not hold it: *copy. False: no memory. */
+/* Find which copy sends a shard to a part, whose rank does not hold it: *copy, -1 if none is left. False: no memory. */
 static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, int64_t *copy) {
   meeting w;
-  int64_t number = 0, rank = mgrid_pair_rank(p, part), near;
+  int64_t number = 0, rank = mgrid_pair_rank(p, part), near, left = mgrid_pair_left(p, shard, NULL);
   bool    found = false;
-  *copy = 0;
-  if (p->from->copies == 1 || mgrid_near_sender(p, NULL, shard, rank, copy)) return true;
+  *copy = left > 0 ? 0 : -1;
+  if (p->from->copies == 1 || left == 0 || mgrid_near_sender(p, NULL, shard, rank, copy)) return true;
   bool ok = meeting_begin(&w, p, true, shard);
   while (ok && !found && meeting_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && !found; w.at.copy++) {
@@ -106,7 +107,7 @@ static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgri
       else
         number += !mgrid_holds(p, shard, to) && !mgrid_near_sender(p, NULL, shard, to, &near);
     }
-  *copy = (number + p->turn) % p->from->copies;
+  *copy = mgrid_pair_nth_left(p, shard, (number + p->turn) % left);
   meeting_end(&w);
   return ok;
 }
@@ -118,9 +119,9 @@ bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *pa
   while (ok && meeting_next(&w)) {
     mgrid_seat shard = w.at;
     if (mgrid_holds(p, &shard, rank)) continue;
-    ok = find_sender(p, &shard, part, &shard.copy)
-         && mgrid_append_message(
-             list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, w.elements * p->from->width });
+    ok = find_sender(p, &shard, part, &shard.copy);
+    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard);
+    ok = ok && mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, w.elements * p->from->width });
   }
   meeting_end(&w);
   return ok;

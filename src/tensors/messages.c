@@ -18,20 +18,24 @@ bool mgrid_append_message(mgrid_messages *list, mgrid_message m) {
   return true;
 }
 
+bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m) {
+  if (m.from >= 0) return mgrid_append_message(list, m);
+  list->missing += m.bytes;
+  return true;
+}
+
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
   mgrid_seat shard, part;
-  return mgrid_tensor_seat(p->from, rank, &shard) && mgrid_pair_seat(p, rank, &part)
-             ? mgrid_common_bytes(p, &shard, &part)
-             : 0;
+  return mgrid_pair_held(p, rank, &shard) && mgrid_pair_seat(p, rank, &part) ? mgrid_common_bytes(p, &shard, &part) : 0;
 }
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_seat  shard, part;
   mgrid_needs d;
-  if (!mgrid_tensor_seat(p->from, rank, &shard)) return true;
+  if (!mgrid_pair_held(p, rank, &shard)) return true;
   if (p->flat) return mgrid_flats_send(p, rank, &shard, tensor, list);
   mgrid_needs_begin(&d, p);
-  int64_t copies = p->from->copies, first = (shard.copy - p->turn % copies + copies) % copies;
+  int64_t copy, copies = mgrid_pair_left(p, &shard, &copy), first = (copy - p->turn % copies + copies) % copies;
   bool    ok = mgrid_needs_of(&d, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
     mgrid_needs_seat(&d, i, &part);
@@ -52,11 +56,13 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
   return a->slice == b->slice;
 }
 
-/* Return the copy that sends a shard to a part of a rank that does not hold it. */
+/* Return the copy that sends a shard to a part of a rank that does not hold it; -1: none is left. */
 static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part, int64_t rank) {
   int64_t number = mgrid_needs_number(d, part), copy;
   if (mgrid_near_sender(d->pair, d, shard, rank, &copy)) return copy;
-  return (number - mgrid_needs_before(d, number) + d->pair->turn) % d->pair->from->copies;
+  int64_t left = mgrid_pair_left(d->pair, shard, NULL);
+  return left ? mgrid_pair_nth_left(d->pair, shard, (number - mgrid_needs_before(d, number) + d->pair->turn) % left)
+              : -1;
 }
 
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
@@ -77,7 +83,7 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
   mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
   mgrid_needs d;
   int64_t     shards = 1;
-  bool        ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
+  bool        ok = true, holds = mgrid_pair_held(p, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   if (p->flat) return mgrid_flats_receive(p, rank, &part, tensor, list);
   mgrid_needs_begin(&d, p);
@@ -95,8 +101,8 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
       if (!(ok = mgrid_needs_of(&d, &shard))) break;
       shard.copy = sender_of(&d, &shard, &part, rank);
     }
-    ok = mgrid_append_message(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor,
-                                                     mgrid_common_bytes(p, &shard, &part) });
+    int64_t from = shard.copy < 0 ? -1 : mgrid_pair_holder(p, &shard), bytes = mgrid_common_bytes(p, &shard, &part);
+    ok = mgrid_append_receipt(list, (mgrid_message){ from, rank, tensor, bytes });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);
   mgrid_needs_free(&d);

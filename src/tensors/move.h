@@ -21,18 +21,21 @@
 ** With a flat on either side a shard or a part is a slice of a tuple's array, and the ranks that share elements are no
 ** longer a product over axes. The slices of each tuple are walked instead, in the same order (flat_senders.c). A shard
 ** with one holder needs no numbers.
+** Ranks of `from` may be lost: they have no number in the move, and send nothing. Everywhere above, `copies` and `holders`
+** are then those that are left, found by looking at all copies of a shard. Where none is left nobody sends, and the bytes
+** are counted as missing.
 */
 #ifndef MGRID_MOVE_H
 #define MGRID_MOVE_H
 
 #include "tensors/tensor.h"
 
-/* Maps ranks of `to` to ranks of the move, which are numbered as those of `from`. */
+/* Maps ranks of one side to ranks of the move. */
 typedef struct mgrid_renaming {
-  int64_t  n;     /* ranks of `to`, or 0: the numbers are the same */
-  int32_t *ranks; /* [n], the rank of the move of each */
+  int64_t  n;     /* ranks of the side, or 0: the numbers are the same */
+  int32_t *ranks; /* [n], the rank of the move of each; of `from` also -1: it is lost */
   int64_t  nback; /* 1 + the largest of these */
-  int32_t *back;  /* [nback], the rank of `to` of each, or -1 */
+  int32_t *back;  /* [nback], the rank of the side of each, or -1 */
 } mgrid_renaming;
 
 /* Ranks whose coordinate of a dim is in a range: (rank - origin) / stride % size is low .. high - 1. */
@@ -45,8 +48,8 @@ enum { MGRID_RANGES_MAX = 16 }; /* holders of grids with more dims are listed */
 
 /* One tensor of a move. */
 typedef struct mgrid_pair {
-  const mgrid_tensor   *from, *to; /* with the same axes and type; not owned */
-  const mgrid_renaming *names;
+  const mgrid_tensor   *from, *to;    /* with the same axes and type; not owned */
+  const mgrid_renaming *names, *olds; /* of `to`, of `from` */
   int64_t               turn;
   int64_t               machine;                  /* ranks of a machine; 0: machines do not matter */
   bool                  flat;                     /* a side is flat, or both */
@@ -60,14 +63,21 @@ typedef struct mgrid_pair {
 
 /* Refuse tensors whose axes or types differ; `name` is for the message. */
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
-                             const mgrid_renaming *names, int64_t turn, int64_t machine, const char *name,
-                             mgrid_error *err);
+                             const mgrid_renaming *names, const mgrid_renaming *olds, int64_t turn, int64_t machine,
+                             const char *name, mgrid_error *err);
 /* Return the rank of the move at a seat of `to`. */
 int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
-/* Find the seat of a rank of the move; false: it has none. */
+/* Find the seat of `to` of a rank of the move; false: it has none. */
 bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
+/* The same for seats of `from`: the rank is -1 where it is lost. */
+int64_t mgrid_pair_holder(const mgrid_pair *p, const mgrid_seat *at);
+bool    mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
+/* Return how many copies of a shard are left, and *before (may be NULL) how many of them come before its own copy. _nth: the
+** nth of them, from 0. O(1) without lost ranks, else O(copies). */
+int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before);
+int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth);
 
-/* ----------------------------------------------------------------- needs.c */
+/* ------------------------------------------------------------- receivers.c */
 
 enum { MGRID_FEW = 4 }; /* up to this many holders are always listed */
 
@@ -104,7 +114,7 @@ int64_t mgrid_ranges_of(mgrid_needs *d);
 /* Return how many of these come before the number of a seat. */
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
 
-/* ------------------------------------------------------------------ near.c */
+/* ---------------------------------------------------------- near_senders.c */
 
 /* Return whether the rank holds the shard. */
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
@@ -133,6 +143,7 @@ typedef struct mgrid_message {
 typedef struct mgrid_messages { /* a growing list */
   size_t         n, room;
   mgrid_message *at;
+  int64_t        missing; /* bytes that receivers need and nobody is left to send */
 } mgrid_messages;
 
 /* Append the messages that a rank sends, or receives, of one tensor. False: no memory. O(dims) for each message, plus
@@ -148,8 +159,9 @@ int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
 /* Return whether two seats of `from` have the same shard. */
 bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b);
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
+bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m); /* the same; `from` is -1: its bytes are missing */
 
-/* --------------------------------------------------------------- common.c */
+/* --------------------------------------------------------------- overlap.c */
 
 typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
   int64_t from, to, length;
@@ -179,7 +191,7 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
 /* Return the bytes that a shard and a part of `to` have in common. */
 int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
 
-/* ----------------------------------------------------------------- flat_senders.c */
+/* ---------------------------------------------------------- flat_senders.c */
 
 /* mgrid_pair_sends, _receives and _goes for pairs with a flat. For each message O(slices that overlap), and if a shard
 ** has several holders O(ranks that need it). */

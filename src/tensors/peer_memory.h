@@ -10,8 +10,8 @@
 ** other message is needed. A rank that gives up clears its board before it returns. A rank that has read a message
 ** checks the board again: if it is still of this move, the data was valid.
 */
-#ifndef MGRID_READS_H
-#define MGRID_READS_H
+#ifndef MGRID_PEER_MEMORY_H
+#define MGRID_PEER_MEMORY_H
 
 #include "tensors/chunks.h"
 

@@ -119,7 +119,7 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair *pair = &m->pairs.pair[i];
     mgrid_seat        seat;
-    bool held = from ? mgrid_tensor_seat(pair->from, m->rank, &seat) : mgrid_pair_seat(pair, m->rank, &seat);
+    bool              held = from ? mgrid_pair_held(pair, m->rank, &seat) : mgrid_pair_seat(pair, m->rank, &seat);
     p[i].number = (int64_t)i;
     if (mgrid_pairs_converts(&m->pairs, i) && !from) p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
     mgrid_status s = open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
@@ -157,6 +157,11 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b, const mgrid
   mgrid_buffer *buffer = calloc(2 * n + 1, sizeof *buffer);
   mgrid_status  s = from && buffer ? MGRID_OK : mgrid_oom(&mine);
   if (!m && err) s = mgrid_error_pass(&mine, err);
+  if (m && m->sums.missing && !s)
+    s = mgrid_fail(&mine, MGRID_REFUSED,
+                   "rank %" PRId64 " needs %" PRId64 " bytes of which no copy is left: this move is "
+                   "proved without the tensors that they are of",
+                   m->rank, m->sums.missing);
   if (m && !s) s = open_side(from, m, true, b, &mine);
   if (m && !s) s = open_side(to, m, false, b, &mine);
   for (size_t i = 0; i < 2 * n && !s; i++)

@@ -204,7 +204,7 @@ static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
 
 static bool same_numbers(const mgrid_pair *p) {
   const mgrid_grid *a = p->from->grid, *b = p->to->grid;
-  if (p->names->n || !a->order != !b->order) return false;
+  if (p->names->n || p->olds->n || !a->order != !b->order) return false;
   return !a->order || mgrid_family_same_rule(a->order, b->order);
 }
 

@@ -3,8 +3,8 @@
 ** readable_peers.h - the ranks of this host that a rank can read, and the board that lets them read it: internals of
 ** peer_memory.h.
 */
-#ifndef MGRID_BOARD_H
-#define MGRID_BOARD_H
+#ifndef MGRID_READABLE_PEERS_H
+#define MGRID_READABLE_PEERS_H
 
 #include "tensors/peer_memory.h"
 

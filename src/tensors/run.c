@@ -20,7 +20,7 @@ static mgrid_status check_side(mgrid_running *r, bool from, const mgrid_buffer *
     const mgrid_pair   *p = &m->pairs.pair[i];
     const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
     mgrid_seat          at;
-    bool                held = from ? mgrid_tensor_seat(t, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
+    bool                held = from ? mgrid_pair_held(p, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
     int64_t             bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
     if (bytes > 0 && (!buffer[i].data || buffer[i].bytes < bytes))
       return mgrid_fail(
@@ -77,7 +77,7 @@ static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgri
 /* Describe a move, for the message if ranks differ. Return its digest. */
 static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
-  const mgrid_renaming *names = &m->pairs.names;
+  const mgrid_renaming *names = &m->pairs.names, *olds = &m->pairs.olds;
   int64_t  numbers[] = { names->n, m->sums.rounds, o->window, o->messages, (int64_t)m->pairs.n, m->pairs.machine };
   size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s%s, window %" PRId64 ":",
                                  from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
@@ -86,6 +86,7 @@ static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, ch
   h = XXH3_64bits_withSeed(from->digest, sizeof from->digest, h);
   h = XXH3_64bits_withSeed(to->digest, sizeof to->digest, h);
   if (names->n) h = XXH3_64bits_withSeed(names->ranks, (size_t)names->n * sizeof *names->ranks, h);
+  if (olds->n) h = XXH3_64bits_withSeed(olds->ranks, (size_t)olds->n * sizeof *olds->ranks, h);
   for (size_t i = 0; i < m->pairs.n; i++) {
     h = XXH3_64bits_withSeed(m->pairs.name[i], strlen(m->pairs.name[i]), h);
     if (at < len) at += (size_t)snprintf(text + at, len - at, " %s", m->pairs.name[i]);

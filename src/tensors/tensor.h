@@ -139,7 +139,7 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 
-/* ---------------------------------------------------------------- hollow.c */
+/* ----------------------------------------------------------- empty_parts.c */
 
 /* Return how many ranks have pieces without any element of the tensor, for example 4 heads over 8 ranks. Slices of
 ** flats are not considered. O(dims), for lists O(pieces). */

@@ -17,11 +17,25 @@ typedef struct world {
   int64_t ranks, elements;
   dealt   from, to;
   int32_t names[DEALT_WORLD], back[DEALT_WORLD];
-  bool    renamed;
+  int32_t olds[DEALT_WORLD], was[DEALT_WORLD]; /* the same of the side before: -1, it is lost */
+  bool    renamed, loses;
 } world;
 
 static inline bool needs(const world *w, int64_t rank, int64_t element) {
   return holds(&w->to, w->renamed ? w->back[rank] : rank, element);
+}
+
+static inline int64_t old_rank(const world *w, int64_t rank) { return w->loses ? w->was[rank] : rank; }
+
+static inline bool had(const world *w, int64_t rank, int64_t element) {
+  return holds(&w->from, old_rank(w, rank), element);
+}
+
+/* Does anybody who is left have the element? */
+static inline bool is_left(const world *w, int64_t element) {
+  bool left = false;
+  for (int64_t rank = 0; rank < w->ranks && !left; rank++) left = had(w, rank, element);
+  return left;
 }
 
 /* Grids of two sides: any two; or of one window cut in another way; or windows apart. */
@@ -58,6 +72,22 @@ static inline void draw_names(rng *r, world *w, mgrid_renaming *names) {
     w->back[any[i]] = (int32_t)i;
   }
   *names = (mgrid_renaming){ n, w->names, w->ranks, w->back };
+}
+
+/* Ranks before the move get other numbers, and some are lost. */
+static inline void draw_lost(rng *r, world *w, mgrid_renaming *olds) {
+  size_t  any[DEALT_WORLD];
+  int64_t n = w->from.d.window.world, lost = rng_between(r, 0, 50);
+  w->loses = rng_chance(r, 25);
+  *olds = (mgrid_renaming){ 0 };
+  if (!w->loses) return;
+  for (size_t i = 0; i < (size_t)w->ranks; i++) any[i] = i, w->was[i] = -1;
+  if (rng_chance(r, 50)) rng_shuffle(r, (size_t)w->ranks, any);
+  for (int64_t i = 0; i < n; i++) {
+    w->olds[i] = rng_chance(r, (int)lost) ? -1 : (int32_t)any[i];
+    if (w->olds[i] >= 0) w->was[any[i]] = (int32_t)i;
+  }
+  *olds = (mgrid_renaming){ n, w->olds, w->ranks, w->was };
 }
 
 /* -------------------------------------------------------- whole moves, with data */
@@ -144,7 +174,7 @@ static inline void carry(const rng *r, const world *w, mgrid_move *const *move) 
   packed  *m = malloc(sizeof *m);
   int64_t  n;
   assert_non_null(m);
-  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, rank, w->elements, &n);
+  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, old_rank(w, rank), w->elements, &n);
   for (int64_t rank = 0; rank < w->ranks; rank++) {
     mgrid_error     err;
     mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
@@ -167,7 +197,13 @@ static inline void carry(const rng *r, const world *w, mgrid_move *const *move) 
       check(r, mgrid_move_pieces(move[rank], MGRID_RECEIVES, p.rank, move_piece, m, &err) == MGRID_OK);
       check(r, m->bytes == p.receive);
     }
-    check(r, memcmp(got, want, (size_t)n * sizeof *got) == 0);
+    int64_t missing = 0;
+    for (int64_t e = 0; e < n; e++) { /* what nobody has left is as it was */
+      bool left = is_left(w, want[e]);
+      check(r, got[e] == (left ? want[e] : -1));
+      missing += !left;
+    }
+    check(r, sums.missing == 4 * missing);
     for (int64_t e = n; e < w->elements; e++) check(r, got[e] == -1);
     free(got);
     free(want);
@@ -185,7 +221,7 @@ static inline void carry_by_descriptors(const rng *r, const world *w, mgrid_move
   mgrid_error            err;
   int64_t                n;
   assert_non_null(list);
-  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, rank, w->elements, &n);
+  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, old_rank(w, rank), w->elements, &n);
   for (int64_t rank = 0; rank < w->ranks; rank++) {
     int32_t *want = stamped(&w->to, w->renamed ? w->back[rank] : rank, w->elements, &n);
     char    *got = malloc((size_t)w->elements * sizeof *want);
@@ -213,7 +249,8 @@ static inline void carry_by_descriptors(const rng *r, const world *w, mgrid_move
                      && theirs[at].to_offset == d->to_offset && theirs[at].bytes == d->bytes);
       }
     }
-    check(r, memcmp(got, want, (size_t)n * sizeof *want) == 0);
+    for (int64_t e = 0; e < n; e++)
+      if (is_left(w, want[e])) check(r, memcmp(got + 4 * e, &want[e], 4) == 0);
     free(got);
     free(want);
   }
@@ -244,9 +281,9 @@ static inline void check_told(const rng *r, const mgrid_plan *p, const dealt *t)
 
 /* Draw two layouts and the move from one to the other, and check all of it. */
 static inline void check_drawn_move(rng *r, world *w) {
-  int64_t            given[DEALT_WORLD];
+  int64_t            given[DEALT_WORLD], lost[DEALT_WORLD];
   int64_t            length[DEALT_AXES];
-  mgrid_renaming     names;
+  mgrid_renaming     names, olds;
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
   mgrid_error        err;
   memset(w, 0, sizeof *w);
@@ -259,19 +296,25 @@ static inline void check_drawn_move(rng *r, world *w) {
   if (rng_chance(r, 40)) draw_flat(r, &w->from);
   if (rng_chance(r, 40)) draw_flat(r, &w->to);
   draw_names(r, w, &names);
+  draw_lost(r, w, &olds);
   options.rounds = true;
   options.machine = rng_chance(r, 40) ? 1 << rng_between(r, 1, 4) : 0;
   options.nranks = (size_t)names.n;
   for (int64_t i = 0; i < names.n; i++) given[i] = names.ranks[i];
   options.ranks = names.n ? given : NULL;
+  options.nold = (size_t)olds.n;
+  for (int64_t i = 0; i < olds.n; i++) lost[i] = olds.ranks[i];
+  options.old = olds.n ? lost : NULL;
   mgrid_plan *from = plan_with(r, &w->from), *to = plan_with(r, &w->to);
   mgrid_move *move[DEALT_WORLD];
   check_told(r, from, &w->from);
   check_told(r, to, &w->to);
-  if (names.n) { /* the ranks of a renamed move are those of `from`, and what the map has beyond */
-    int64_t beyond = w->from.d.window.world;
+  if (names.n || olds.n) { /* the ranks of a renamed move are those of `from`, and what the map has beyond */
+    int64_t beyond = !olds.n ? w->from.d.window.world : names.n ? 0 : w->to.d.window.world;
     for (int64_t i = 0; i < names.n; i++)
       if (names.ranks[i] >= beyond) beyond = names.ranks[i] + 1;
+    for (int64_t i = 0; i < olds.n; i++)
+      if (olds.ranks[i] >= beyond) beyond = olds.ranks[i] + 1;
     w->ranks = beyond;
   }
   for (int64_t rank = 0; rank < w->ranks; rank++) {

@@ -19,6 +19,7 @@ typedef struct stepping {
   bool        streams, covers, plain; /* plain: what hangs under MPI, too, where it hangs here */
   int         mutate;                 /* percent of statements that some ranks see otherwise */
   int         events;
+  bool        timed; /* with computes, and longer loops */
 } stepping;
 
 static inline const char *any_family(stepping *x) {
@@ -50,6 +51,12 @@ static inline void put_statement(stepping *x, int depth) {
   };
   const char *f = any_family(x), *line = rng_chance(x->r, 50) ? "pp" : "dp";
   int64_t     bytes = 8 * rng_between(x->r, 1, 3);
+  if (x->timed && rng_chance(x->r, 30)) {
+    put_on(x);
+    mgrid_text_add(x->t, "compute { seconds = %" PRId64 "e-6 * (1 + s.%s.position) }\n", rng_between(x->r, 0, 40),
+                   line);
+    return;
+  }
   switch (rng_between(x->r, 0, depth ? 9 : 7)) {
   default: /* a collective */
     mgrid_text_add(x->t, "if s.%s then ", f);
@@ -94,7 +101,8 @@ static inline void put_statement(stepping *x, int depth) {
   case 8:
   case 9: /* long ones are innermost: the executor goes through all */
     mgrid_text_add(x->t, "s:loop(%" PRId64 ", function()\n",
-                   depth == 1 && rng_chance(x->r, 30) ? rng_between(x->r, 6, 14) : rng_between(x->r, 1, 4));
+                   depth == 1 && rng_chance(x->r, 30) ? rng_between(x->r, 6, x->timed ? 60 : 14)
+                                                      : rng_between(x->r, 1, 4));
     for (int64_t n = rng_between(x->r, 1, 3); n > 0; n--) put_statement(x, depth - 1);
     mgrid_text_str(x->t, "end)\n");
     return;

@@ -354,11 +354,11 @@ static void test_it_makes_no_communicators(void **state) {
   run(STORE, 4, 20, -1, 0, wants_mpi, r);
   assert_int_equal(r[0].err.status, MGRID_REFUSED);
   assert_string_equal(r[0].err.message,
-                      "train/dp[0] wants the backend 'mpi', and the carrier of this job is carrier, without MPI; give "
+                      "train/dp[0] needs the backend 'mpi', and the carrier of this job is carrier, without MPI; give "
                       "its family backend = \"none\", or start the job over mpi");
   run(STORE, 4, 20, -1, 1, wants_mpi, r);
   assert_string_equal(r[1].err.message,
-                      "train/dp[1] wants the backend 'nccl', and this job runs on carrier alone; start "
+                      "train/dp[1] needs the backend 'nccl', and this job runs on carrier alone; start "
                       "it with --backend nccl, or open that backend");
 }
 

@@ -62,7 +62,7 @@ static void long_way(chain *c, const char *dim, const char *recipe, mgrid_error 
   mgrid_runtime_load(c->rt, recipe, e);
   c->planned = mgrid_runtime_plan(c->rt, 8, 1, args, e);
   c->trained = mgrid_materialize(c->planned, c->b, "recipe", e);
-  mgrid_runtime_ask(c->rt, c->trained, "none", NULL, NULL, 0, &n, e);
+  mgrid_runtime_ask(c->rt, c->trained, "none", 0, NULL, NULL, 0, &n, e);
   c->policy = mgrid_policy_new(c->rt, c->trained, "batches", e);
   mgrid_policy_call(c->policy, 1, &arg, e);
   mgrid_policy_integer(c->policy, NULL, &number, e);

@@ -269,9 +269,8 @@ static void test_registration_refused(void **unused) {
     f.name = not_names[i];
     refused(rt, &f, MGRID_BAD_VALUE, message);
   }
-  static const char *const taken[] = {
-    "grid", "recipe", "print", "end", "goto", "math", "load", "_ENV", "_G", "topology"
-  };
+  static const char *const taken[] = { "grid", "recipe", "print", "end", "goto",
+                                       "math", "load",   "_ENV",  "_G",  "topology" };
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
     char message[200];
     snprintf(message, sizeof message,
@@ -430,12 +429,13 @@ static void test_queries_and_policies(void **unused) {
   mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 6, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "s", &e);
-  mgrid_runtime_ask(rt, s, "rack", NULL, answer, sizeof answer, NULL, &e);
+  mgrid_runtime_ask(rt, s, "rack", 0, NULL, answer, sizeof answer, NULL, &e);
   assert_string_equal(answer, "1");
-  mgrid_runtime_ask(rt, s, "rack", "{\"rank\": 12}", answer, sizeof answer, NULL, &e);
+  mgrid_arg q = mgrid_arg_integer("rank", 12);
+  mgrid_runtime_ask(rt, s, "rack", 1, &q, answer, sizeof answer, NULL, &e);
   assert_string_equal(answer, "3");
   mgrid_policy *policy = mgrid_policy_new(rt, s, "rack", &e);
-  mgrid_arg     q = mgrid_arg_integer("rank", 8);
+  q = mgrid_arg_integer("rank", 8);
   mgrid_policy_call(policy, 1, &q, &e);
   mgrid_policy_integers(policy, NULL, 2, racks, &n, &e);
   assert_string_equal(e.message, "");

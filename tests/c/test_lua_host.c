@@ -279,6 +279,93 @@ static void errors_at_every_allocation_leak_nothing(void **unused) {
   assert_true(n > 20); /* some places did fail */
 }
 
+/* What a user's script does: it makes groups on the host's job, plans the host's recipe, asks, and closes. */
+static const char makes_groups[] =
+    "local t = mg.topology(mg.world(8))\n"
+    "local g = mg.grid(mg.world(8), 'tp-dp', { tp = 2, dp = mg.fill })\n"
+    "t.tp, t.dp, t.half = g 'tp', g 'dp', g 'dp':split(2)\n"
+    "t.odd = t.tp:where(function(ranks) return ranks[1] % 4 == 0 end)\n"
+    "local plan = mg.plan(t)\n"
+    "local mine = job:materialize(plan, 'script')\n"
+    "assert(mine.tp.ranks[1] == 4 and plan:why(0, 1) and plan:text())\n"
+    "local also = job:materialize(layout:plan(8))\n"
+    "assert(layout:ask(also, 'rack') == 1 and also.rack.size == 4)\n"
+    "assert(not pcall(layout.plan, layout, 7) and not pcall(function() return mine.pt end))\n"
+    "also:close() mine:close()\n"
+    "finished = (finished or 0) + 1\n";
+
+static void raises_at(lua_State *L, lua_Debug *unused) {
+  (void)unused;
+  lua_sethook(L, NULL, 0, 0);
+  luaL_error(L, "stopped");
+}
+
+typedef struct refuser {
+  int left;
+} refuser;
+
+static mgrid_status rack_or_refuse(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  refuser *r = ud;
+  if (r->left-- == 0) return MGRID_BAD_VALUE;
+  return rack_of(NULL, n, args, result, err);
+}
+
+/* One Lua of a host with a job and a recipe, whose script ends at place n of a way: at the n-th instruction, the n-th
+** allocation of Lua, or the n-th call of the host's function. Return whether the script got to its end. */
+static bool ends_at(char way, int n) {
+  static const char text[] = "return recipe { build = function(world) local t = topology(world)\n"
+                             "  t.rack = grid(world, 'a-b', { a = rack_of(16), b = fill }) 'a' return t end,\n"
+                             "queries = { rack = function(state) return rack_of(state.rank) end } }";
+  refuser           refuses = { way == 'f' ? n : -1 };
+  int               left = -1;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_function    f = mgrid_function_of("rack_of", "1", rack_or_refuse, &refuses);
+  job               j = begin();
+#if LUA_VERSION_NUM >= 505
+  lua_State *L = lua_newstate(failing, &left, 0);
+#else
+  lua_State *L = lua_newstate(failing, &left);
+#endif
+  luaL_openlibs(L);
+  luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
+  lua_setglobal(L, "mg");
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+  mgrid_runtime_function(rt, &f, &e);
+  mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", &e);
+  assert_string_equal(e.message, "");
+  mgrid_lua_push_runtime(L, rt), lua_setglobal(L, "layout");
+  hand_over(L, &j);
+  if (n % 2) mgrid_runtime_free(rt), end(&j); /* the script is the last owner */
+  assert_int_equal(luaL_loadstring(L, makes_groups), LUA_OK);
+  if (way == 'i') lua_sethook(L, raises_at, LUA_MASKCOUNT, n + 1);
+  if (way == 'a') left = n;
+  int rc = lua_pcall(L, 0, 0, 0);
+  left = -1;
+  lua_sethook(L, NULL, 0, 0);
+  refuses.left = -1;
+  if (rc) { /* the Lua and what it has are whole: the same script gets to its end */
+    lua_settop(L, 0);
+    run(L, makes_groups);
+  }
+  lua_getglobal(L, "finished");
+  assert_int_equal(lua_tointeger(L, -1), 1);
+  if (n % 2 == 0) mgrid_runtime_free(rt), end(&j);
+  lua_close(L);
+  return !rc;
+}
+
+static void scripts_that_end_anywhere_leave_everything_whole(void **unused) {
+  (void)unused;
+  static const char ways[] = "iaf";
+  static const int  at_least[] = { 100, 100, 2 };
+  for (int w = 0; ways[w]; w++) {
+    int n = 0;
+    while (!ends_at(ways[w], n)) assert_true(++n < 20000);
+    print_message("# %c: %d places\n", ways[w], n);
+    assert_true(n >= at_least[w]);
+  }
+}
+
 static void moves_go_both_ways(void **unused) {
   (void)unused;
   lua_State *L = lua_of_host();
@@ -311,6 +398,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(nothing_is_nil_and_others_are_not_taken),
     cmocka_unit_test(a_lua_without_the_module_is_an_error),
     cmocka_unit_test(errors_at_every_allocation_leak_nothing),
+    cmocka_unit_test(scripts_that_end_anywhere_leave_everything_whole),
     cmocka_unit_test(moves_go_both_ways),
   };
   return run_program("lua_host", tests, argc, argv);

@@ -286,8 +286,8 @@ static mgrid_status settings_way(mgrid_error *err) {
   mgrid_arg      evaluation = mgrid_arg_boolean("training", false);
   int64_t        answer = 0;
   if (state) s = mgrid_runtime_set(rt, state, &evaluation, err);
-  if (state && !s) s = mgrid_runtime_ask_integer(rt, state, "is_training_mode", NULL, &answer, err);
-  if (state && !s && !mgrid_runtime_group(rt, state, "get_data_parallel_group", "{}", err)) s = err->status;
+  if (state && !s) s = mgrid_runtime_ask_integer(rt, state, "is_training_mode", 0, NULL, &answer, err);
+  if (state && !s && !mgrid_runtime_group(rt, state, "get_data_parallel_group", 0, NULL, err)) s = err->status;
   if (!state) s = err->status;
   mgrid_state_free(state);
   mgrid_backend_free(b);

@@ -92,7 +92,7 @@ static void check_balance(const rng *r, const world *w, const mgrid_pair *p, con
   for (int64_t a = 0; a < w->ranks; a++)
     for (int64_t b = 0; b < a; b++) {
       mgrid_seat x, y;
-      if (!mgrid_tensor_seat(w->from.tensor, a, &x) || !mgrid_tensor_seat(w->from.tensor, b, &y)) continue;
+      if (!mgrid_pair_held(p, a, &x) || !mgrid_pair_held(p, b, &y)) continue;
       bool same = x.slice == y.slice;
       for (size_t i = 0; i < w->from.naxes; i++) same = same && x.piece[i] == y.piece[i];
       if (same) check(r, far[a] - far[b] <= 1 && far[b] - far[a] <= 1);
@@ -107,7 +107,7 @@ static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
     check(r, mgrid_pair_sends(p, rank, 0, &sends));
     check(r, mgrid_pair_receives(p, rank, 0, &receives));
     int64_t stays = 0;
-    for (int64_t e = 0; e < w->elements; e++) stays += holds(&w->from, rank, e) && needs(w, rank, e);
+    for (int64_t e = 0; e < w->elements; e++) stays += had(w, rank, e) && needs(w, rank, e);
     check(r, mgrid_pair_stays(p, rank) == 4 * stays);
   }
   check(r, sends.n == receives.n);
@@ -117,7 +117,7 @@ static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
   }
   uint8_t *arrives = calloc((size_t)(w->ranks * w->elements), 1);
   assert_non_null(arrives);
-  int64_t bytes = 0, minimum = 0, crossing = 0, must_cross = 0;
+  int64_t bytes = 0, nobody = 0, minimum = 0, crossing = 0, must_cross = 0;
   for (size_t i = 0; i < sends.n; i++) {
     const mgrid_message *m = &sends.at[i];
     int64_t              n = 0;
@@ -127,18 +127,21 @@ static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
     bytes += m->bytes;
     if (p->machine && !together(p, m->from, m->to)) crossing += m->bytes;
     for (int64_t e = 0; e < w->elements; e++)
-      if (holds(&w->from, m->from, e) && needs(w, m->to, e)) arrives[m->to * w->elements + e]++, n++;
+      if (had(w, m->from, e) && needs(w, m->to, e)) arrives[m->to * w->elements + e]++, n++;
     check(r, m->bytes == 4 * n);
   }
   for (int64_t rank = 0; rank < w->ranks; rank++)
     for (int64_t e = 0; e < w->elements; e++) { /* what is needed and not there, once; and nothing else */
-      bool missing = needs(w, rank, e) && !holds(&w->from, rank, e);
+      bool missing = needs(w, rank, e) && !had(w, rank, e), left = is_left(w, e);
       bool there = false; /* on its machine? */
-      for (int64_t k = 0; k < w->ranks && p->machine; k++) there |= together(p, rank, k) && holds(&w->from, k, e);
+      for (int64_t k = 0; k < w->ranks && p->machine; k++) there |= together(p, rank, k) && had(w, k, e);
+      nobody += 4 * (missing && !left);
+      missing = missing && left;
       minimum += 4 * missing;
       must_cross += 4 * (missing && p->machine && !there);
       check(r, arrives[rank * w->elements + e] == missing);
     }
+  check(r, receives.missing == nobody);
   check(r, bytes == minimum && crossing == must_cross);
   check_balance(r, w, p, far, near);
   free(arrives);
@@ -158,14 +161,14 @@ static bool fit(const mgrid_grid *a, const mgrid_grid *b) {
 
 static void test_random_pairs(void **state) {
   (void)state;
-  int64_t machines = 0, odd_dims = 0, shared[2] = { 0 },
+  int64_t machines = 0, losing = 0, odd_dims = 0, shared[2] = { 0 },
           kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
   world *w = malloc(sizeof *w);
   assert_non_null(w);
   for (uint64_t seed = first_seed(); seed < first_seed() + PAIRS; seed++) {
     rng            r = rng_new(seed);
     int64_t        length[DEALT_AXES];
-    mgrid_renaming names;
+    mgrid_renaming names, olds;
     mgrid_pair     p;
     mgrid_error    err;
     memset(w, 0, sizeof *w);
@@ -179,14 +182,17 @@ static void test_random_pairs(void **state) {
     if (rng_chance(&r, 35)) draw_flat(&r, &w->from);
     if (rng_chance(&r, 35)) draw_flat(&r, &w->to);
     draw_names(&r, w, &names);
+    draw_lost(&r, w, &olds);
     check_parts(&r, &w->from);
     check_parts(&r, &w->to);
     int64_t machine = rng_chance(&r, 50) ? (int64_t[]){ 2, 3, 4, 8, 6, 16 }[rng_between(&r, 0, 5)] : 0;
-    check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, rng_between(&r, 0, 5), machine, "t", anew(&err))
+    check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, &olds, rng_between(&r, 0, 5), machine, "t",
+                              anew(&err))
                   == MGRID_OK);
     p.ranged = !p.apart && !p.flat && rng_chance(&r, 80) && mgrid_ranges_find(&p); /* also of few; or by a list */
     check_move(&r, w, &p);
     machines += p.machine && p.ranged;
+    losing += w->loses;
     for (size_t i = 0; i < naxes; i++) shared[p.ranged] += w->from.axis[i].given.copies && w->from.axis[i].shared > 1;
     odd_dims += p.ranged && !fit(w->from.d.grid, w->to.d.grid);
     kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.ranged ? 1 : 2]++;
@@ -196,7 +202,8 @@ static void test_random_pairs(void **state) {
   free(w);
   if (!getenv("MOONGRID_SEED"))
     assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100 && kinds[5] > 20
-                && machines > 200 && odd_dims > 100 && shared[0] > 50 && shared[1] > 50); /* all ways were tried */
+                && machines > 200 && losing > 500 && odd_dims > 100 && shared[0] > 50
+                && shared[1] > 50); /* all ways were tried */
 }
 
 /* -------------------------------------------------------------- large worlds */
@@ -241,7 +248,7 @@ static void test_ranges_are_lists(void **state) {
     drawn          to = draw_grid_over(&r, (mgrid_window){ 2 * size, offset, size });
     mgrid_tensor  *a = draw_square(&r, &from), *b = draw_square(&r, &to);
     int64_t        machine = rng_chance(&r, 50) ? (int64_t[]){ 2, 4, 6, 8 }[rng_between(&r, 0, 3)] : 0;
-    check(&r, mgrid_pair_init(&p, a, b, &same, rng_between(&r, 0, 5), machine, "t", anew(&err)) == MGRID_OK);
+    check(&r, mgrid_pair_init(&p, a, b, &same, &same, rng_between(&r, 0, 5), machine, "t", anew(&err)) == MGRID_OK);
     q = p;
     q.ranged = false;
     ranged += p.ranged;
@@ -287,7 +294,7 @@ static void test_many_dims_that_fit(void **state) {
   mgrid_error    err;
   mgrid_pair     p;
   (void)state;
-  assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, 1, 0, "t", anew(&err)));
+  assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, &same, 1, 0, "t", anew(&err)));
   assert_true(p.ranged);
   for (int64_t rank = 77; rank < 1 << 20; rank += 99991)
     assert_true(mgrid_pair_sends(&p, rank, 0, &x) && mgrid_pair_receives(&p, rank, 0, &x));
@@ -329,7 +336,7 @@ static void test_holders_side_by_side(void **state) {
     mgrid_pair     p;
     mgrid_needs    d;
     mgrid_seat     shard, at;
-    assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, 0, 0, "t", anew(&err)));
+    assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, &same, 0, 0, "t", anew(&err)));
     for (int64_t rank = 0; rank < 5; rank++) assert_true(mgrid_pair_sends(&p, rank, 0, &list));
     assert_int_equal(shift, list.n);
     for (int64_t k = 0; k < shift; k++) {

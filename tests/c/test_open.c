@@ -26,7 +26,7 @@ static void test_one_call(void **state) {
   assert_int_equal(e.status, MGRID_OK);
   assert_int_equal(mgrid_group_size(mgrid_state_group(s, "tp", &e)), 4);
   assert_int_equal(mgrid_plan_world(mgrid_state_plan(s)), 8);
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "tp_rank", NULL, &n, &e);
+  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "tp_rank", 0, NULL, &n, &e);
   assert_int_equal(n, 3);
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime *kept = mgrid_runtime_ref(mgrid_state_runtime(s));
@@ -115,7 +115,7 @@ static void test_text(void **state) {
   memset(text, 'x', sizeof text); /* it was borrowed for the call alone */
   mgrid_plan  *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
   mgrid_state *first = mgrid_materialize(p, b, "train", &e);
-  mgrid_runtime_ask_integer(rt, first, "twice", NULL, &n, &e);
+  mgrid_runtime_ask_integer(rt, first, "twice", 0, NULL, &n, &e);
   assert_int_equal(n, 16);
   const char *args[] = { "tp=4" };
   assert_int_equal(mgrid_reload(rt, first, NULL, 1, args, &new_rt, &s, NULL, &e), MGRID_OK); /* the same text */

@@ -184,25 +184,28 @@ static void test_queries(void **state) {
   char    text[64];
   size_t  length = 0;
   int64_t number = 0;
-  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", NULL, text, sizeof text, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", 0, NULL, text, sizeof text, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "[4,5,6,7]");
-  assert_int_equal(mgrid_runtime_ask(rt, s, "str", NULL, text, 5, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "\"TP(");
   assert_int_equal(length, strlen("\"TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)\""));
-  assert_int_equal(mgrid_runtime_ask_text(rt, s, "str", NULL, text, 5, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask_text(rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "TP(1");
   assert_int_equal(length, strlen("TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)"));
-  assert_int_equal(mgrid_runtime_ask_text(rt, s, "pp_next_rank", NULL, text, sizeof text, NULL, anew(&err)),
+  assert_int_equal(mgrid_runtime_ask_text(rt, s, "pp_next_rank", 0, NULL, text, sizeof text, NULL, anew(&err)),
                    MGRID_BAD_VALUE);
   assert_string_equal(err.message, "query 'pp_next_rank' does not answer with text");
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", 0, NULL, &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 6);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", 0, NULL, &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 0);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", NULL, &number, anew(&err)), MGRID_BAD_VALUE);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 0, NULL, &number, anew(&err)), MGRID_BAD_VALUE);
   assert_string_equal(err.message, "query 'str' does not answer with an integer");
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", "[1]", &number, anew(&err)), MGRID_BAD_VALUE);
-  assert_string_equal(err.message, "the arguments of 'str' are a JSON object, not '[1]'");
+  const mgrid_arg unnamed = mgrid_arg_integer(NULL, 1);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 1, &unnamed, &number, anew(&err)), MGRID_BAD_VALUE);
+  assert_string_equal(err.message, "an argument has no name");
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 1, NULL, &number, anew(&err)), MGRID_USAGE);
+  assert_string_equal(err.message, "the list of 1 arguments is NULL");
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
@@ -220,24 +223,26 @@ static void test_getters(void **state) {
   mgrid_backend *b = mgrid_backend_dry(16, 12, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
   const char    *getter = "get_tensor_and_data_parallel_group";
-  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, NULL, anew(&err)), mgrid_state_group(s, "tp_dp", NULL));
-  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, "{\"with_context_parallel\": true}", &err),
-                   mgrid_state_group(s, "tp_dp_cp", NULL));
+  mgrid_arg      with = mgrid_arg_boolean("with_context_parallel", true);
+  mgrid_arg      unchecked = mgrid_arg_boolean("check_initialized", false);
+  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, 0, NULL, anew(&err)), mgrid_state_group(s, "tp_dp", NULL));
+  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, 1, &with, &err), mgrid_state_group(s, "tp_dp_cp", NULL));
   assert_int_equal(err.status, MGRID_OK);
-  assert_null(
-      mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", "{\"check_initialized\": false}", &err));
-  assert_null(mgrid_runtime_group(rt, s, "get_position_embedding_group", NULL, anew(&err)));
+  assert_null(mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", 1, &unchecked, &err));
+  assert_null(mgrid_runtime_group(rt, s, "get_position_embedding_group", 0, NULL, anew(&err)));
   assert_int_equal(err.status, MGRID_OK);
-  assert_null(mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", NULL, &err));
+  assert_null(mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", 0, NULL, &err));
   assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.message, "getter 'get_hierarchical_context_parallel_groups': there is no family 'hcp_0' in "
                                    "this plan; it is there with hierarchical_context_parallel_sizes: hcp_0 innermost");
-  assert_null(mgrid_runtime_group(rt, s, "get_tensor_group", NULL, anew(&err)));
+  assert_null(mgrid_runtime_group(rt, s, "get_tensor_group", 0, NULL, anew(&err)));
   assert_int_equal(err.status, MGRID_UNKNOWN_NAME);
-  assert_null(mgrid_runtime_group(rt, s, getter, "{\"with_context_parallel\": 1}", anew(&err)));
+  with = mgrid_arg_integer("with_context_parallel", 1);
+  assert_null(mgrid_runtime_group(rt, s, getter, 1, &with, anew(&err)));
   assert_int_equal(err.status, MGRID_BAD_VALUE);
-  assert_null(mgrid_runtime_group(rt, s, getter, "7", anew(&err)));
-  assert_string_equal(err.message, "the arguments of 'get_tensor_and_data_parallel_group' are a JSON object, not '7'");
+  with.size = 3;
+  assert_null(mgrid_runtime_group(rt, s, getter, 1, &with, anew(&err)));
+  assert_int_equal(err.status, MGRID_BAD_STRUCT);
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
@@ -247,7 +252,7 @@ static void test_getters(void **state) {
 static int64_t ask(mgrid_runtime *rt, mgrid_state *s, const char *query) {
   mgrid_error err = MGRID_ERROR_INIT;
   int64_t     answer = -2;
-  if (mgrid_runtime_ask_integer(rt, s, query, NULL, &answer, &err)) fail_msg("%s: %s", query, err.message);
+  if (mgrid_runtime_ask_integer(rt, s, query, 0, NULL, &answer, &err)) fail_msg("%s: %s", query, err.message);
   return answer;
 }
 
@@ -392,7 +397,7 @@ static void test_first_error(void **state) {
   assert_int_equal(mgrid_plan_check(p, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_state_shrink(s, "tp", 0, NULL, &err));
   assert_int_equal(mgrid_state_revoke(s, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_runtime_ask(rt, s, "x", NULL, NULL, 0, NULL, &err), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "x", 0, NULL, NULL, 0, NULL, &err), MGRID_REFUSED);
   assert_int_equal(mgrid_runtime_describe(NULL, false, NULL, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_runtime_plan_file(rt, 8, "none.json", 0, NULL, &err));
   assert_non_null(strstr(err.message, "layuot.lua"));

@@ -66,10 +66,10 @@ static mgrid_status describe(mgrid_error *err) {
 static mgrid_status ask(mgrid_error *err) {
   char      answer[64];
   size_t    length;
-  mgrid_arg training = mgrid_arg_boolean("training", false);
-  mgrid_runtime_ask(rt, state, "size", "{\"a\": 3}", answer, sizeof answer, &length, err);
+  mgrid_arg training = mgrid_arg_boolean("training", false), three = mgrid_arg_integer("a", 3);
+  mgrid_runtime_ask(rt, state, "size", 1, &three, answer, sizeof answer, &length, err);
   if (!err->status) assert_string_equal(answer, "[2,3,\"text\"]");
-  const mgrid_group *g = mgrid_runtime_group(rt, state, "get", NULL, err);
+  const mgrid_group *g = mgrid_runtime_group(rt, state, "get", 0, NULL, err);
   if (!err->status) assert_non_null(g);
   mgrid_runtime_set(rt, state, &training, err);
   return err->status;

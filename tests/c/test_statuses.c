@@ -296,11 +296,11 @@ static void test_codes_of_a_runtime(void **state) {
   gives_null(MGRID_BAD_VALUE, mgrid_runtime_plan_values(rt, 8, 1, &text, &e));
   gives_null(MGRID_USAGE, mgrid_runtime_plan_values(rt, 8, 1, &nothing, &e));
   gives_null(MGRID_REFUSED, mgrid_runtime_plan_file(rt, 8, "/nowhere.json", 0, NULL, &e));
-  gives(MGRID_UNKNOWN_NAME, mgrid_runtime_ask(rt, s, "noe", NULL, NULL, 0, NULL, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask(rt, s, "one", "[]", NULL, 0, NULL, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_integer(rt, s, "f", NULL, &number, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_text(rt, s, "one", NULL, NULL, 0, NULL, &e));
-  gives_null(MGRID_UNKNOWN_NAME, mgrid_runtime_group(rt, s, "none", NULL, &e));
+  gives(MGRID_UNKNOWN_NAME, mgrid_runtime_ask(rt, s, "noe", 0, NULL, NULL, 0, NULL, &e));
+  gives(MGRID_BAD_VALUE, mgrid_runtime_ask(rt, s, "one", 1, &nameless, NULL, 0, NULL, &e));
+  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_integer(rt, s, "f", 0, NULL, &number, &e));
+  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_text(rt, s, "one", 0, NULL, NULL, 0, NULL, &e));
+  gives_null(MGRID_UNKNOWN_NAME, mgrid_runtime_group(rt, s, "none", 0, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_runtime_describe(rt, true, full, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "noe", &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s,

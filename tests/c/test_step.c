@@ -95,13 +95,15 @@ static void follow_all(rng *r, const mgrid_step *s, mgrid_runtime *rt, const mgr
       for (int k = 0; k < x.all[rank][i].nparts; k++) {
         const step_node   *n = x.all[rank][i].part[k].node;
         const step_slot   *slot = &s->slot[n->slot];
-        const mgrid_group *group
-            = mgrid_state_group_nth(state, plan->content.entry[slot->entry].name, (size_t)slot->nth, &err);
+        const mgrid_group *group =
+            mgrid_state_group_nth(state, plan->content.entry[slot->entry].name, (size_t)slot->nth, &err);
         check(r, mgrid_step_next(f, &call));
-        check(r, strcmp(call.operation, mgrid_step_rows[n->kind].name) == 0 && call.bytes == n->bytes && call.line == n->line);
+        check(r, strcmp(call.operation, mgrid_step_rows[n->kind].name) == 0 && call.bytes == n->bytes
+                     && call.line == n->line);
         check(r, strcmp(call.family, plan->content.entry[slot->entry].name) == 0);
         check(r, mgrid_step_expect(g, (mgrid_step_operation)n->kind, group, n->bytes + 1, NULL) == MGRID_DISAGREE);
-        check(r, mgrid_step_expect(g, (mgrid_step_operation)((n->kind + 1) % 11), group, n->bytes, NULL) == MGRID_DISAGREE);
+        check(r, mgrid_step_expect(g, (mgrid_step_operation)((n->kind + 1) % 11), group, n->bytes, NULL)
+                     == MGRID_DISAGREE);
         check(r, mgrid_step_expect(g, (mgrid_step_operation)n->kind, group, n->bytes, &err) == MGRID_OK);
       }
     check(r, !mgrid_step_next(f, &call) && !mgrid_step_next(g, &call));
@@ -119,12 +121,12 @@ static void test_following(void **state) {
   (void)state;
   bool one = getenv("MOONGRID_SEED");
   for (uint64_t seed = first_seed(), end = seed + (one ? 1 : 200); seed < end; seed++) {
-    mgrid_error err;
-    rng         r = rng_new(seed);
-    mgrid_text  text = { 0 };
-    stepping    x = { .r = &r, .t = &text, .streams = seed % 2, .covers = rng_chance(&r, 20), .mutate = 20 };
-    int64_t     world = draw_step(&x);
-    mgrid_plan *plan = NULL;
+    mgrid_error    err;
+    rng            r = rng_new(seed);
+    mgrid_text     text = { 0 };
+    stepping       x = { .r = &r, .t = &text, .streams = seed % 2, .covers = rng_chance(&r, 20), .mutate = 20 };
+    int64_t        world = draw_step(&x);
+    mgrid_plan    *plan = NULL;
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
     mgrid_step    *s = step_of(rt, mgrid_text_chars(&text), text.len, world, &plan, anew(&err));
     check(&r, s != NULL);
@@ -138,24 +140,27 @@ static void test_following(void **state) {
 
 /* A trainer that makes another call than its step is told which one, with its line. */
 static void test_unexpected_call(void **state) {
-  static const char text[] = "return recipe { build = function(world) local t = topology(world)\n"
-                             "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
-                             "  step = function(s) s:loop(2, function() s:all_reduce(s.all, 64) end) s:barrier(s.all) end }";
-  mgrid_error    err;
-  mgrid_plan    *plan = NULL;
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
-  mgrid_step    *s = step_of(rt, text, sizeof text - 1, 4, &plan, anew(&err));
-  mgrid_backend *b = mgrid_backend_dry(4, 2, anew(&err));
-  mgrid_state   *of = mgrid_materialize(plan, b, NULL, &err);
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world)\n"
+      "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
+      "  step = function(s) s:loop(2, function() s:all_reduce(s.all, 64) end) s:barrier(s.all) end }";
+  mgrid_error          err;
+  mgrid_plan          *plan = NULL;
+  mgrid_runtime       *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
+  mgrid_step          *s = step_of(rt, text, sizeof text - 1, 4, &plan, anew(&err));
+  mgrid_backend       *b = mgrid_backend_dry(4, 2, anew(&err));
+  mgrid_state         *of = mgrid_materialize(plan, b, NULL, &err);
   const mgrid_group   *all = mgrid_state_group(of, "all", &err);
   mgrid_step_follower *f = mgrid_step_follow(s, 2, &err);
   (void)state;
   assert_int_equal(MGRID_OK, mgrid_step_prove(s, false, &err));
   assert_int_equal(MGRID_OK, mgrid_step_prove(s, true, &err));
   assert_int_equal(MGRID_DISAGREE, mgrid_step_expect(f, MGRID_STEP_ALL_GATHER, all, 64, anew(&err)));
-  assert_string_equal(err.message, "the call is all_gather(all) of 64 bytes, and the step has all_reduce(all) of 64 bytes, "
-                                   "random.lua:3 next");
-  for (int i = 0; i < 2; i++) assert_int_equal(MGRID_OK, mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, all, 64, anew(&err)));
+  assert_string_equal(err.message,
+                      "the call is all_gather(all) of 64 bytes, and the step has all_reduce(all) of 64 bytes, "
+                      "random.lua:3 next");
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(MGRID_OK, mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, all, 64, anew(&err)));
   assert_int_equal(MGRID_OK, mgrid_step_expect(f, MGRID_STEP_BARRIER, all, 0, anew(&err)));
   assert_int_equal(MGRID_DISAGREE, mgrid_step_expect(f, MGRID_STEP_BARRIER, all, 0, anew(&err)));
   assert_string_equal(err.message, "the call is barrier(all) of 0 bytes, and the step has its end next");

@@ -41,7 +41,7 @@ static const char *use_runtime(void) {
   mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e);
   mgrid_policy_call(one, 0, NULL, &e);
   mgrid_policy_integer(one, NULL, &size, &e);
-  mgrid_runtime_ask_integer(rt, s, "size", NULL, &answer, &e);
+  mgrid_runtime_ask_integer(rt, s, "size", 0, NULL, &answer, &e);
   mgrid_policy_free(one);
   mgrid_state_free(s);
   mgrid_backend_free(b);

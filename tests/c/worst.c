@@ -93,7 +93,7 @@ static int run_recipe(const char *path, int64_t world, double seconds) {
   for (double began; now() < seconds && peak() <= MOST_KIB; calls++) { /* a process does not get smaller */
     mgrid_error_clear(&err);
     began = now();
-    mgrid_runtime_ask(rt, s, "try", NULL, answer, sizeof answer, &length, &err);
+    mgrid_runtime_ask(rt, s, "try", 0, NULL, answer, sizeof answer, &length, &err);
     if (getenv("WORST_TELLS")) printf("%d: %.3f s: %s: %s %s\n", calls, now() - began, said, answer, err.message);
     took_too_much(began, said);
   }

@@ -55,6 +55,21 @@ void rig_say(const char *format, ...) {
   fprintf(stderr, "%s\n", line);
 }
 
+void rig_wrong(const char *format, ...) {
+  char    text[256];
+  va_list args;
+  if (!rig_the_manner.wrong) return;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  rig_the_manner.wrong(text);
+}
+
+void rig_leaks(void) {
+  rig_stream_leaks();
+  rig_memory_leaks();
+}
+
 /* -------------------------------------------------------------- the environment */
 
 /* The rest of a word after "rank:", or NULL: it is for another rank. */

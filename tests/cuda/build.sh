@@ -24,9 +24,9 @@ out=$(cd "$out" && pwd)
 
 cd "$here"
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcuda.so.1 -o "$out/libcuda.so.1" \
-  account.c machine.c memory.c stream.c copy.c vmm.c driver.c -ldl
+  account.c machine.c device.c memory.c stream.c copy.c vmm.c multicast.c driver.c -ldl
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.13 -Wl,--version-script=cudart.map -o "$out/libcudart.so.13" \
-  runtime.c kernels.c "$out/libcuda.so.1"
+  runtime.c extra.c kernels.c "$out/libcuda.so.1"
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libnvidia-ml.so.1 -o "$out/libnvidia-ml.so.1" nvml.c "$out/libcuda.so.1"
-"$cc" "${flags[@]}" "-Wl,-rpath,\$ORIGIN" -o "$out/selftest" selftest.c "$out/libcudart.so.13" "$out/libcuda.so.1" \
+"$cc" "${flags[@]}" "-Wl,-rpath,\$ORIGIN" -o "$out/selftest" selftest.c selftest_multicast.c "$out/libcudart.so.13" "$out/libcuda.so.1" \
   "$out/libnvidia-ml.so.1"

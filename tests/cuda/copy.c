@@ -25,16 +25,24 @@ static void fill(char *at, int value, size_t n) {
     memset(at, value, n);
 }
 
+/* What lies behind one line of a copy or a fill; a multicast object has several. */
+static void line(char *to, const char *from, int value, size_t n) {
+  rig_block b;
+  if (rig_find(to, &b) && b.write)
+    b.write(b.physical, (size_t)(to - b.at), from, value, n);
+  else if (from)
+    memmove(to, from, n);
+  else
+    fill(to, value, n);
+}
+
 static void work(void *arg) {
   task           *t = arg;
   const rig_slab *s = &t->slab;
   for (size_t k = 0; k < s->planes; k++)
     for (size_t i = 0; i < s->rows; i++) {
-      char *to = s->to + k * s->to_plane + i * s->to_pitch;
-      if (s->from)
-        memmove(to, s->from + k * s->from_plane + i * s->from_pitch, s->row);
-      else
-        fill(to, s->value, s->row);
+      const char *from = s->from ? s->from + k * s->from_plane + i * s->from_pitch : NULL;
+      line(s->to + k * s->to_plane + i * s->to_pitch, from, s->value, s->row);
     }
   free(t->stage);
   free(t);
@@ -46,6 +54,7 @@ int rig_copy(rig_slab slab, CUstream stream, bool wait) {
     return wait ? 0 : rig_stream_query(stream) == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_HANDLE : 0;
   if ((slab.rows > 1 && slab.to_pitch < slab.row) || (slab.from && slab.rows > 1 && slab.from_pitch < slab.row))
     return CUDA_ERROR_INVALID_VALUE;
+  if (slab.from && rig_find(slab.from, &b) && b.write) return CUDA_ERROR_NOT_SUPPORTED; /* reading needs a kernel */
   task *t = calloc(1, sizeof *t);
   if (!t) return CUDA_ERROR_OUT_OF_MEMORY;
   t->slab = slab;
@@ -126,9 +135,14 @@ static void wait_value(void *arg) {
 }
 
 static void write_value(void *arg) {
-  const value *v = arg;
-  void        *at = (void *)(uintptr_t)v->at;
-  if (v->bits == 32)
+  value    *v = arg;
+  void     *at = (void *)(uintptr_t)v->at;
+  rig_block b;
+  uint32_t  low = (uint32_t)v->value;
+  if (rig_find(at, &b) && b.write)
+    b.write(b.physical, (size_t)((char *)at - b.at), v->bits == 32 ? (void *)&low : (void *)&v->value, 0,
+            (size_t)v->bits / 8);
+  else if (v->bits == 32)
     __atomic_store_n((uint32_t *)at, (uint32_t)v->value, __ATOMIC_RELEASE);
   else
     __atomic_store_n((uint64_t *)at, v->value, __ATOMIC_RELEASE);

@@ -12,19 +12,22 @@
 static const struct {
   const char *name, *text;
 } machines[] = {
-  { "nvswitch", "gpus=8 links=18" },
-  { "pairs", "gpus=4 links=4 to=pair" },
-  { "pcie", "gpus=8 links=0" },
-  { "hosts", "gpus=16 links=18 hosts=2" },
+  { "nvswitch", "gpus=8 links=18" }, { "nvls", "gpus=8 links=18 multicast=1" }, { "pairs", "gpus=4 links=4 to=pair" },
+  { "pcie", "gpus=8 links=0" },      { "hosts", "gpus=16 links=18 hosts=2" },
 };
 
-static rig_machine    machine = { .gpus = 8, .hosts = 1, .capability = 90, .links = 18, .memory = 80LL << 30 };
+rig_manner rig_the_manner = { .runtime = CUDA_VERSION, .needed = CUDA_VERSION, .major = 1000 };
+
+static rig_machine machine = {
+  .gpus = 8, .hosts = 1, .capability = 90, .links = 18, .driver = RIG_SAME, .memory = 80LL << 30
+};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool read_word(const char *word) {
   char *end;
   if (!strcmp(word, "to=pair")) return machine.pairs = true;
   if (!strcmp(word, "to=switch")) return machine.pairs = false, true;
+  if (!strcmp(word, "driver=stub")) return machine.driver = RIG_STUB, true;
   const char *value = strchr(word, '=');
   if (!value) return false;
   size_t    key = (size_t)(value - word);
@@ -34,6 +37,8 @@ static bool read_word(const char *word) {
   if (!strncmp(word, "links", key) && n <= 18) return machine.links = (int)n, true;
   if (!strncmp(word, "hosts", key) && n > 0) return machine.hosts = (int)n, true;
   if (!strncmp(word, "capability", key)) return machine.capability = (int)n, true;
+  if (!strncmp(word, "driver", key)) return machine.driver = (int)n, true;
+  if (!strncmp(word, "multicast", key)) return machine.multicast = n != 0, true;
   if (!strncmp(word, "memory", key)) return machine.memory = n * (1LL << 20), true;
   return false;
 }
@@ -56,12 +61,26 @@ static bool read_words(const char *text) {
 
 static void read_machine(void) {
   const char *text = getenv("CUDARIG_MACHINE");
+  if (!text) text = rig_the_manner.machine;
   if (text && !read_words(text)) machine.gpus = 0;
 }
 
 const rig_machine *rig_the_machine(void) {
   pthread_once(&once, read_machine);
   return &machine;
+}
+
+int rig_driver(void) {
+  int driver = rig_the_machine()->driver;
+  return driver == RIG_SAME ? rig_the_manner.runtime : driver == RIG_STUB ? 0 : driver;
+}
+
+/* The numbers are those of the runtime, which the driver does not know. */
+int rig_refuses(void) {
+  enum { STUB_LIBRARY = 34, INSUFFICIENT_DRIVER = 35 };
+  if (rig_the_machine()->driver == RIG_STUB) return STUB_LIBRARY;
+  if (rig_driver() / rig_the_manner.major < rig_the_manner.needed / rig_the_manner.major) return INSUFFICIENT_DRIVER;
+  return rig_devices() ? 0 : CUDA_ERROR_NO_DEVICE;
 }
 
 int rig_physical(int device) {

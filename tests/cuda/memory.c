@@ -14,6 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* New memory is no zeros, unless it is so large that filling it would cost more than it finds. */
+enum { POISON_MOST = 4 << 20 };
+
 static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
 static rig_block        *blocks;
 static int               file = -1;
@@ -36,6 +39,12 @@ bool rig_find(const void *p, rig_block *out) {
     if ((uintptr_t)p - (uintptr_t)b->at < b->bytes) *out = *b, found = true;
   pthread_mutex_unlock(&lock);
   return found;
+}
+
+bool rig_on_device(const void *p, size_t bytes, int device) {
+  rig_block b;
+  return rig_find(p, &b) && b.kind != RIG_HOST && (device < 0 || b.device == device)
+         && bytes <= b.bytes - (size_t)((const char *)p - b.at);
 }
 
 bool rig_add(rig_block what) {
@@ -93,7 +102,7 @@ int rig_alloc(void **p, size_t bytes) {
   if (place >= 0) at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, place);
   if (at != MAP_FAILED
       && rig_add((rig_block){ .at = at, .bytes = bytes, .kind = RIG_DEVICE, .device = current, .place = place }))
-    return *p = at, 0;
+    return *p = bytes <= POISON_MOST ? memset(at, 0xA5, length) : at, 0;
   if (at != MAP_FAILED) munmap(at, length);
   rig_take(RIG_DEVICE, current, -(long long)bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
@@ -118,6 +127,15 @@ int rig_free(void *p) {
   give_back(b.place, RIG_ROUND(b.bytes, RIG_PAGE));
   rig_take(RIG_DEVICE, b.device, -(long long)b.bytes);
   return 0;
+}
+
+void rig_memory_leaks(void) {
+  pthread_mutex_lock(&lock);
+  for (const rig_block *b = blocks; b; b = b->next)
+    if (!b->foreign && !b->registered && !b->physical)
+      rig_wrong("leak: %zu bytes of %smemory on device %d were never freed", b->bytes,
+                b->kind == RIG_HOST ? "pinned " : "", b->device);
+  pthread_mutex_unlock(&lock);
 }
 
 /* ----------------------------------------------------------------- memory of the host */

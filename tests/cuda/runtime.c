@@ -2,31 +2,48 @@
 **
 ** runtime.c - the runtime's devices, errors, memory, copies, streams and events, each over the rig's own function.
 */
-#include "rig.h"
+#include "runtime.h"
 
-#include <cuda_runtime_api.h>
+#include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FN RIG_API cudaError_t
+static _Thread_local cudaError_t last;
+static _Thread_local const char *calling;
 
-static _Thread_local cudaError_t                last;
-static _Thread_local enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+/* Another runtime in the process would have other devices, streams and memory. Whoever has the rig inside has its own
+** second one, which shares them. */
+static bool           another;
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
-static cudaError_t answer(int e) {
-  if (e && e != cudaErrorNotReady) last = (cudaError_t)e;
-  return (cudaError_t)e;
+static int look_at(struct dl_phdr_info *library, size_t bytes, void *arg) {
+  const char *slash = strrchr(library->dlpi_name, '/'), *file = slash ? slash + 1 : library->dlpi_name;
+  (void)bytes, (void)arg;
+  if (another || strncmp(file, "libcudart.so.", 13) != 0 || !strncmp(file, "libcudart.so.13", 15)) return 0;
+  another = true;
+  rig_say("two CUDA runtimes are in this process, %s beside the one here: every call fails", file);
+  return 0;
 }
 
-/* A function: count the call, check its condition, answer by the rig's. */
-#define ENTER \
-  do { \
-    static rig_site site_; \
-    int             e_ = rig_enter(&site_, __func__); \
-    if (e_) return answer(e_); \
-  } while (0)
-#define NEED(condition) \
-  if (!(condition)) return answer(cudaErrorInvalidValue)
+static void look_around(void) {
+  if (!rig_the_manner.wrong) dl_iterate_phdr(look_at, NULL);
+}
+
+int rig_call(rig_site *site, const char *name, bool needs_driver) {
+  int e = rig_enter(site, name);
+  calling = name;
+  if (e || !needs_driver) return e;
+  pthread_once(&looked, look_around);
+  return another ? (int)cudaErrorInitializationError : rig_refuses();
+}
+
+cudaError_t rig_answer(int e) {
+  if (e && e != cudaErrorNotReady) last = (cudaError_t)e;
+  if (e == cudaErrorInvalidValue || e == cudaErrorInvalidPitchValue || e == cudaErrorInvalidResourceHandle)
+    rig_wrong("%s: %s", calling, cudaGetErrorString((cudaError_t)e));
+  return (cudaError_t)e;
+}
 
 /* ------------------------------------------------------------------------------- errors */
 
@@ -34,19 +51,26 @@ static const struct {
   cudaError_t error;
   const char *name, *text;
 } errors[] = {
-  { cudaSuccess, "cudaSuccess", "no error" },
-  { cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument" },
-  { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
-  { cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function" },
-  { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
-  { cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal" },
-  { cudaErrorMapBufferObjectFailed, "cudaErrorMapBufferObjectFailed", "mapping of buffer object failed" },
-  { cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported",
+  { cudaSuccess, RIG_GPU "Success", "no error" },
+  { cudaErrorInvalidValue, RIG_GPU "ErrorInvalidValue", "invalid argument" },
+  { cudaErrorInitializationError, RIG_GPU "ErrorInitializationError", "initialization error" },
+  { cudaErrorMemoryAllocation, RIG_GPU "ErrorMemoryAllocation", "out of memory" },
+  { cudaErrorInvalidPitchValue, RIG_GPU "ErrorInvalidPitchValue", "invalid pitch argument" },
+  { cudaErrorStubLibrary, RIG_GPU "ErrorStubLibrary", "CUDA driver is a stub library" },
+  { cudaErrorInsufficientDriver, RIG_GPU "ErrorInsufficientDriver",
+    "CUDA driver version is insufficient for CUDA runtime version" },
+  { cudaErrorInvalidDeviceFunction, RIG_GPU "ErrorInvalidDeviceFunction", "invalid device function" },
+  { cudaErrorNoDevice, RIG_GPU "ErrorNoDevice", "no CUDA-capable device is detected" },
+  { cudaErrorInvalidDevice, RIG_GPU "ErrorInvalidDevice", "invalid device ordinal" },
+  { cudaErrorMapBufferObjectFailed, RIG_GPU "ErrorMapBufferObjectFailed", "mapping of buffer object failed" },
+  { cudaErrorPeerAccessUnsupported, RIG_GPU "ErrorPeerAccessUnsupported",
     "peer access is not supported between these two devices" },
-  { cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle" },
-  { cudaErrorNotReady, "cudaErrorNotReady", "device not ready" },
-  { cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported" },
-  { cudaErrorUnknown, "cudaErrorUnknown", "unknown error" },
+  { cudaErrorInvalidResourceHandle, RIG_GPU "ErrorInvalidResourceHandle", "invalid resource handle" },
+  { cudaErrorNotReady, RIG_GPU "ErrorNotReady", "device not ready" },
+  { cudaErrorIllegalAddress, RIG_GPU "ErrorIllegalAddress", "an illegal memory access was encountered" },
+  { cudaErrorLaunchTimeout, RIG_GPU "ErrorLaunchTimeout", "the launch timed out and was terminated" },
+  { cudaErrorNotSupported, RIG_GPU "ErrorNotSupported", "operation not supported" },
+  { cudaErrorUnknown, RIG_GPU "ErrorUnknown", "unknown error" },
 };
 
 RIG_API const char *cudaGetErrorName(cudaError_t error) {
@@ -72,38 +96,38 @@ FN cudaPeekAtLastError(void) { return last; }
 /* ------------------------------------------------------------------------------ devices */
 
 FN cudaRuntimeGetVersion(int *version) {
-  ENTER;
+  ENTER_ANYWAY;
   NEED(version);
-  *version = CUDART_VERSION;
+  *version = rig_the_manner.runtime;
   return cudaSuccess;
 }
+/* 0 is "no driver", and no error, for a stub as well. */
 FN cudaDriverGetVersion(int *version) {
-  ENTER;
+  ENTER_ANYWAY;
   NEED(version);
-  *version = CUDA_VERSION;
+  *version = rig_driver();
   return cudaSuccess;
 }
 FN cudaSetDevice(int device) {
   ENTER;
-  return answer(rig_set_device(device));
+  return rig_answer(rig_set_device(device));
 }
 FN cudaDeviceSynchronize(void) {
   ENTER;
-  return answer(rig_drain(rig_device()));
+  return rig_answer(rig_drain(rig_device()));
 }
 FN cudaDeviceGetByPCIBusId(int *device, const char *id) {
   ENTER;
-  return answer(rig_by_bus_id(device, id));
+  return rig_answer(rig_by_bus_id(device, id));
 }
 FN cudaDeviceGetPCIBusId(char *id, int room, int device) {
   ENTER;
-  return answer(rig_bus_id(id, room, device));
+  return rig_answer(rig_bus_id(id, room, device));
 }
 
 FN cudaGetDeviceCount(int *count) {
   ENTER;
   NEED(count);
-  if (!rig_devices()) return answer(cudaErrorNoDevice);
   *count = rig_devices();
   return cudaSuccess;
 }
@@ -111,36 +135,13 @@ FN cudaGetDeviceCount(int *count) {
 FN cudaGetDevice(int *device) {
   ENTER;
   NEED(device);
-  if (!rig_devices()) return answer(cudaErrorNoDevice);
   *device = rig_device();
   return cudaSuccess;
 }
 
 FN cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
   ENTER;
-  return answer(rig_attribute(value, (int)attribute, device));
-}
-
-FN cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-  ENTER;
-  NEED(can);
-  if (rig_physical(device) < 0 || rig_physical(peer) < 0) return answer(cudaErrorInvalidDevice);
-  *can = rig_peers(rig_physical(device), rig_physical(peer));
-  return cudaSuccess;
-}
-
-FN cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  ENTER;
-  NEED(!flags);
-  if (rig_physical(peer) < 0) return answer(cudaErrorInvalidDevice);
-  return answer(rig_peers(rig_physical(rig_device()), rig_physical(peer)) ? 0 : cudaErrorPeerAccessUnsupported);
-}
-
-/* Kernels have no stack here, so that its limit has no effect. */
-FN cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-  ENTER;
-  (void)value;
-  return answer(limit == cudaLimitStackSize ? 0 : cudaErrorUnsupportedLimit);
+  return rig_answer(rig_attribute(value, (int)attribute, device));
 }
 
 FN cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
@@ -154,7 +155,7 @@ FN cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
   ENTER;
   NEED(p);
   const rig_machine *m = rig_the_machine();
-  if (rig_physical(device) < 0) return answer(cudaErrorInvalidDevice);
+  if (rig_physical(device) < 0) return rig_answer(cudaErrorInvalidDevice);
   *p = (struct cudaDeviceProp){ .name = RIG_NAME, .totalGlobalMem = (size_t)m->memory, .warpSize = 32 };
   p->major = m->capability / 10, p->minor = m->capability % 10;
   p->multiProcessorCount = 132, p->maxThreadsPerBlock = 1024, p->sharedMemPerBlockOptin = 232448;
@@ -166,48 +167,34 @@ FN cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
 
 FN cudaMalloc(void **p, size_t bytes) {
   ENTER;
-  return answer(rig_alloc(p, bytes));
+  return rig_answer(rig_alloc(p, bytes));
 }
 FN cudaFree(void *p) {
   ENTER;
-  return answer(rig_free(p));
+  return rig_answer(rig_free(p));
 }
 FN cudaHostAlloc(void **p, size_t bytes, unsigned flags) {
   ENTER;
   NEED(flags <= 7);
-  return answer(rig_host_alloc(p, bytes));
+  return rig_answer(rig_host_alloc(p, bytes));
 }
 FN cudaMallocHost(void **p, size_t bytes) {
   ENTER;
-  return answer(rig_host_alloc(p, bytes));
+  return rig_answer(rig_host_alloc(p, bytes));
 }
 FN cudaFreeHost(void *p) {
   ENTER;
-  return answer(rig_host_free(p));
+  return rig_answer(rig_host_free(p));
 }
 FN cudaHostRegister(void *p, size_t bytes, unsigned flags) {
   ENTER;
   NEED(flags <= 15);
-  return answer(rig_host_register(p, bytes));
+  return rig_answer(rig_host_register(p, bytes));
 }
 FN cudaHostUnregister(void *p) {
   ENTER;
-  return answer(rig_host_unregister(p));
+  return rig_answer(rig_host_unregister(p));
 }
-FN cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p) {
-  ENTER;
-  return answer(rig_ipc_get(handle, p));
-}
-FN cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t handle, unsigned flags) {
-  ENTER;
-  NEED(flags == cudaIpcMemLazyEnablePeerAccess);
-  return answer(rig_ipc_open(p, &handle));
-}
-FN cudaIpcCloseMemHandle(void *p) {
-  ENTER;
-  return answer(rig_ipc_close(p));
-}
-
 FN cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
   rig_block b;
   ENTER;
@@ -240,117 +227,84 @@ FN cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *p) {
   return cudaSuccess;
 }
 
-/* A pool is a mark: what is taken from it is taken at once and given back in the stream's order. */
-static char pools[64];
-
-static bool is_pool(cudaMemPool_t p) {
-  uintptr_t i = (uintptr_t)p - (uintptr_t)pools;
-  return i < sizeof pools && pools[i];
-}
-
-FN cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) {
-  ENTER;
-  NEED(pool && props && props->location.type == cudaMemLocationTypeDevice && rig_physical(props->location.id) >= 0);
-  for (size_t i = 0; i < sizeof pools; i++) {
-    char none = 0;
-    if (!__atomic_compare_exchange_n(&pools[i], &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
-    *pool = (cudaMemPool_t)(uintptr_t)&pools[i];
-    return cudaSuccess;
-  }
-  return answer(cudaErrorMemoryAllocation);
-}
-
-FN cudaMemPoolDestroy(cudaMemPool_t pool) {
-  ENTER;
-  NEED(is_pool(pool));
-  *(char *)(uintptr_t)pool = 0;
-  return cudaSuccess;
-}
-
-FN cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
-  ENTER;
-  NEED(is_pool(pool) && value);
-  return answer(attribute == cudaMemPoolAttrReleaseThreshold ? 0 : cudaErrorNotSupported);
-}
-
-FN cudaMallocAsync(void **p, size_t bytes, cudaStream_t s) {
-  ENTER;
-  int e = rig_stream_query(s);
-  return answer(e == cudaErrorInvalidResourceHandle ? e : rig_alloc(p, bytes));
-}
-
-FN cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s) {
-  ENTER;
-  NEED(is_pool(pool));
-  int e = rig_stream_query(s);
-  return answer(e == cudaErrorInvalidResourceHandle ? e : rig_alloc(p, bytes));
-}
-
-/* After what is on the stream: as long as the real one may take. */
-FN cudaFreeAsync(void *p, cudaStream_t s) {
-  ENTER;
-  int e = rig_stream_wait(s);
-  return answer(e ? e : rig_free(p));
-}
-
 /* ------------------------------------------------------------------------------- copies */
 
+typedef enum place {
+  OF_HOST,
+  OF_DEVICE,
+  BEYOND
+} place; /* the last: it begins in memory of a device, and ends outside */
+
+/* cuMem handles may be mapped side by side. */
+static place place_of(const void *p, size_t bytes) {
+  rig_block b;
+  if (!rig_find(p, &b) || b.kind == RIG_HOST) return OF_HOST;
+  return b.physical || bytes <= b.bytes - (size_t)((const char *)p - b.at) ? OF_DEVICE : BEYOND;
+}
+
 /* Does the place of either end agree with the kind? */
-static bool agrees(const void *to, const void *from, enum cudaMemcpyKind kind) {
-  rig_block a, b;
-  bool      d = rig_find(to, &a) && a.kind != RIG_HOST, s = rig_find(from, &b) && b.kind != RIG_HOST;
+static bool agrees(const void *to, size_t to_bytes, const void *from, size_t from_bytes, enum cudaMemcpyKind kind) {
+  place t = place_of(to, to_bytes), f = place_of(from, from_bytes);
   switch (kind) {
-  case cudaMemcpyDefault: return true;
-  case cudaMemcpyHostToHost: return !d && !s;
-  case cudaMemcpyHostToDevice: return d && !s;
-  case cudaMemcpyDeviceToHost: return !d && s;
-  default: return kind == cudaMemcpyDeviceToDevice && d && s;
+  case cudaMemcpyDefault: return t != BEYOND && f != BEYOND;
+  case cudaMemcpyHostToHost: return t == OF_HOST && f == OF_HOST;
+  case cudaMemcpyHostToDevice: return t == OF_DEVICE && f == OF_HOST;
+  case cudaMemcpyDeviceToHost: return t == OF_HOST && f == OF_DEVICE;
+  default: return kind == cudaMemcpyDeviceToDevice && t == OF_DEVICE && f == OF_DEVICE;
   }
+}
+
+static int copy_slab(rig_slab a, enum cudaMemcpyKind kind, cudaStream_t s, bool wait) {
+  if (a.to_pitch < a.row || a.from_pitch < a.row || a.to_pitch > INT32_MAX || a.from_pitch > INT32_MAX)
+    return cudaErrorInvalidPitchValue;
+  if (a.row && a.rows && a.planes
+      && !agrees(a.to, (a.planes - 1) * a.to_plane + (a.rows - 1) * a.to_pitch + a.row, a.from,
+                 (a.planes - 1) * a.from_plane + (a.rows - 1) * a.from_pitch + a.row, kind))
+    return cudaErrorInvalidValue;
+  return rig_copy(a, s, wait);
 }
 
 FN cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind) {
   ENTER;
-  NEED(!n || agrees(to, from, kind));
-  return answer(rig_copy_line(to, from, n, NULL, true));
+  NEED(!n || agrees(to, n, from, n, kind));
+  return rig_answer(rig_copy_line(to, from, n, NULL, true));
 }
 
 FN cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) {
   ENTER;
-  NEED(!n || agrees(to, from, kind));
-  return answer(rig_copy_line(to, from, n, s, false));
+  NEED(!n || agrees(to, n, from, n, kind));
+  return rig_answer(rig_copy_line(to, from, n, s, false));
 }
 
 static int copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                    enum cudaMemcpyKind kind, cudaStream_t s, bool wait) {
-  if (to_pitch < width || from_pitch < width) return cudaErrorInvalidPitchValue;
-  if (width && height && !agrees(to, from, kind)) return cudaErrorInvalidValue;
-  return rig_copy((rig_slab){ .to = to,
-                              .from = from,
-                              .row = width,
-                              .rows = height,
-                              .planes = 1,
-                              .to_pitch = to_pitch,
-                              .from_pitch = from_pitch },
-                  s, wait);
+  return copy_slab((rig_slab){ .to = to,
+                               .from = from,
+                               .row = width,
+                               .rows = height,
+                               .planes = 1,
+                               .to_pitch = to_pitch,
+                               .from_pitch = from_pitch },
+                   kind, s, wait);
 }
 
 FN cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                 enum cudaMemcpyKind kind) {
   ENTER;
-  return answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, NULL, true));
+  return rig_answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, NULL, true));
 }
 
 FN cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                      enum cudaMemcpyKind kind, cudaStream_t s) {
   ENTER;
-  return answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, s, false));
+  return rig_answer(copy_2d(to, to_pitch, from, from_pitch, width, height, kind, s, false));
 }
 
 FN cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) {
   ENTER;
   NEED(p && !p->srcArray && !p->dstArray);
   struct cudaPitchedPtr d = p->dstPtr, f = p->srcPtr;
-  if (d.pitch < p->extent.width || f.pitch < p->extent.width) return answer(cudaErrorInvalidPitchValue);
+  NEED(d.ysize >= p->extent.height && f.ysize >= p->extent.height);
   rig_slab a = { .row = p->extent.width,
                  .rows = p->extent.height,
                  .planes = p->extent.depth,
@@ -359,172 +313,79 @@ FN cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) {
   a.to_plane = d.pitch * d.ysize, a.from_plane = f.pitch * f.ysize;
   a.to = (char *)d.ptr + p->dstPos.z * a.to_plane + p->dstPos.y * d.pitch + p->dstPos.x;
   a.from = (const char *)f.ptr + p->srcPos.z * a.from_plane + p->srcPos.y * f.pitch + p->srcPos.x;
-  NEED(!a.row || !a.rows || !a.planes || agrees(a.to, a.from, p->kind));
-  return answer(rig_copy(a, s, false));
-}
-
-FN cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *bytes, size_t n,
-                        struct cudaMemcpyAttributes *attributes, size_t *which, size_t nattributes, cudaStream_t s) {
-  ENTER;
-  (void)attributes, (void)which, (void)nattributes; /* hints of when the source may be read */
-  NEED(to && from && bytes && n && s);
-  int e = 0;
-  for (size_t i = 0; i < n && !e; i++) e = rig_copy_line(to[i], from[i], bytes[i], s, false);
-  return answer(e);
+  return rig_answer(copy_slab(a, p->kind, s, false));
 }
 
 FN cudaMemset(void *p, int value, size_t n) {
   ENTER;
-  return answer(rig_set(p, value, n, NULL, true));
+  return rig_answer(rig_set(p, value, n, NULL, true));
 }
 FN cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s) {
   ENTER;
-  return answer(rig_set(p, value, n, s, false));
+  return rig_answer(rig_set(p, value, n, s, false));
 }
 
 /* -------------------------------------------------------------------- streams and events */
 
 FN cudaStreamCreate(cudaStream_t *s) {
   ENTER;
-  return answer(rig_stream_create(s, 0));
+  return rig_answer(rig_stream_create(s, 0));
 }
 FN cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
   ENTER;
-  return answer(rig_stream_create(s, flags));
+  return rig_answer(rig_stream_create(s, flags));
 }
 FN cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority) {
   ENTER;
   (void)priority; /* a hint */
-  return answer(rig_stream_create(s, flags));
+  return rig_answer(rig_stream_create(s, flags));
 }
 FN cudaStreamDestroy(cudaStream_t s) {
   ENTER;
-  return answer(rig_stream_end(s));
+  return rig_answer(rig_stream_end(s));
 }
 FN cudaStreamSynchronize(cudaStream_t s) {
   ENTER;
-  return answer(rig_stream_wait(s));
+  return rig_answer(rig_stream_wait(s));
 }
 FN cudaStreamQuery(cudaStream_t s) {
   ENTER;
-  return answer(rig_stream_query(s));
-}
-FN cudaStreamGetId(cudaStream_t s, unsigned long long *id) {
-  ENTER;
-  return answer(rig_stream_id(s, id));
+  return rig_answer(rig_stream_query(s));
 }
 FN cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned flags) {
   ENTER;
   NEED(!flags);
-  return answer(rig_wait_event(s, event));
+  return rig_answer(rig_wait_event(s, event));
 }
 FN cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *arg) {
   ENTER;
-  return answer(rig_host_function(s, function, arg));
+  return rig_answer(rig_host_function(s, function, arg));
 }
 FN cudaEventCreate(cudaEvent_t *event) {
   ENTER;
-  return answer(rig_event_create(event, 0));
+  return rig_answer(rig_event_create(event, 0));
 }
 FN cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   ENTER;
-  return answer(rig_event_create(event, flags));
+  return rig_answer(rig_event_create(event, flags));
 }
 FN cudaEventDestroy(cudaEvent_t event) {
   ENTER;
-  return answer(rig_event_end(event));
+  return rig_answer(rig_event_end(event));
 }
 FN cudaEventRecord(cudaEvent_t event, cudaStream_t s) {
   ENTER;
-  return answer(rig_event_record(event, s));
+  return rig_answer(rig_event_record(event, s));
 }
 FN cudaEventQuery(cudaEvent_t event) {
   ENTER;
-  return answer(rig_event_state(event, false));
+  return rig_answer(rig_event_state(event, false));
 }
 FN cudaEventSynchronize(cudaEvent_t event) {
   ENTER;
-  return answer(rig_event_state(event, true));
+  return rig_answer(rig_event_state(event, true));
 }
 FN cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
   ENTER;
-  return answer(rig_event_ms(ms, from, to));
-}
-
-/* Nothing is ever captured; what belongs to a capture is refused. */
-static int not_capturing(cudaStream_t s, enum cudaStreamCaptureStatus *status) {
-  int e = rig_stream_query(s);
-  if (e == cudaErrorInvalidResourceHandle || !status) return status ? e : (int)cudaErrorInvalidValue;
-  *status = cudaStreamCaptureStatusNone;
-  return 0;
-}
-
-FN cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status) {
-  ENTER;
-  return answer(not_capturing(s, status));
-}
-
-FN cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-                            cudaGraph_t *graph, const cudaGraphNode_t **from, const cudaGraphEdgeData **edges,
-                            size_t *n) {
-  ENTER;
-  (void)id, (void)graph, (void)from, (void)edges, (void)n; /* set only while a stream is captured */
-  return answer(not_capturing(s, status));
-}
-
-FN cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *other) {
-  ENTER;
-  NEED(other);
-  enum cudaStreamCaptureMode was = mode;
-  mode = *other;
-  *other = was;
-  return cudaSuccess;
-}
-
-FN cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode how) {
-  ENTER;
-  (void)s, (void)how;
-  return answer(cudaErrorNotSupported);
-}
-FN cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t *from, const cudaGraphEdgeData *edges, size_t n,
-                                       unsigned flags) {
-  ENTER;
-  (void)s, (void)from, (void)edges, (void)n, (void)flags;
-  return answer(cudaErrorNotSupported);
-}
-FN cudaUserObjectCreate(cudaUserObject_t *o, void *p, cudaHostFn_t end, unsigned refs, unsigned flags) {
-  ENTER;
-  (void)o, (void)p, (void)end, (void)refs, (void)flags;
-  return answer(cudaErrorNotSupported);
-}
-FN cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t o, unsigned n, unsigned flags) {
-  ENTER;
-  (void)graph, (void)o, (void)n, (void)flags;
-  return answer(cudaErrorNotSupported);
-}
-FN cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *from, size_t n,
-                               cudaEvent_t event) {
-  ENTER;
-  (void)node, (void)graph, (void)from, (void)n, (void)event;
-  return answer(cudaErrorNotSupported);
-}
-FN cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
-                            const cudaGraphEdgeData *edges, size_t n) {
-  ENTER;
-  (void)graph, (void)from, (void)to, (void)edges, (void)n;
-  return answer(cudaErrorNotSupported);
-}
-
-FN cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags,
-                                    enum cudaDriverEntryPointQueryResult *status) {
-  ENTER;
-  NEED(name && function && version && flags <= cudaEnablePerThreadDefaultStream);
-  *function = rig_entry(name);
-  if (!*function) {
-    char line[128];
-    snprintf(line, sizeof line, "no entry point %.80s", name);
-    rig_note(line);
-  }
-  if (status) *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-  return answer(*function || status ? 0 : cudaErrorSymbolNotFound);
+  return rig_answer(rig_event_ms(ms, from, to));
 }

@@ -3,26 +3,21 @@
 ** selftest.c - the rig against what CUDA documents, function by function. Prints TAP. With a word: what the environment
 ** changes (selftest.sh sets it).
 */
-#include "rig.h"
+#include "selftest.h"
 
-#include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static int tests, wrong;
 
-static void check(bool ok, const char *what) {
+void check(bool ok, const char *what) {
   printf("%sok %d %s\n", ok ? "" : "not ", ++tests, what);
   wrong += !ok;
   fflush(stdout);
 }
-
-#define IS(call, error) check((int)(call) == (int)(error), #call " is " #error)
-#define OK(call)        IS(call, 0)
 
 /* A driver's function by the way that NCCL takes. */
 static void *entry(const char *name) {
@@ -82,6 +77,7 @@ static void memory(void) {
   OK(cudaMemGetInfo(&before, &total));
   OK(cudaMalloc(&p, 1 << 20));
   OK(cudaMemGetInfo(&after, &total));
+  check(*(unsigned char *)p == 0xA5, "new memory is no zeros");
   check(before - after == 1 << 20 && cudarig_count("device") == live + (1 << 20), "memory is counted");
   OK(cudaPointerGetAttributes(&a, (char *)p + 100));
   check(a.type == cudaMemoryTypeDevice && a.device == 3 && !a.hostPointer, "attributes of device memory");
@@ -163,7 +159,7 @@ static void order(void) {
   IS(cudaEventQuery(f), cudaErrorNotReady);
   OK(cudaStreamWaitEvent(t, f, 0));
   OK(cudaMemsetAsync(word, 1, 4, t));
-  check(!*(volatile unsigned *)word, "a stream waits for an event");
+  check(*(volatile unsigned *)word == 0xA5A5A5A5, "a stream waits for an event");
   OK(cudaStreamSynchronize(t));
   check(done && *word == 0x01010101, "and goes on after it");
   OK(cudaEventSynchronize(f));
@@ -304,6 +300,51 @@ static void faults(void) {
   check((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 >= 99, "cudaFree waits for 100 ms");
 }
 
+static char told[2][256];
+
+static void hear(const char *text) {
+  static int n;
+  snprintf(told[n++ % 2], sizeof *told, "%s", text);
+}
+
+/* Whoever has the rig inside hears of calls that are wrong and of what was never freed. */
+static void manners(void) {
+  void        *p = NULL;
+  cudaStream_t s;
+  rig_the_manner.wrong = hear;
+  OK(cudaMalloc(&p, 4096));
+  IS(cudaMemcpy(p, p, 4096, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  check(!strcmp(told[0], "cudaMemcpy: invalid argument"), "a wrong call is told");
+  IS(cudaMemset((char *)p + 1, 0, 4096), cudaErrorInvalidValue);
+  check(!strcmp(told[1], "cudaMemset: invalid argument"), "the next one, too");
+  OK(cudaStreamCreate(&s));
+  rig_leaks();
+  check(!strcmp(told[0], "leak: a stream on device 0 was never destroyed"), "a stream that is left");
+  check(!strcmp(told[1], "leak: 4096 bytes of memory on device 0 were never freed"), "memory that is left");
+  rig_stream_fail(s, cudaErrorLaunchTimeout);
+  IS(cudaStreamSynchronize(s), cudaErrorLaunchTimeout);
+  IS(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  check(!strcmp(told[1], "leak: 4096 bytes of memory on device 0 were never freed"),
+        "an error of a kernel is no wrong call");
+  OK(cudaStreamDestroy(s));
+  OK(cudaFree(p));
+}
+
+/* A driver that is missing, a stub, or too old: every call says so, and leaves its results alone. */
+static void no_driver(const char *word) {
+  int         n = -7, version = -7;
+  void       *p = &n;
+  cudaError_t e = !strcmp(word, "stub") ? cudaErrorStubLibrary : cudaErrorInsufficientDriver;
+  IS(cudaGetDeviceCount(&n), e);
+  IS(cudaMalloc(&p, 8), e);
+  IS(cudaFree(NULL), e);
+  check(n == -7 && p == &n && cudaGetLastError() == e, "results are left alone");
+  OK(cudaRuntimeGetVersion(&version));
+  check(version == CUDART_VERSION, "the runtime has a version");
+  OK(cudaDriverGetVersion(&version));
+  check(version == (!strcmp(word, "old") ? 12040 : 0), "and the driver has that, or none");
+}
+
 static void machines(const char *word) {
   int         n = 0, can = -1;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -321,6 +362,10 @@ int main(int argc, char **argv) {
   const char *word = argc > 1 ? argv[1] : "";
   if (!strcmp(word, "faults"))
     faults();
+  else if (!strcmp(word, "nvls"))
+    multicast();
+  else if (!strcmp(word, "old") || !strcmp(word, "stub") || !strcmp(word, "missing"))
+    no_driver(word);
   else if (*word)
     machines(word);
   else {
@@ -332,6 +377,8 @@ int main(int argc, char **argv) {
     processes();
     kernels();
     asked();
+    OK(cudaSetDevice(0));
+    manners();
   }
   printf("1..%d\n", tests);
   return wrong != 0;

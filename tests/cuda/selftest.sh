@@ -19,6 +19,10 @@ part() {
 part ""
 for machine in pairs pcie hosts; do part $machine CUDARIG_MACHINE=$machine; done
 part none CUDARIG_MACHINE=anything
+part nvls CUDARIG_MACHINE=nvls
+part missing CUDARIG_MACHINE=driver=0
+part stub CUDARIG_MACHINE=driver=stub
+part old CUDARIG_MACHINE=driver=12040
 part faults CUDARIG_FAIL='*:cudaMalloc:2:700,7:cudaFree:0' CUDARIG_DELAY='*:cudaFree:100' CUDARIG_MEMORY=2
 counts=$(mktemp -u)
 part pairs CUDARIG_MACHINE=pairs CUDARIG_COUNTS="$counts" CUDARIG_LOG="$counts.log"

@@ -33,7 +33,7 @@ struct counter {
   bool     apart; /* a stream that the default stream is not ordered with */
   bool     timed; /* an event */
   bool     busy, worker;
-  int      device;
+  int      device, error;
   double   when;
   job     *head, *tail;
 };
@@ -106,6 +106,7 @@ static void run(counter *s, job *j) { /* under the lock, which it gives up meanw
 
 static void *worker(void *arg) {
   counter *s = arg;
+  rig_set_device(s->device);
   pthread_mutex_lock(&lock);
   for (;;) {
     while ((s->head || !s->gone) && (!s->head || s->busy || held_up(s->head))) pthread_cond_wait(&changed, &lock);
@@ -197,6 +198,7 @@ static void finish(counter *c, uint64_t n) {
 }
 
 int rig_drain(int device) {
+  int error = 0;
   pthread_mutex_lock(&lock);
 again:
   for (counter *c = counters; c; c = c->next)
@@ -204,8 +206,43 @@ again:
       finish(c, c->issued);
       goto again; /* the list may have changed */
     }
+  for (const counter *c = counters; c; c = c->next)
+    if (!error && (device < 0 || c->device == device)) error = c->error;
   pthread_mutex_unlock(&lock);
-  return 0;
+  return error;
+}
+
+bool rig_busy(int device) {
+  bool busy = false;
+  pthread_mutex_lock(&lock);
+  for (const counter *c = counters; c && !busy; c = c->next)
+    busy = !c->event && c->device == device && c->done < c->issued;
+  pthread_mutex_unlock(&lock);
+  return busy;
+}
+
+int rig_stream_device(CUstream stream) {
+  pthread_mutex_lock(&lock);
+  const counter *s = look(stream, false);
+  int            device = s ? s->device : -1;
+  pthread_mutex_unlock(&lock);
+  return device;
+}
+
+void rig_stream_fail(CUstream stream, int error) {
+  pthread_mutex_lock(&lock);
+  counter *s = look(stream, false);
+  if (s && !s->error) s->error = error;
+  pthread_mutex_unlock(&lock);
+}
+
+void rig_stream_leaks(void) {
+  pthread_mutex_lock(&lock);
+  for (const counter *c = counters; c; c = c->next)
+    if (!c->gone && !c->ours && c->event) rig_wrong("leak: an event was never destroyed");
+  for (const counter *c = counters; c; c = c->next)
+    if (!c->gone && !c->ours && !c->event) rig_wrong("leak: a stream on device %d was never destroyed", c->device);
+  pthread_mutex_unlock(&lock);
 }
 
 /* ------------------------------------------------------------------ streams and events */
@@ -227,8 +264,14 @@ static int about(const void *handle, bool event, what todo) {
   pthread_mutex_lock(&lock);
   counter *c = todo == END && !handle ? NULL : look(handle, event);
   int      e = c ? 0 : CUDA_ERROR_INVALID_HANDLE;
-  if (c && todo == WAIT) finish(c, c->issued);
-  if (c && todo == QUERY && c->done < c->issued) e = CUDA_ERROR_NOT_READY;
+  if (c && todo == WAIT) {
+    c->refs++;
+    finish(c, c->issued);
+    e = c->error;
+    c->refs--;
+    settle(c);
+  }
+  if (c && todo == QUERY) e = c->done < c->issued ? CUDA_ERROR_NOT_READY : c->error;
   if (c && todo == END) { /* returns at once; what is queued still runs */
     c->gone = true;
     rig_alive(event ? "events" : "streams", -1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** vmm.c - cuMem: reserved addresses, handles of memory that are files, mappings and who may reach them. Multicast objects
-** are refused. As in CUDA, memory that is mapped cannot be used before cuMemSetAccess.
+** vmm.c - cuMem: reserved addresses, handles of memory that are files, mappings and who may reach them. As in CUDA, memory
+** that is mapped cannot be used before cuMemSetAccess.
 */
-#include "rig.h"
+#include "vmm.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,62 +13,54 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct physical {
-  struct physical    *next;
-  int                 file, refs;
-  size_t              bytes;
-  bool                imported; /* another process has counted it */
-  CUmemAllocationProp prop;
-} physical;
-
 typedef struct range {
   struct range *next;
   uintptr_t     at;
   size_t        bytes;
 } range;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static physical       *handles;
-static range          *ranges;
+static pthread_mutex_t      lock = PTHREAD_MUTEX_INITIALIZER;
+static rig_physical_memory *handles;
+static range               *ranges;
 
-static bool on_device(const physical *h) { return h->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
+static bool on_device(const rig_physical_memory *h) { return h->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
 
-static void count(const physical *h, int sign) {
+static void count(const rig_physical_memory *h, int sign) {
   if (!h->imported)
     rig_take(on_device(h) ? RIG_CUMEM : RIG_HOST, on_device(h) ? h->prop.location.id : 0, sign * (long long)h->bytes);
 }
 
-/* The memory behind a handle, with one more reference, or NULL. */
-static physical *hold(CUmemGenericAllocationHandle handle) {
+rig_physical_memory *rig_hold(CUmemGenericAllocationHandle handle) {
   pthread_mutex_lock(&lock);
-  physical *h = handles;
+  rig_physical_memory *h = handles;
   while (h && (uintptr_t)h != handle) h = h->next;
   if (h) h->refs++;
   pthread_mutex_unlock(&lock);
   return h;
 }
 
-static void drop(physical *h) {
+void rig_drop(rig_physical_memory *h) {
   pthread_mutex_lock(&lock);
   bool last = --h->refs == 0;
   if (last)
-    for (physical **at = &handles; *at; at = &(*at)->next)
+    for (rig_physical_memory **at = &handles; *at; at = &(*at)->next)
       if (*at == h) {
         *at = h->next;
         break;
       }
   pthread_mutex_unlock(&lock);
   if (!last) return;
+  if (h->multicast) rig_multicast_end(h->multicast);
   close(h->file);
   count(h, -1);
   free(h);
 }
 
-static bool new_handle(CUmemGenericAllocationHandle *out, int file, size_t bytes, bool imported,
-                       const CUmemAllocationProp *prop) {
-  physical *h = malloc(sizeof *h);
+bool rig_new_handle(CUmemGenericAllocationHandle *out, int file, size_t bytes, bool imported,
+                    const CUmemAllocationProp *prop, rig_multicast *multicast) {
+  rig_physical_memory *h = malloc(sizeof *h);
   if (!h) return false;
-  *h = (physical){ NULL, file, 1, bytes, imported, *prop };
+  *h = (rig_physical_memory){ NULL, multicast, file, 1, bytes, imported, *prop };
   pthread_mutex_lock(&lock);
   h->next = handles;
   handles = h;
@@ -105,7 +97,8 @@ RIG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, co
   int  where = device ? prop->location.id : 0, file = -1;
   if (!rig_take(device ? RIG_CUMEM : RIG_HOST, where, (long long)bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   file = memfd_create("cudarig-cumem", MFD_CLOEXEC);
-  if (file >= 0 && !ftruncate(file, (off_t)bytes) && new_handle(out, file, bytes, false, prop)) return CUDA_SUCCESS;
+  if (file >= 0 && !ftruncate(file, (off_t)bytes) && rig_new_handle(out, file, bytes, false, prop, NULL))
+    return CUDA_SUCCESS;
   if (file >= 0) close(file);
   rig_take(device ? RIG_CUMEM : RIG_HOST, where, -(long long)bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
@@ -113,10 +106,10 @@ RIG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, co
 
 RIG_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   RIG_ENTER(CUresult);
-  physical *h = hold(handle);
+  rig_physical_memory *h = rig_hold(handle);
   if (!h) return CUDA_ERROR_INVALID_VALUE;
-  drop(h);
-  drop(h);
+  rig_drop(h);
+  rig_drop(h);
   return CUDA_SUCCESS;
 }
 
@@ -177,16 +170,18 @@ RIG_API CUresult cuMemMap(CUdeviceptr p, size_t bytes, size_t offset, CUmemGener
   rig_block b;
   void     *at = (void *)(uintptr_t)p;
   if (offset || flags || !reserved(p, bytes) || rig_find(at, &b)) return CUDA_ERROR_INVALID_VALUE;
-  physical *h = hold(handle);
+  rig_physical_memory *h = rig_hold(handle);
   if (!h) return CUDA_ERROR_INVALID_VALUE;
+  if (h->multicast) rig_multicast_whole(h->multicast);
   b = (rig_block){ .at = at, .bytes = bytes, .place = -1, .physical = h };
+  if (h->multicast) b.write = rig_multicast_write;
   b.kind = on_device(h) ? RIG_CUMEM : RIG_HOST;
   b.device = on_device(h) ? h->prop.location.id : 0;
   int e = bytes > h->bytes ? CUDA_ERROR_INVALID_VALUE : 0;
   if (!e && mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, h->file, 0) == MAP_FAILED)
     e = CUDA_ERROR_MAP_FAILED;
   if (!e && !rig_add(b)) e = CUDA_ERROR_OUT_OF_MEMORY;
-  if (e) drop(h);
+  if (e) rig_drop(h);
   return (CUresult)e;
 }
 
@@ -198,7 +193,7 @@ RIG_API CUresult cuMemUnmap(CUdeviceptr p, size_t bytes) {
   if (!rig_find(at, &b) || !b.physical || b.at != at || b.bytes != bytes || !rig_remove(at, &b))
     return CUDA_ERROR_INVALID_VALUE;
   mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  drop(b.physical);
+  rig_drop(b.physical);
   return CUDA_SUCCESS;
 }
 
@@ -223,7 +218,7 @@ RIG_API CUresult cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDe
 RIG_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *p) {
   RIG_ENTER(CUresult);
   rig_block b;
-  if (!out || !rig_find(p, &b) || !b.physical || !hold((uintptr_t)b.physical)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || !rig_find(p, &b) || !b.physical || !rig_hold((uintptr_t)b.physical)) return CUDA_ERROR_INVALID_VALUE;
   *out = (uintptr_t)b.physical;
   return CUDA_SUCCESS;
 }
@@ -231,10 +226,10 @@ RIG_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, 
 RIG_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp         *prop,
                                                         CUmemGenericAllocationHandle handle) {
   RIG_ENTER(CUresult);
-  physical *h = prop ? hold(handle) : NULL;
+  rig_physical_memory *h = prop ? rig_hold(handle) : NULL;
   if (!h) return CUDA_ERROR_INVALID_VALUE;
   *prop = h->prop;
-  drop(h);
+  rig_drop(h);
   return CUDA_SUCCESS;
 }
 
@@ -243,11 +238,11 @@ RIG_API CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationH
   RIG_ENTER(CUresult);
   if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-  physical *h = hold(handle);
+  rig_physical_memory *h = rig_hold(handle);
   if (!h) return CUDA_ERROR_INVALID_VALUE;
   bool asked = h->imported || h->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   int  file = asked ? fcntl(h->file, F_DUPFD_CLOEXEC, 0) : -1;
-  drop(h);
+  rig_drop(h);
   if (file < 0) return asked ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
   memcpy(out, &file, sizeof file);
   return CUDA_SUCCESS;
@@ -263,22 +258,10 @@ RIG_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ou
                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = rig_device() } };
   if (file < 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!fstat(file, &st) && st.st_size && new_handle(out, file, (size_t)st.st_size, true, &prop)) return CUDA_SUCCESS;
+  rig_multicast *m = rig_multicast_open(file);
+  size_t         bytes = m ? rig_multicast_bytes(m) : !fstat(file, &st) ? (size_t)st.st_size : 0;
+  if (bytes && rig_new_handle(out, file, bytes, true, &prop, m)) return CUDA_SUCCESS;
+  if (m) rig_multicast_end(m);
   close(file);
   return CUDA_ERROR_INVALID_VALUE;
-}
-
-/* --------------------------------------------------------------------------- multicast */
-
-RIG_API CUresult cuMulticastGetGranularity(size_t *granule, const CUmulticastObjectProp *prop,
-                                           CUmulticastGranularity_flags option) {
-  RIG_ENTER(CUresult);
-  (void)granule, (void)prop, (void)option;
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-RIG_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *prop) {
-  RIG_ENTER(CUresult);
-  (void)out, (void)prop;
-  return CUDA_ERROR_NOT_SUPPORTED;
 }

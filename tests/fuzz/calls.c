@@ -17,20 +17,21 @@ typedef struct pool {
 } pool;
 
 typedef struct fuzz {
-  bytes         b;
-  pool          grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step, step_follower;
-  bool          null;     /* an argument of this call is NULL, which need not be told */
-  void         *of_state; /* the state drawn last */
-  mgrid_error   err, was;
-  mgrid_error  *given;
-  char         *texts[TEXTS];
-  size_t        ntexts;
-  mgrid_error   failed;
-  mgrid_options options;
-  mgrid_hooks   hooks;
-  mgrid_limits  limits;
-  mgrid_site    site;
-  mgrid_carrier carrier;
+  bytes b;
+  pool  grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step,
+      step_follower;
+  bool                   null;     /* an argument of this call is NULL, which need not be told */
+  void                  *of_state; /* the state drawn last */
+  mgrid_error            err, was;
+  mgrid_error           *given;
+  char                  *texts[TEXTS];
+  size_t                 ntexts;
+  mgrid_error            failed;
+  mgrid_options          options;
+  mgrid_hooks            hooks;
+  mgrid_limits           limits;
+  mgrid_site             site;
+  mgrid_carrier          carrier;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
   mgrid_backend_options  opened;
@@ -38,6 +39,7 @@ typedef struct fuzz {
   mgrid_function         function;
   size_t                 source; /* bytes of the last text of a recipe */
   mgrid_move_options     moves;
+  mgrid_step_price_options prices;
   mgrid_buffer           buffers[2][ROOM];
   char                   parts[2][1 << 16];
   mgrid_move_run_options runs_of_moves;
@@ -378,6 +380,13 @@ static const mgrid_move_options *draw_how_to_move(fuzz *z) {
   z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
   z->moves.convert = draw_bool(z);
   return below(&z->b, 4) ? &z->moves : NULL;
+}
+
+static const mgrid_step_price_options *draw_how_to_price(fuzz *z) {
+  z->prices = (mgrid_step_price_options)MGRID_STEP_PRICE_OPTIONS_INIT;
+  z->prices.blocking = draw_bool(z), z->prices.eager = draw_number(z), z->prices.flops = (double)draw_number(z);
+  z->prices.costs = draw_text(z);
+  return below(&z->b, 4) ? &z->prices : NULL;
 }
 
 static const mgrid_move_run_options *draw_how_to_run(fuzz *z) {

@@ -19,7 +19,7 @@ local inputs = {
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_backend_options *"] = "draw_backend_options(z)",
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
-  ["mgrid_function *"] = "draw_function(z)",
+  ["mgrid_function *"] = "draw_function(z)", ["mgrid_step_price_options *"] = "draw_how_to_price(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
@@ -38,7 +38,8 @@ local outputs = {
   ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
 for _, struct in ipairs { "plan_counts", "change", "segment", "plan_checked", "machine", "gpu_memory",
-  "resources", "step_call", "tensor_part", "machine_level", "machine_counts", "move_peer", "move_sums", "held_memory",
+  "resources", "step_call", "step_time",
+  "tensor_part", "machine_level", "machine_counts", "move_peer", "move_sums", "held_memory",
   "nccl_window" } do
   outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
 end

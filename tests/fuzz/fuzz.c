@@ -107,6 +107,7 @@ void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
     char                     text[64];
     size_t                   length;
     mgrid_error              other = MGRID_ERROR_INIT;
+    const mgrid_arg          argument = mgrid_arg_integer("a", 1);
     for (int i = 0; i < 2; i++) {
       mgrid_policy *policy = mgrid_policy_new(rt, s, names[i], &other);
       mgrid_policy_call(policy, 0, NULL, &other);
@@ -114,8 +115,8 @@ void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
       mgrid_policy_free(policy);
       fuzz_check_error(&other, false);
       mgrid_error_clear(&other);
-      mgrid_runtime_ask(rt, s, names[i], "{\"a\": 1}", text, sizeof text, &length, &other);
-      mgrid_runtime_group(rt, s, names[i], NULL, &other);
+      mgrid_runtime_ask(rt, s, names[i], 1, &argument, text, sizeof text, &length, &other);
+      mgrid_runtime_group(rt, s, names[i], 0, NULL, &other);
       fuzz_check_error(&other, false);
       mgrid_error_clear(&other);
     }

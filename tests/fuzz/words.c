@@ -99,12 +99,12 @@ static void ask(bytes *b) {
   mgrid_backend *dry = mgrid_backend_dry(8, 5, NULL);
   mgrid_state   *s = mgrid_materialize(p, dry, NULL, NULL);
   CHECK(s);
-  mgrid_status status = mgrid_runtime_ask(rt, s, query, args, answer, sizeof answer, &length, &e);
+  mgrid_arg    arg = mgrid_arg_text(setting, args);
+  mgrid_status status = mgrid_runtime_ask(rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
   fuzz_check_error(&e, status != MGRID_OK);
-  mgrid_runtime_ask_integer(rt, s, query, args, &number, &e);
-  mgrid_runtime_ask_text(rt, s, query, args, answer, sizeof answer, &length, &e);
-  mgrid_runtime_group(rt, s, query, args, &e);
-  mgrid_arg arg = mgrid_arg_text(setting, args);
+  mgrid_runtime_ask_integer(rt, s, query, 1, &arg, &number, &e);
+  mgrid_runtime_ask_text(rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
+  mgrid_runtime_group(rt, s, query, 1, &arg, &e);
   mgrid_runtime_set(rt, s, &arg, &e);
   mgrid_state_coord(s, query, args, &e);
   fuzz_check_error(&e, false);

@@ -66,7 +66,7 @@ static int plan(void *library) {
   mgrid_backend *b = CALL(mgrid_backend_dry)(16, 5, &e);
   mgrid_state   *s = CALL(mgrid_materialize)(p, b, "host", &e);
   int64_t        rank = -1;
-  CALL(mgrid_runtime_ask_integer)(rt, s, "tensor_model_parallel_rank", NULL, &rank, &e);
+  CALL(mgrid_runtime_ask_integer)(rt, s, "tensor_model_parallel_rank", 0, NULL, &rank, &e);
   CALL(mgrid_plan_digest)(p, digest);
   printf("%s rank %d %s\n", digest, (int)rank, e.message);
   CALL(mgrid_runtime_free)(rt); /* before the plan and the state that it made */

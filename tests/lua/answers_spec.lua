@@ -211,7 +211,7 @@ describe("moongrid ask and moongrid policy", function()
     for _, form in ipairs { "", "--json " } do
       local out, err, code = run("build/moongrid policy examples/trainer/layout.lua --world 2 " .. form .. "--rank all layrs")
       assert.same({ "", 1 }, { out, code })
-      assert.equal("moongrid: examples/trainer/layout.lua:9: unknown policy 'layrs'; nearest is 'layers' (bucket_bytes, "
+      assert.equal("moongrid: examples/trainer/layout.lua:22: unknown policy 'layrs'; nearest is 'layers' (bucket_bytes, "
         .. "checkpoint, gradient_family, layers, learning_rate, on_lost, schedule)\n", err)
     end
   end)
@@ -240,6 +240,10 @@ describe("moongrid ask and moongrid policy", function()
     assert.equal("5\n", (run(line:format "sp_world_size=5")))
     assert.equal("7\n", (run("build/moongrid ask deepspeed --world 8 mpu_tensor_model_parallel_world_size=7 --rank 0 "
       .. "get_model_parallel_world_size")))
+    local _, said = run(line:format "trainign=false")
+    assert.equal("moongrid: unknown setting 'trainign'; nearest is 'training'\n", said)
+    _, said = run(line:format "squence_parallel_size=4")
+    assert.truthy(said:find("unknown parameter 'squence_parallel_size'; nearest is 'sequence_parallel_size'", 1, true), said)
     local _, err, code = run "build/moongrid ask optimum_habana --world 8 training=5 --rank 3 is_training_mode"
     assert.truthy(err:find "^moongrid: optimum_habana:%d+: setting 'training' is true or false, not 5\n$", err)
     assert.equal(1, code)

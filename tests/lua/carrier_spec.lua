@@ -72,6 +72,14 @@ describe("over pmix", function()
     assert.falsy(out:find "\nproved")
   end)
 
+  it("a PMIx that keeps what it has read returns old values of no key", function()
+    for _, backend in ipairs { "pmix", nccl and "nccl --carrier pmix" or nil } do
+      local out, err, code = on(4, "build/moongrid run " .. MOE .. " --backend " .. backend, "PMIX_MCA_gds=hash")
+      assert.equal(0, code, err)
+      assert.truthy(out:find(backend == "pmix" and "\nagreed  " or "\nproved  ", 1, true), out)
+    end
+  end)
+
   it("no rank loads MPI", function()
     local loads = os.tmpname()
     for backend, wanted in pairs { ["pmix"] = false, ["mpi"] = true, ["nccl --carrier pmix"] = false } do
@@ -158,7 +166,7 @@ describe("over pmix", function()
   it("a family that wants mpi is refused on all ranks", function()
     local _, err, code = on(4, "build/moongrid run megatron tp=2 --backend nccl --carrier pmix")
     assert.equal(1, code)
-    assert.equal("run/dp_cp_gloo[0] wants the backend 'mpi', and the carrier of this job is pmix, without MPI; give its "
+    assert.equal("run/dp_cp_gloo[0] needs the backend 'mpi', and the carrier of this job is pmix, without MPI; give its "
       .. "family backend = \"none\", or start the job over mpi", said(err))
     local out
     out, err, code = on(4, "build/moongrid run megatron tp=2 --backend nccl --carrier pmix '*.backend=nccl' tp.backend=none")

@@ -305,7 +305,7 @@ for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
 ]]
     local process = io.popen(("timeout 60 python3 %s %d"):format(server, port))
     assert.equal("ready", process:read())
-    for _, what in ipairs { "localhost:%d is no RAS of NCCL, or does not answer within 15 seconds",
+    for _, what in ipairs { "localhost:%d is not the RAS of NCCL, or does not answer within 15 seconds",
                             "the RAS of NCCL at localhost:%d gave JSON that cannot be read: line 1: string or '}' expected near '1'" } do
       local out, err, code = doctor()
       assert.are.same({ "", "moongrid: " .. what:format(port) .. "\n", 4 }, { out, err, code })
@@ -329,17 +329,17 @@ for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
     { "a state below 0", [=[[comm('{"rank": 0, "status": {"init_state": -3}}')]]=], "gave a 'init_state' that cannot be: -3, " },
     { "calls below 0", [=[[comm('{"rank": 0, "collective_counts": {"AllReduce": -1}}')]]=], "gave a 'AllReduce' that cannot be: -1, " },
     { "a call that is no name", [=[[comm('{"rank": 0, "collective_counts": {"\\u001b]0;x": 1}}')]]=],
-      "counts calls of '\\x1b]0;x', which is no name\n" },
+      "counts calls of '\\x1b]0;x', which is not a name\n" },
     { "65 kinds of calls", [=[[comm('{"rank": 0, "collective_counts": {%s}}' % ", ".join('"a%d": 1' % i for i in range(65)))]]=],
       "counts 65 kinds of calls, of at most 64\n" },
-    { "a list that is none", [=[['{"size": 8, "ranks": {"a": 1}}']]=], "gave 'ranks' that is no list\n" },
-    { "a communicator that is none", "['5']", "gave 'communicators' that is no list of objects\n" },
-    { "a status that is none", [=[[comm('{"rank": 0, "status": 5}')]]=], "gave 'status' that is no object\n" },
-    { "a host that is none", [=[[comm('{"rank": 0, "host": 3}')]]=], "gave a 'host' that is no text\n" },
+    { "a list that is none", [=[['{"size": 8, "ranks": {"a": 1}}']]=], "gave 'ranks' that is not a list\n" },
+    { "a communicator that is none", "['5']", "gave 'communicators' that is not a list of objects\n" },
+    { "a status that is none", [=[[comm('{"rank": 0, "status": 5}')]]=], "gave 'status' that is not an object\n" },
+    { "a host that is none", [=[[comm('{"rank": 0, "host": 3}')]]=], "gave a 'host' that is not text\n" },
     { "lists in lists", [=[["[" * 100000]]=], "gave JSON of too many lists in lists\n" },
     { "empty objects", [=[["{}," * 3000000]]=], "gave JSON of too many values\n" },
     { "more than anybody reads", [=[["0," * (33 << 20)]]=], "gave more than 64 MiB\n" },
-    { "a byte now and then, and never all", "None", "is no RAS of NCCL, or does not answer within 15 seconds\n" },
+    { "a byte now and then, and never all", "None", "is not the RAS of NCCL, or does not answer within 15 seconds\n" },
   }
 
   it("refuses what cannot be, from a server that lies", function()

@@ -407,7 +407,7 @@ describe("a recipe means the same:", function()
     end
     assert.are.equal("moongrid: a.lua:1: recipe './notes': the name of a recipe's file ends with .lua\n", said "a.lua")
     assert.are.equal("moongrid: b.lua:1: recipe './link.lua' is outside of the folder of the recipe that names it\n", said "b.lua")
-    assert.are.equal("moongrid: notes:1: this is no recipe\n", said "notes")
+    assert.are.equal("moongrid: notes:1: this is not a recipe\n", said "notes")
     os.execute("rm -r " .. folder)
   end)
 end)

@@ -96,10 +96,10 @@ describe("recipe.import", function()
     end
   end)
 
-  it("refuses what is no regular file", function()
+  it("refuses what is not a regular file", function()
     os.execute(("mkfifo %s/h.lua"):format(recipes.folder))
     local ok, said = pcall(mg.load, write("r.lua", using(nil, "5")))
     assert.is_false(ok)
-    assert.are.equal("r.lua:1: cannot read h.lua: it is no regular file", plain(said))
+    assert.are.equal("r.lua:1: cannot read h.lua: it is not a regular file", plain(said))
   end)
 end)

@@ -69,6 +69,56 @@ describe("a C program with a Lua of its own", function()
     end)
   end
 
+  -- The backend and the state stay as long as a script has them; what they need of MPI does not.
+  it("whose MPI has ended, with a script that still has its objects", function()
+    local source, built = os.tmpname(), os.tmpname()
+    local file <close> = assert(io.open(source, "w"))
+    file:write [[
+      #include <moongrid_lua.h>
+      #include <moongrid_mpi.h>
+      #include <lauxlib.h>
+      #include <lualib.h>
+      #include <stdio.h>
+      int main(int argc, char **argv) {
+        mgrid_error e = MGRID_ERROR_INIT;
+        MPI_Init(&argc, &argv);
+        lua_State *L = luaL_newstate();
+        luaL_openlibs(L);
+        luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
+        lua_setglobal(L, "mg");
+        mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+        mgrid_lua_push_backend(L, b);
+        lua_setglobal(L, "job");
+        if (luaL_dostring(L, "local t = mg.topology(mg.world(job.world))"
+                             "t.tp = mg.grid(mg.world(job.world), 'tp', { tp = mg.fill }) 'tp' plan = mg.plan(t)"
+                             "state = assert(job:materialize(plan))")) return 2;
+        mgrid_backend_free(b);
+        MPI_Finalize();
+        if (luaL_dostring(L, "print(job.rank, state.tp.size)"
+                             "print(state:prove()) print(job:materialize(plan)) print(mg.mpi())"
+                             "state:close() job:close() print(pcall(function() return state.tp end))")) {
+          puts(lua_tostring(L, -1));
+          return 3;
+        }
+        lua_close(L);
+        return 0;
+      }
+    ]]
+    file:flush()
+    local _, err, code = run(([[cc -w -x c %s -o %s -Isrc $(pkg-config --cflags --libs "$(scripts/mpi --module)") ]]
+      .. [[$(pkg-config --cflags lua5.4) -Lbuild -Wl,-rpath,build -lmoongrid_mpi -lmoongrid_lua -lmoongrid $(pkg-config --libs lua5.4)]])
+      :format(source, built))
+    assert.equal(0, code, err)
+    local out
+    out, err, code = run("scripts/launch 1 " .. built)
+    os.remove(source)
+    os.remove(built)
+    local over = "nil\tmpi: MPI is finalized already\t200"
+    assert.same({ 0, ("0\t1\n%s\n%s\n%s\nfalse\t"):format(over, over, over) },
+      { code, (out:gsub("(\nfalse\t).*", "%1")) }, err)
+    assert.truthy(out:find("the state is closed\n$"), out)
+  end)
+
   it("names the line of a script that fails", function()
     local _, err = on(2, "local job = ...\nlocal t = require 'moongrid'.topology(job.world)")
     assert.truthy(err:find(":2: bad argument #1 to 'topology' (a World, not the number 1: mg.world(1) makes one", 1, true), err)

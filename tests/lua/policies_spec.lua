@@ -438,8 +438,8 @@ describe("recipe:call", function()
     assert.truthy(out:find("\npolicies\n  it +agreed by tp\n"), out)
   end)
 
-  it("refuses what is no plain value, however deep", function()
-    local told = "recipe:9: policy 'it' returned what is no plain value: a function, a state, or a table of such, or in itself"
+  it("refuses what is not a plain value, however deep", function()
+    local told = "recipe:9: policy 'it' returned a value that is not plain: a function, a state, or a table with one in it or nested in itself"
     assert.equal(told, refusal("function() return { f = function() end } end", {}))
     assert.equal(told, refusal("function() local t = {} t.t = t return t end", {}))
     assert.equal(told, refusal("function(s) return { s = s } end", {}))
@@ -466,7 +466,7 @@ describe("recipe:call", function()
       assert(value == nil and status == 500)
       -- the argument of one rank is wrong: it raises there, and the others get an error
       local ok, got, told = pcall(recipe.call, recipe, state, "it", { each = state.rank == 1 and print or 4 })
-      assert(ok == (state.rank ~= 1) and (ok and told or got):find("policy 'it': an argument is no plain value", 1, true), got)
+      assert(ok == (state.rank ~= 1) and (ok and told or got):find("policy 'it': an argument is not a plain value", 1, true), got)
       assert(recipe:call(state, "it", { each = state.rank == 1 and 8.0 or 8 }) == nil) -- 0.0 is not 0
       assert(why:find("policy 'it' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1", 1, true), why)
       if state.rank == 0 then print "agreed" end

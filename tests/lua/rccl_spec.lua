@@ -73,7 +73,7 @@ describe("on the stand-in under RCCL's names", function()
     os.remove(recipe)
     assert.equal("", out)
     assert.equal(1, code, err)
-    assert.truthy(err:find("wants the backend 'rccl', and this job runs on mpi alone; start it with --backend rccl", 1, true), err)
+    assert.truthy(err:find("needs the backend 'rccl', and this job runs on mpi alone; start it with --backend rccl", 1, true), err)
   end)
 
   it("auto takes it where NCCL has no GPU", function()

@@ -48,13 +48,13 @@ describe("a recipe's file", function()
     local _, err, code = support.run(("mkfifo %s && timeout 10 build/moongrid plan %s --world 8"):format(path, path))
     os.remove(path)
     assert.equal(1, code)
-    assert.equal(("moongrid: cannot read %s: it is no regular file\n"):format(path), err)
+    assert.equal(("moongrid: cannot read %s: it is not a regular file\n"):format(path), err)
   end)
 
   it("is a file, and not without end", function()
     local ok, said = pcall(mg.load, "/dev/zero")
     assert.is_false(ok)
-    assert.truthy(said:find("cannot read /dev/zero: it is no regular file", 1, true), said)
+    assert.truthy(said:find("cannot read /dev/zero: it is not a regular file", 1, true), said)
     ok, said = pcall(mg.load, "./lua")
     assert.is_false(ok)
     assert.truthy(said:find("cannot read lua: Is a directory", 1, true), said)
@@ -276,23 +276,23 @@ describe("build", function()
     { "an object as error", build "error(world)", 'r.lua:2: error got a World, not a message such as "tp must be even"' },
     { "a number as error", build "error(42)", "r.lua:2: 42" },
     { "a loop over a world", build "for r in world do end",
-      "r.lua:2: a World is no iterator; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+      "r.lua:2: a World is not an iterator; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
     { "a loop over a grid", build "for d in grid(world, 'x', { x = 8 }) do end",
-      "r.lua:2: a Grid is no iterator; write for _, dim in ipairs(grid:dims()) do; dim[1] is its name, dim[2] its size" },
+      "r.lua:2: a Grid is not an iterator; write for _, dim in ipairs(grid:dims()) do; dim[1] is its name, dim[2] its size" },
     { "a loop over a family", build "for g in grid(world, 'x', { x = 8 }) 'x' do end",
-      "r.lua:2: a Family is no iterator; write for group, ranks in pairs(family) do; family:ranks(0) is the first group" },
+      "r.lua:2: a Family is not an iterator; write for group, ranks in pairs(family) do; family:ranks(0) is the first group" },
     { "a loop over a topology", build "for f in topology(world) do end",
-      "r.lua:2: a Topology is no iterator; write for name, family in pairs(topology) do" },
+      "r.lua:2: a Topology is not an iterator; write for name, family in pairs(topology) do" },
     { "a loop over a list", build "for x in { 1, 2 } do end",
-      "r.lua:2: a table is no iterator; write for i, x in ipairs(list) do, or for name, x in pairs(table) do" },
-    { "a loop over a number", build "for i in 8 do end", "r.lua:2: a number is no iterator" },
+      "r.lua:2: a table is not an iterator; write for i, x in ipairs(list) do, or for name, x in pairs(table) do" },
+    { "a loop over a number", build "for i in 8 do end", "r.lua:2: a number is not an iterator" },
     { "ipairs of a world", build "for _, r in ipairs(world) do end",
-      "r.lua:2: a World is no list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+      "r.lua:2: a World is not a list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
     { "pairs of a world", build "for _, r in pairs(world) do end",
-      "r.lua:2: a World is no list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+      "r.lua:2: a World is not a list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
     { "ipairs of a topology", build "for _, f in ipairs(topology(world)) do end",
-      "r.lua:2: a Topology is no list; write for name, family in pairs(topology) do" },
-    { "an element of a number", build "return world.size[1]", "r.lua:2: a number is no list" },
+      "r.lua:2: a Topology is not a list; write for name, family in pairs(topology) do" },
+    { "an element of a number", build "return world.size[1]", "r.lua:2: a number is not a list" },
     { "a topology that nobody made", build "local t t.x = 1", "r.lua:2: attempt to index a nil value (local 't'); "
       .. "t = topology(world) makes one, and the third argument of build is that of `base`" },
     { "a size that is called", build "return grid(world, 'tp', { tp = 8 }).tp(2)", "r.lua:2: attempt to call a number value "
@@ -313,6 +313,9 @@ describe("build", function()
     { "a size for a family", build "local t, g = topology(world), grid(world, 'tp', { tp = 8 })\nt.tp = g.tp",
       "r.lua:3: 'tp' is assigned a number; a topology holds families, grids and tensors: of a grid g, g.tp is a size, and "
       .. "g \"tp\" the family" },
+    { "a method for the family of a dim of its name", build "local t, g = topology(world), grid(world, 'at', { at = 8 })\nt.at = g.at",
+      "r.lua:3: 'at' is assigned a function; a topology holds families, grids and tensors: of a grid g, g.at is a method, "
+      .. "and g \"at\" the family of a dim at" },
     { "a comma left out of a call", build "return grid(world 'x', { x = 8 })",
       "r.lua:2: attempt to call a moongrid.World value (local 'world'); a comma may be missing after it" },
     { "a comma left out of a list", build "return world:table { { 0 } { 1 } }",

@@ -245,14 +245,14 @@ describe("moongrid reshard", function()
         "FILE: its header has 100 bytes, and the file has 10; is it a safetensors file, and whole?")
       bad("huge", ("\255"):rep(8) .. "{}",
         "FILE: its header has 18446744073709551615 bytes, and the file has 10; is it a safetensors file, and whole?")
-      bad("text", file_of("{x}", ""), "FILE: its header is no object of JSON: string or '}' expected near 'x'")
-      bad("list", file_of("[]", ""), "FILE: its header is no object of JSON")
-      bad("twice", file_of('{"a":1,"a":1}', ""), "FILE: its header is no object of JSON: duplicate object key near '\"a\"'")
+      bad("text", file_of("{x}", ""), "FILE: its header is not a JSON object: string or '}' expected near 'x'")
+      bad("list", file_of("[]", ""), "FILE: its header is not a JSON object")
+      bad("twice", file_of('{"a":1,"a":1}', ""), "FILE: its header is not a JSON object: duplicate object key near '\"a\"'")
       wrong(at "not.safetensors", "FILE: cannot be opened: No such file or directory")
       wrong(at "not.json", "cannot open FILE: No such file or directory")
       wrong(folder, "FILE has neither model.safetensors.index.json nor model.safetensors")
       os.execute("mkfifo " .. at "pipe.safetensors")
-      wrong(at "pipe.safetensors", "FILE: is no regular file")
+      wrong(at "pipe.safetensors", "FILE: is not a regular file")
     end)
 
     it("tensors that are wrong", function()
@@ -260,9 +260,9 @@ describe("moongrid reshard", function()
       bad("cut", whole(original):sub(1, -2),
         "FILE: tensor 'up' ends at byte 2655349 of the data, and the file has 2655348 of them; is it truncated?")
       bad("dtype", file_of({ a = other { dtype = "F7" } }, data), "FILE: tensor 'a' has the dtype 'F7', which is not known")
-      bad("lacks", file_of({ a = { dtype = "U8" } }, data), "FILE: tensor 'a' wants dtype, shape and two data_offsets")
-      bad("none", file_of({ a = 1 }, data), "FILE: tensor 'a' wants dtype, shape and two data_offsets")
-      bad("minus", file_of({ a = other { shape = { -5 } } }, data), "FILE: tensor 'a' has a shape that is no list of lengths")
+      bad("lacks", file_of({ a = { dtype = "U8" } }, data), "FILE: tensor 'a' needs dtype, shape and two data_offsets")
+      bad("none", file_of({ a = 1 }, data), "FILE: tensor 'a' needs dtype, shape and two data_offsets")
+      bad("minus", file_of({ a = other { shape = { -5 } } }, data), "FILE: tensor 'a' has a shape that is not a list of lengths")
       bad("size", file_of({ a = other { shape = { 4 } } }, data),
         "FILE: tensor 'a' has data_offsets 0 to 5, which is not the size of its shape")
       bad("many", file_of({ a = other { shape = { 1 << 40, 1 << 40 } } }, data),
@@ -357,9 +357,9 @@ end }]])
       parts(at "a.safetensors" .. " has another shape or type of tensor 'bias' than the index says", half)
       local all = { file = "a.safetensors", runs = { { 0, 5 } } }
       parts("the index on tensor 'bias': two parts are in " .. at "a.safetensors" .. ", which has one", all, all)
-      parts("the index on tensor 'bias': the runs of a part are no list of a start and a length each",
+      parts("the index on tensor 'bias': the runs of a part are not a list of a start and a length each",
         { file = "a.safetensors", runs = { { 0, 5, 1 } } })
-      parts("the index on tensor 'bias': the runs of a part are no list of a start and a length each",
+      parts("the index on tensor 'bias': the runs of a part are not a list of a start and a length each",
         { file = "a.safetensors", runs = { 5 } })
       parts("the index on tensor 'bias': the runs of a part are not all integers",
         { file = "a.safetensors", runs = { { "0", 5 } } })
@@ -429,9 +429,9 @@ end }]])
         local _, err, code = run("build/moongrid reshard " .. words)
         assert.same({ "moongrid: " .. message .. "\n", 2 }, { err, code })
       end
-      line("", "reshard wants a checkpoint: an index, its folder, or a .safetensors file")
-      line("x", "reshard wants --to RECIPE, whose tensors say the new layout")
-      line("x --to y", "reshard wants -o FOLDER, where the files go")
+      line("", "reshard needs a checkpoint: an index, its folder, or a .safetensors file")
+      line("x", "reshard needs --to RECIPE, whose tensors say the new layout")
+      line("x --to y", "reshard needs -o FOLDER, where the files go")
       line("x --to y --world 4 z", "unexpected argument 'z': moongrid reshard CHECKPOINT --to RECIPE [...] -o FOLDER")
       line("x --to y --world 4 --window 0", "--window is an integer from 1 to 2147483647, not '0'")
       local _, err, code = reshard(single, "b.safetensors", "--world 4")

@@ -139,7 +139,7 @@ describe("rules between names", function()
     local both = layout("both.lua", { { "e", "i32", { 12, 2, 3 } }, { "other", "i32", { 12, 2, 3 } } })
     names = rules "w1_of_(%d+)[%2] -> x"
     local _, err, code = reshard(at "stacked", both, names)
-    assert.same({ ("moongrid: %s:1: [%%2] is no capture\n"):format(at "names"), 1 }, { err, code })
+    assert.same({ ("moongrid: %s:1: [%%2] is not a capture\n"):format(at "names"), 1 }, { err, code })
   end)
 
   it("convert floats to the nearest, ties to even", function()
@@ -177,12 +177,12 @@ describe("rules between names", function()
     ["a b -> c"] = "1: names on a side are separated by ' + '",
     ["a + -> c"] = "1: names on a side are separated by ' + '",
     ["a + b -> c + d"] = "1: both sides have several names; one side has one",
-    ["a.%1 -> b"] = "1: %1 in '%1' is no capture; the rule has 0 before it",
+    ["a.%1 -> b"] = "1: %1 in '%1' is not a capture; the rule has 0 before it",
     ["a.(%d) -> b"] = "1: '(%d)': captures are (%d+), (%a+), (%w+) and (.+)",
     ["a.(%d+) -> b"] = "1: each name must have all captures of the rule",
     ["\na.(%d+) + b -> c%1"] = "2: each name must have all captures of the rule",
     ["(%d+)(%d+)(%d+)(%d+)(%d+) -> x"] = "1: a rule has at most 4 captures",
-    ["a.(%w+) -> b[%1]"] = "1: the index %1 is no capture of digits, (%d+)",
+    ["a.(%w+) -> b[%1]"] = "1: the index %1 is not a capture of digits, (%d+)",
     ["a.(%d+) -> b%1[%1]"] = "1: %1 is in the name and its index",
     ["a -> b by"] = "1: 'by' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there",
     ["a -> b axis 9"] = "1: axis 9; axes are 0 to 7",
@@ -194,8 +194,8 @@ describe("rules between names", function()
       "2: 'm.layers.0.q.weight' f32 8 x 3 + 'm.layers.0.k.weight' f32 4 x 3 are not 'l0_qkv' f32 16 x 3",
     ["m.norm -> norm\nm.layers.(%d+).q.weight -> l%1_qkv transposed"] = "2: 'm.layers.0.q.weight' f32 8 x 3, transposed, is not 'l0_qkv' f32 16 x 3",
     [all[1] .. " by 3"] = "1: 'm.layers.0.q.weight' has 8 elements on axis 0, which are not 3 equal blocks",
-    [all[1] .. " by x"] = "1: 'by x' is no number of 1 or more, and no parameter that is one",
-    [all[1] .. " by 0"] = "1: 'by 0' is no number of 1 or more, and no parameter that is one",
+    [all[1] .. " by x"] = "1: 'by x' is neither a number of 1 or more nor a parameter that is one",
+    [all[1] .. " by 0"] = "1: 'by 0' is neither a number of 1 or more nor a parameter that is one",
     [all[1] .. " axis 2"] = "1: 'm.layers.0.q.weight' f32 8 x 3 + 'm.layers.0.k.weight' f32 4 x 3 + 'm.layers.0.v.weight' f32 4 x 3 are not 'l0_qkv' f32 16 x 3",
     ["m.layers.(%d+).q.weight -> l0_qkv[%1]"] = "1: 'm.layers.0.q.weight' f32 8 x 3 is not 'l0_qkv' f32 3",
     ["m.norm norms"] = "1: no tensor 'norms'; nearest is 'norm' (l0_qkv, norm)",

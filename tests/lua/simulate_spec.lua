@@ -19,6 +19,16 @@ describe("scripts/simulate", function()
     assert.equal("", touched)
   end)
 
+  it("executes a step, in simulated time", function()
+    if lacks then return pending(lacks) end
+    local out, err, code = run "scripts/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 --step 2 --json"
+    assert.equal(0, code, err)
+    local all = require("dkjson").decode(out)
+    assert.same({ 1024, 1024, 256 }, { all.families.tp.calls, all.families.tp.planned_calls, all.families.pp.calls })
+    -- a rank of cp_dp sends 28 MiB, and its last link carries 12.5 GB/s
+    assert.is_true(all.families.cp_dp.seconds > 28 * 2 ^ 20 / 12.5e9 and all.seconds > all.families.cp_dp.seconds and all.seconds < 1)
+  end)
+
   it("tells once what is refused on every rank", function()
     if lacks then return pending(lacks) end
     local _, err, code = run "scripts/simulate 6 run megatron tp=4"

@@ -19,6 +19,13 @@ describe("under Slurm", function()
     assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
   end)
 
+  it("srun executes a step over the hosts", function()
+    local out, err, code = run("scripts/slurm 4 srun --mpi=pmix -N 4 -n 8 build/moongrid run examples/trainer/layout.lua tp=2 pp=2 --step 3")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("step           3 times on 8 ranks: ", 1, true), out)
+    assert.truthy(out:find("\n  tp +320 +320 "), out)
+  end)
+
   it("an allocation's mpirun does the same", function()
     local out, err, code = run("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 scripts/slurm 2 salloc -N 2 -n 4 "
       .. "scripts/launch 4 build/moongrid run examples/moe.lua tp=2")

@@ -52,8 +52,8 @@ describe("World", function()
     { "w.window(5)", "bad argument #1 to 'window' (moongrid.World expected, got number)" },
     { "local _ = w.sise", "unknown field of a World 'sise'; nearest is 'size' (size, offset, window, order, table, rank, modes)" },
     { "w.size = 3", "a World cannot be changed" },
-    { "local _ = w // 2", "a World is no number; world.size is that of its ranks" },
-    { "local _ = w > 8", "a World is no number; world.size is that of its ranks" },
+    { "local _ = w // 2", "a World is not a number; world.size is its number of ranks" },
+    { "local _ = w > 8", "a World is not a number; world.size is its number of ranks" },
     { "w:table { {0,1}, {1,2} }", "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
     { "w:table({ {0,1}, {2,2} }, 'partial')", "rank 2 occurs twice in group 1 of the table" },
     { "w:table { {0,1} }", "rank 2 is in no group of the table; declare it 'partial' if that is meant" },
@@ -140,7 +140,7 @@ describe("Grid", function()
     { "local x = 2147483647 mg.grid(w, 'a-b-c', { a = x, b = x, c = x })",
       "the product of the sizes overflows 64 bits at dim 'c'" },
     { "local _ = g.tpp", "unknown dim 'tpp'; nearest is 'tp' (tp, dp, pp)" },
-    { "local _ = g[1]", "a Grid is no list; write for _, dim in ipairs(grid:dims()) do; dim[1] is its name, dim[2] its size" },
+    { "local _ = g[1]", "a Grid is not a list; write for _, dim in ipairs(grid:dims()) do; dim[1] is its name, dim[2] its size" },
     { "g.tp = 4", "a Grid cannot be changed" },
     { "g 'xp'", "unknown dim 'xp'; nearest is 'tp' (tp, dp, pp)" },
     { "g('tp', 'tp')", "dim 'tp' is named twice" },
@@ -217,7 +217,7 @@ describe("Family", function()
   }
   refuses {
     { "local _ = tp.cuont", "unknown field of a Family 'cuont'; nearest is 'count' " .. fields },
-    { "local _ = tp[1]", "a Family is no list; write for group, ranks in pairs(family) do; family:ranks(0) is the first group" },
+    { "local _ = tp[1]", "a Family is not a list; write for group, ranks in pairs(family) do; family:ranks(0) is the first group" },
     { "tp.x = 5", "a Family cannot be changed" },
     { "tp()", "attempt to call a moongrid.Family value (global 'tp')" },
     { "local _ = tp < tp", "attempt to compare two moongrid.Family values" },

@@ -270,7 +270,7 @@ static void functions_of_hosts(void) {
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   o.text = text, o.length = sizeof text - 1, o.functions = &f, o.nfunctions = 1;
   mgrid_state *s = mgrid_mpi_open(MPI_COMM_WORLD, "r", 0, NULL, NULL, &o, anew(&e));
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "rack", NULL, &rack, &e);
+  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "rack", 0, NULL, &rack, &e);
   test(s && rack == rank / 4, s ? "a recipe calls a function of the host" : e.message);
   mgrid_state_free(s);
   if (size == 1) return;

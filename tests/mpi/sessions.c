@@ -114,7 +114,7 @@ static void test_all(MPI_Comm parent, const mgrid_mpi_options *o) {
   test(!MPI_Comm_size(host, &n) && n == size, "the host's communicator is there afterwards");
 }
 
-/* What is no communicator of a session. MPICH ends the process where one was freed. */
+/* What is not a communicator of a session. MPICH ends the process where one was freed. */
 static void test_wrong(void) {
   MPI_Comm with[] = { MPI_COMM_NULL, MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL };
   bool     ok = true;
@@ -124,7 +124,7 @@ static void test_wrong(void) {
   MPI_Comm_free(&freed);
 #endif
   for (int i = 0; i < 4; i++) ok = ok && !mgrid_mpi_backend(with[i], NULL, anew(&e)) && e.status == MGRID_USAGE;
-  test(ok, "what is no communicator of a session is refused");
+  test(ok, "what is not a communicator of a session is refused");
 }
 
 static MPI_Session begin(void) {

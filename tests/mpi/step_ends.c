@@ -40,19 +40,24 @@ static bool ends_as_proved(uint64_t seed, step_told *told) {
   mgrid_plan  *plan = mgrid_runtime_plan(rt, world, 0, NULL, &err);
   mgrid_step  *s = plan ? mgrid_step_new(rt, plan, NULL, &err) : NULL;
   step_verdict v = { .told = STEP_MISMATCH };
-  if (!s || mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, &err)) fprintf(stderr, "# seed %" PRIu64 ": %s\n", seed, err.message);
+  if (!s || mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, &err))
+    fprintf(stderr, "# seed %" PRIu64 ": %s\n", seed, err.message);
   bool as_said = s != NULL;
   *told = v.told;
   if (v.told == STEP_PROVED || v.told == STEP_CYCLE) {
     mgrid_state *state = mgrid_materialize(plan, mpi, NULL, &err);
     step_spent  *spent = calloc(plan->content.nentries, sizeof *spent);
-    step_how     how = { 2, 1, 1e14, v.told == STEP_PROVED ? 60 : 0.7, STEP_NOTHING };
+    step_how     how = STEP_HOW_INIT;
+    step_spans   spans = { 0 };
     double       seconds;
-    mgrid_status is = state ? mgrid_step_execute(s, state, &how, spent, &seconds, &failed) : err.status;
+    how.steps = 2, how.timeout = v.told == STEP_PROVED ? 60 : 0.7;
+    mgrid_status is = state ? mgrid_step_execute(s, state, &how, spent, &spans, &seconds, &failed) : err.status;
     int          late = is == MGRID_TIMED_OUT, any = 0;
     MPI_Allreduce(&late, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     as_said = v.told == STEP_PROVED ? is == MGRID_OK : any;
-    if (!as_said) fprintf(stderr, "# seed %" PRIu64 ", rank %d, %s: %s\n", seed, rank, mgrid_step_told_names[v.told], failed.message);
+    if (!as_said)
+      fprintf(stderr, "# seed %" PRIu64 ", rank %d, %s: %s\n", seed, rank, mgrid_step_told_names[v.told],
+              failed.message);
     if (!any) mgrid_state_free(state);
     if (any) open_backend(); /* calls over communicators of the last one are still there */
     free(spent);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tap import ROOT, Tap
+from tap import ROOT, Tap, refusal
 
 import moongrid as mg
 from moongrid import _command
@@ -226,6 +227,38 @@ def policies(tap: Tap) -> None:
     tap.same(echo.agreed, "", "a policy that no rank compares")
 
 
+def held(plan: mg.Plan, name: str, rank: int) -> list[tuple[int, ...]]:
+    """The elements of a part by their indices in the tensor, in the order of the rank's memory."""
+    part = plan.tensor(name, rank)
+    axes = [[start + i for start, length in runs for i in range(length)] for runs in part["runs"]]
+    whole = list(itertools.product(*axes))
+    return whole[part["first"]:part["first"] + part["elements"]] if part["slice"] else whole
+
+
+def described(tap: Tap, a: mg.Plan, b: mg.Plan) -> None:
+    """Descriptors are carried out in lists of elements: each rank ends with the elements that b says, none of them twice."""
+    ranks = [a.move(b, rank) for rank in range(8)]
+    way, names = mg.Way, ranks[0].tensors
+    before = {(rank, name): held(a, name, rank) for rank in range(8) for name in names}
+    after: dict[tuple[int, str], list[Any]] = {(rank, name): [None] * len(held(b, name, rank)) for rank in range(8) for name in names}
+    sizes = {name: max(a.tensor(name, rank)["bytes"] // (len(before[rank, name]) or 1) for rank in range(8)) for name in names}
+    for m in ranks:
+        got = m.descriptors(way.RECEIVES)
+        for peer in {d.peer for d in got}:
+            sent = [d._replace(peer=peer) for d in ranks[peer].descriptors(way.SENDS) if d.peer == m.rank]
+            tap.same([d for d in got if d.peer == peer], sent, f"rank {m.rank} has the descriptors of {peer}")
+        for d in got + m.descriptors(way.STAYS):
+            size = sizes[d.tensor]
+            at, to, n = d.from_offset // size, d.to_offset // size, d.bytes // size
+            into = after[m.rank, d.tensor]
+            if n <= 0 or into[to:to + n] != [None] * n:
+                tap.check(False, "nothing is written twice", str(d))
+            into[to:to + n] = before[d.peer, d.tensor][at:at + n]
+    tap.check(any(len(m.descriptors(way.RECEIVES)) > 2 for m in ranks), "there are descriptors")
+    wanted = {(rank, name): held(b, name, rank) for rank in range(8) for name in names}
+    tap.same(after, wanted, "descriptors move every element to its place")
+
+
 def moves(tap: Tap) -> None:
     a, b = mg.plan(FSDP, 8), mg.plan(FSDP, 8, tp=4, fsdp=False)
     ranks = [a.move(b, rank, rounds=True) for rank in range(8)]
@@ -241,15 +274,40 @@ def moves(tap: Tap) -> None:
         tap.same(sum(p.bytes for p in m.pieces(mg.Way.STAYS)), s.stay, f"what stays on rank {m.rank}")
     report = a.move(b)
     tap.same(str(report), command("move", FSDP, "--world", "8", "vs", "tp=4", "fsdp=false").rstrip(), "a report of the job")
+    small = {"hidden": 32, "head": 4, "ffn": 24, "vocab": 40}
+    described(tap, mg.plan(FSDP, 8, small), mg.plan(FSDP, 8, small, tp=4, fsdp=False))
     name = a.tensors[0]
     part = a.tensor(name, 3)
     for length, runs in zip(part["shape"], part["runs"]):
         tap.same(sum(n for _, n in runs), length, f"the runs of {name} on an axis")
 
 
+def steps(tap: Tap) -> None:
+    plan = mg.plan("picotron", 8, tp=2, pp=2, layers=4)
+    step = plan.step()
+    report = json.loads(command("step", "picotron", "--world", "8", "tp=2", "pp=2", "layers=4", "--json"))
+    tap.same((step.digest, step.classes), (report["digest"], report["classes"]), "a step is that of the command")
+    step.prove()
+    step.prove(blocking=True)
+    calls = [list(step.calls(rank)) for rank in range(8)]
+    tap.same(max(sum(call.family == "tp" for call in one) for one in calls), report["families"]["tp"]["calls"], "its calls")
+    tap.same(sum(map(len, calls)), report["operations"], "operations that communicate")
+    tap.check(all(step.operations(rank) > len(calls[rank]) for rank in range(8)), "and others")
+    tap.same((step.class_of(0), step.class_of(8)), (0, -1), "classes of ranks")
+    tap.same({str(call) for call in calls[0] if call.family == "pp"},
+             {"send(pp to 1) of 16777216 bytes", "recv(pp from 1) of 16777216 bytes"}, "a call as text")
+    family_order = mg.plan(ROOT / "examples/steps/family_order.lua", 4).step()
+    tap.same(refusal(family_order.prove), (406, "cycle: rank 0 (dp 0, node 0) waits in reduce_scatter(dp) line 15 for rank 2 "
+             "(dp 1, node 0), which waits in all_to_all(node) line 18 for rank 3 (dp 1, node 1), which waits in "
+             "reduce_scatter(dp) line 15 for rank 1 (dp 0, node 1), which waits in all_to_all(node) line 18 for rank 0"), "a cycle")
+    tap.same(refusal(lambda: mg.topology(4).plan().step()),
+             (202, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it"), "a plan of no recipe")
+    tap.same(refusal(lambda: step.calls(8).__next__())[0], 103, "no such rank")
+
+
 def main() -> None:
     tap = Tap()
-    for part in (bundled, algebra, questions, policies, moves):
+    for part in (bundled, algebra, questions, policies, moves, steps):
         part(tap)
     gc.collect()
     tap.end()

@@ -124,13 +124,16 @@ def check_model(tap: Tap, name: str, folder: Path) -> None:
     model.save_pretrained(files, max_shard_size="60KB")
     arrays, config_json = stored(files), str(files / "config.json")
     converted = ["--convert"] if any(a.dtype != torch.bfloat16 for a in arrays.values()) or "deepseek" in name else []
+    # later releases of transformers keep the routers of some models as f32
+    router = {a.dtype for key, a in arrays.items() if key.endswith(".gate.weight")} == {torch.float32}
+    routed = ["router_type=f32"] if router else []
     wanted = dict(arrays)
     for key in wanted:  # the recipe keeps this one as f32, as released models have it
         if key.endswith("e_score_correction_bias"):
             wanted[key] = wanted[key].float()
     for i, layout in enumerate(layouts):
         out = folder / f"out{i}"
-        moongrid("reshard", str(files), "--to", "llama", *layout.split(), *converted, "-o", str(out))
+        moongrid("reshard", str(files), "--to", "llama", *layout.split(), *routed, *converted, "-o", str(out))
         made, back = whole(out), folder / f"back{i}"
         if "names=fused" in layout:
             want = torch.cat([arrays[f"model.layers.1.self_attn.{x}_proj.weight"] for x in "qkv"])
@@ -142,18 +145,18 @@ def check_model(tap: Tap, name: str, folder: Path) -> None:
         else:
             why = same(made, wanted)
             tap.check(not why, f"{name}, {layout}: as transformers wrote it", why)
-        moongrid("reshard", str(out), "--to", "llama", "--world", "1", "--params", config_json, "-o", str(back))
+        moongrid("reshard", str(out), "--to", "llama", "--world", "1", *routed, "--params", config_json, "-o", str(back))
         why = same(whole(back), wanted)
         tap.check(not why, f"{name}, {layout}: and back", why)
     check_ranks(tap, name, arrays, config_json, 8, config.num_key_value_heads)
     if megatron:
         out, back = folder / "megatron", folder / "from_megatron"
-        moongrid("reshard", str(files), "--to", "llama", "tp=2", "names=megatron", *converted, "-o", str(out))
+        moongrid("reshard", str(files), "--to", "llama", "tp=2", "names=megatron", *routed, *converted, "-o", str(out))
         made = whole(out)
         if "decoder.layers.1.self_attention.linear_qkv.weight" in made:
             want = megatron_qkv(arrays, "model.layers.1", config.num_key_value_heads)
             tap.check(torch.equal(made["decoder.layers.1.self_attention.linear_qkv.weight"], want), f"{name}: Megatron's qkv")
-        moongrid("reshard", str(out), "--to", "llama", "--world", "1", "--params", config_json, "-o", str(back))
+        moongrid("reshard", str(out), "--to", "llama", "--world", "1", *routed, "--params", config_json, "-o", str(back))
         why = same(whole(back), wanted)
         tap.check(not why, f"{name}: from Megatron's names back", why)
     for short, dtype in (("f32", torch.float32), ("f16", torch.float16)):

@@ -92,24 +92,30 @@ local function experts_of(p)
 end
 
 local function build(world, p)
-  local kind = kinds[p.model_type]
+  if p.config.quantization_config then
+    refuse("the model is quantized; this recipe has the tensors of one that is not")
+  end
+  local others = false
+  for _ in pairs(p.config) do others = true end
+  if others and not p.model_type then
+    refuse("the file of parameters has no model_type, so it is no config.json of Hugging Face's; "
+      .. "model_type=llama would do")
+  end
+  local kind = kinds[p.model_type or "llama"]
   if not kind then
     local known = {}
     for name in pairs(kinds) do known[#known + 1] = name end
     refuse("model_type '%s' is not among %s; write its tensors as in this recipe (moongrid recipes llama --source)",
       p.model_type, table.concat(known, ", "))
   end
-  if p.config.quantization_config then
-    refuse("the model is quantized; this recipe has the tensors of one that is not")
-  end
   local dtype = p.torch_dtype or p.dtype
   local kept = p.type or types[dtype or "bfloat16"]
   if not kept then refuse("dtype '%s' is not among bfloat16, float16, float32, float64; or give type", dtype) end
   local heads, kv = p.num_attention_heads, p.num_key_value_heads or p.num_attention_heads
-  if heads % kv > 0 then refuse("num_attention_heads %d is no multiple of num_key_value_heads %d", heads, kv) end
+  if heads % kv > 0 then refuse("num_attention_heads %d is not a multiple of num_key_value_heads %d", heads, kv) end
   local hidden, vocab = { "hidden", p.hidden_size }, { "vocab", p.vocab_size }
   if not p.head_dim and p.hidden_size % heads > 0 then
-    refuse("hidden_size %d is no multiple of num_attention_heads %d; then head_dim is needed", p.hidden_size, heads)
+    refuse("hidden_size %d is not a multiple of num_attention_heads %d; then head_dim is needed", p.hidden_size, heads)
   end
   local head = p.head_dim or p.hidden_size // heads
   local megatron, fused = p.names == "megatron", p.names == "fused" or kind.fused
@@ -169,8 +175,8 @@ local function build(world, p)
   end
 
   -- Add a weight of a stage: its axes, and the dims that cut them.
-  local function add(name, stage, axes, cut)
-    t[name] = tensor { axes = axes, type = kept, cut = cut, over = dense_of(stage) }
+  local function add(name, stage, axes, cut, type)
+    t[name] = tensor { axes = axes, type = type or kept, cut = cut, over = dense_of(stage) }
   end
 
   local of, last = stages(p.num_hidden_layers, p.pp), p.pp - 1
@@ -257,7 +263,7 @@ local function build(world, p)
       or "model.layers." .. i .. "." .. (kind.block or "mlp") .. "."
     local width = p.moe_intermediate_size or p.intermediate_size
     local expert = { "expert", nexperts }
-    add(at .. (megatron and "router.weight" or "gate.weight"), stage, { expert, hidden })
+    add(at .. (megatron and "router.weight" or "gate.weight"), stage, { expert, hidden }, nil, p.router_type)
     if kind.correction then
       t[at .. (megatron and "router.expert_bias" or "gate.e_score_correction_bias")] = tensor {
         axes = { expert }, type = "f32", over = dense_of(stage) }
@@ -322,7 +328,8 @@ return recipe {
     names = param.text("hf", "of the tensors: hf; fused, with q, k, v and gate, up in one; megatron"),
     experts = param.text("each", "each a tensor, or stacked: those of a layer are one"),
     type = param.text(nil, "of the elements; left out, that of the config, or bf16"),
-    model_type = param.text("llama", "the architecture"),
+    router_type = param.text(nil, "of the routers of experts, f32 where a folder has them so; left out, as all"),
+    model_type = param.text(nil, "the architecture, as the config says; without a config llama"),
     hidden_size = param.size(4096, "elements of a token"),
     intermediate_size = param.size(11008, "elements between the two halves of an MLP"),
     num_hidden_layers = param.size(32, "layers"),
@@ -342,7 +349,7 @@ return recipe {
     shared_expert_intermediate_size = param.index(nil, "that of the expert which all tokens have (Qwen)"),
     n_shared_experts = param.index(nil, "experts that all tokens have, as one (DeepSeek)"),
     first_k_dense_replace = param.index(0, "first layers without experts"),
-    moe_layer_freq = param.size(1, "each so many layers one has experts"),
+    moe_layer_freq = param.size(1, "one layer of this many has experts"),
     decoder_sparse_step = param.size(1, "the same, counted from 1"),
     mlp_only_layers = param.list({}, "layers without experts"),
     q_lora_rank = param.size(nil, "rank of the queries (DeepSeek)"),

@@ -238,9 +238,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options o = { 0 };
   if (!cli_parse(&o.cli, self, argc, argv)) return o.cli.code;
   if (!o.cli.nwords)
-    return cli_usage(&o.cli, "reshard wants a checkpoint: an index, its folder, or a .safetensors file");
-  if (!o.cli.recipe) return cli_usage(&o.cli, "reshard wants --to RECIPE, whose tensors say the new layout");
-  if (!o.output) return cli_usage(&o.cli, "reshard wants -o FOLDER, where the files go");
+    return cli_usage(&o.cli, "reshard needs a checkpoint: an index, its folder, or a .safetensors file");
+  if (!o.cli.recipe) return cli_usage(&o.cli, "reshard needs --to RECIPE, whose tensors say the new layout");
+  if (!o.output) return cli_usage(&o.cli, "reshard needs -o FOLDER, where the files go");
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = NULL;
   mgrid_plan    *plan = NULL;

@@ -95,7 +95,7 @@ static mgrid_status set_blocks(applied *a) {
   a->blocks = r->by ? number_of(&a->o->plan->content, r->by) : 1;
   if (!a->blocks && r->or_by) a->blocks = number_of(&a->o->plan->content, r->or_by);
   if (a->blocks) return MGRID_OK;
-  return refuse(a, "'by %.40s' is no number of 1 or more, and no parameter that is one", a->rule->by);
+  return refuse(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one", a->rule->by);
 }
 
 /* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not apply. */

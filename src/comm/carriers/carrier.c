@@ -15,12 +15,12 @@ static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spe
     const mgrid_descriptor *wanted = spec[i].backend;
     if (wanted->native && wanted->carries)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "%s wants the backend '%s', and the carrier of this job is %s, without MPI; give its family "
+                        "%s needs the backend '%s', and the carrier of this job is %s, without MPI; give its family "
                         "backend = \"none\", or start the job over mpi",
                         spec[i].name, wanted->name, b->kind->name);
     if (wanted->native)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "%s wants the backend '%s', and this job runs on %s alone; start it with --backend %s, or "
+                        "%s needs the backend '%s', and this job runs on %s alone; start it with --backend %s, or "
                         "open that backend",
                         spec[i].name, wanted->name, b->kind->name, wanted->name);
   }

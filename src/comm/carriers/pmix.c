@@ -22,6 +22,7 @@ typedef struct pmix_job {
   const uint64_t *opened;  /* of the backend; part of the keys */
   request        *asked;   /* requests that were not taken yet */
   uint64_t        gathers; /* all-gathers with data so far */
+  bool            stale;   /* PMIx keeps the values that it has read */
   bool            hung;    /* a fence did not end: PMIx_Finalize may wait for it, so do not call it */
   char            why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
@@ -49,10 +50,12 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
 }
 
 /* One request. PMIx never answers some, such as those for a rank of another machine that has ended, whatever the timeout. So
-** each has its own memory and stays in the list until it is answered. */
+** each has its own memory and stays in the list until it is answered. PMIx's thread reads `how` after the call has
+** returned. */
 struct request {
   request      *next;
   pmix_proc_t   from;
+  pmix_info_t   how;
   char          key[PMIX_MAX_KEYLEN + 1];
   atomic_bool   done;
   pmix_status_t result;
@@ -75,13 +78,12 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
 static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
-  pmix_info_t how;
-  bool        yes = true;
+  bool yes = true;
   PMIX_LOAD_PROCID(&r->from, j->me.nspace, (pmix_rank_t)from);
   snprintf(r->key, sizeof r->key, "%s", key);
   r->bytes = bytes;
-  PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
-  pmix_status_t s = PMIx_Get_nb(&r->from, r->key, &how, j->near[from], answered, r);
+  PMIX_INFO_LOAD(&r->how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  pmix_status_t s = PMIx_Get_nb(&r->from, r->key, &r->how, j->near[from], answered, r);
   if (s != PMIX_SUCCESS) {
     free(r);
     return s;
@@ -133,7 +135,8 @@ static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data
 
 /* ----------------------------------------------------------------------- fence */
 
-typedef struct fence { /* leaked if it does not end: PMIx may still write there */
+typedef struct fence { /* leaked if it does not end: PMIx may still read and write there */
+  pmix_info_t   how;
   atomic_bool   done;
   pmix_status_t result;
 } fence;
@@ -148,11 +151,10 @@ static mgrid_outcome has_ended(void *ud) { return atomic_load(&((fence *)ud)->do
 
 /* Wait for all ranks; collect: and exchange what they have committed. */
 static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
-  fence      *f = calloc(1, sizeof *f);
-  pmix_info_t how;
+  fence *f = calloc(1, sizeof *f);
   if (!f) return MGRID_NO_MEMORY;
-  PMIX_INFO_LOAD(&how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-  pmix_status_t r = PMIx_Fence_nb(NULL, 0, &how, 1, fence_ended, f);
+  PMIX_INFO_LOAD(&f->how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+  pmix_status_t r = PMIx_Fence_nb(NULL, 0, &f->how, 1, fence_ended, f);
   if (r == PMIX_SUCCESS && mgrid_wait(has_ended, f, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE) {
     j->hung = true;
     return MGRID_TIMED_OUT;
@@ -164,23 +166,52 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
 
 /* Two keys in turn, so that PMIx's memory does not grow with the calls: when this rank reuses a key, all ranks have passed
 ** the fence in between, so they have read the old value. All values have one size, because PMIx 4.2 may return the old value
-** of a key whose new value has another size. */
+** of a key whose new value has another size. Where PMIx returns old values anyway, because it keeps what it has read (its
+** component gds/hash), every all-gather has its own key. */
 enum { BLOCK = 512 };
 
-/* Gather `bytes` bytes (at most BLOCK) of each rank into `all`, at a distance of `stride`. */
-static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
-  char   key[64], block[BLOCK] = "";
-  double left = until - mgrid_now();
-  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%d", *j->opened, (int)(j->gathers++ % 2));
-  memcpy(block, mine, bytes);
-  mgrid_status s = pmix_put(j, key, block, sizeof block);
+/* Exchange a block under a key; write `bytes` bytes of each rank's into `all`, at a distance of `stride`. */
+static mgrid_status exchange(pmix_job *j, const char *key, char block[BLOCK], char *all, size_t bytes, size_t stride,
+                             double until) {
+  double       left = until - mgrid_now();
+  mgrid_status s = pmix_put(j, key, block, BLOCK);
   if (!s) s = pmix_fence(j, true, left > 0 ? left : 0);
   for (int64_t r = 0; r < j->world && !s; r++) {
     left = until - mgrid_now();
-    s = pmix_get(j, r, key, block, sizeof block, left > 1 ? left : 1);
+    s = pmix_get(j, r, key, block, BLOCK, left > 1 ? left : 1);
     if (!s) memcpy(all + (size_t)r * stride, block, bytes);
   }
   return s;
+}
+
+/* Find out whether any rank gets an old value of a key, which all have read, after it got a new one. */
+static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
+  static const char fresh[] = "a second value of the key";
+  char              block[BLOCK] = "", name[96];
+  char             *seen = calloc((size_t)j->world, sizeof fresh);
+  bool              stale = false;
+  if (!seen) return MGRID_NO_MEMORY;
+  snprintf(name, sizeof name, "%s.between", key);
+  mgrid_status s = exchange(j, name, block, seen, 1, 1, until);
+  memcpy(block, fresh, sizeof fresh);
+  if (!s) s = exchange(j, key, block, seen, sizeof fresh, sizeof fresh, until);
+  for (int64_t r = 0; r < j->world; r++) stale |= memcmp(seen + (size_t)r * sizeof fresh, fresh, sizeof fresh) != 0;
+  snprintf(name, sizeof name, "%s.stale", key);
+  memset(block, stale, sizeof block);
+  if (!s) s = exchange(j, name, block, seen, 1, 1, until);
+  for (int64_t r = 0; r < j->world && !s; r++) j->stale |= seen[r] != 0;
+  free(seen);
+  return s;
+}
+
+/* Gather `bytes` bytes (at most BLOCK) of each rank into `all`, at a distance of `stride`. */
+static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
+  char     key[64], block[BLOCK] = "";
+  uint64_t number = j->gathers++;
+  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%" PRIu64, *j->opened, j->stale ? number : number % 2);
+  memcpy(block, mine, bytes);
+  mgrid_status s = exchange(j, key, block, all, bytes, stride, until);
+  return !s && number == 0 ? learn_stale(j, key, until) : s;
 }
 
 static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t bytes, double seconds) {

@@ -30,7 +30,7 @@ mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *optio
     MPI_Get_library_version(version, &n);
     version[strcspn(version, ",\n")] = '\0';
     return mgrid_null(err, MGRID_USAGE,
-                      "mpi: %d is no communicator of %.80s, which libmoongrid_mpi uses; was the program built with "
+                      "mpi: %d is not a communicator of %.80s, which libmoongrid_mpi uses; was the program built with "
                       "another MPI library?",
                       (int)comm, version);
   }

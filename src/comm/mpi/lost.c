@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** lost.c - ranks whose processes have failed, where MPI survives and reports that: Open MPI 5.0 or later under mpirun
-** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (roll.c).
+** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (arrivals.c).
 */
 #include "comm/mpi/mpi.h"
 
@@ -58,8 +58,29 @@ bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mg
   return lost->n > 0;
 }
 
+/* A rank may revoke a communicator before this one hears of the loss; it does within this time. */
+#define NEWS_SECONDS 1.0
+
+typedef struct hearing {
+  const mpi_backend *m;
+  mgrid_missing      lost;
+} hearing;
+
+static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
+  hearing *h = ud;
+  int      some;
+  if (!h->m->sessions)
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE); /* MPI goes on in its calls */
+  return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
+}
+
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
-  mgrid_missing lost;
-  if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
+  hearing h = { .m = m };
+  bool    news = mgrid_mpi_tells_of_loss(rc);
+  if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
+    return mgrid_missing_fail(&h.lost, 0, err);
+  if (news && mgrid_mpi_is_interrupted(m))
+    return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
+                      what);
   return mgrid_mpi_failed(err, rc, call, what);
 }

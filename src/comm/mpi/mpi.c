@@ -47,13 +47,13 @@ static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   for (size_t i = 0; i < n; i++)
     if (spec[i].backend->native != MGRID_NATIVE_MPI)
       return mgrid_fail(err, MGRID_REFUSED,
-                        "%s wants the backend '%s', and this job runs on mpi alone; start it with "
+                        "%s needs the backend '%s', and this job runs on mpi alone; start it with "
                         "--backend %s, or open that backend",
                         spec[i].name, spec[i].backend->name, spec[i].backend->name);
   int64_t here = ((mpi_backend *)b)->made, most = most_of((mpi_backend *)b);
   if (here + (int64_t)n <= most) return MGRID_OK;
   return mgrid_fail(err, MGRID_LIMIT,
-                    "mpi: this rank has %" PRId64 " communicators and wants %zu more; MPI numbers at most %" PRId64
+                    "mpi: this rank has %" PRId64 " communicators and needs %zu more; MPI numbers at most %" PRId64
                     " of ours; free a state first, or share groups",
                     here, n, most);
 }
@@ -293,4 +293,5 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .together = mgrid_mpi_together,
   .carrier = &mgrid_mpi_carrier,
   .transport = &mgrid_mpi_transport,
+  .survival = &mgrid_mpi_survival,
 };

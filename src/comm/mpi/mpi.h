@@ -29,7 +29,7 @@ typedef struct mpi_report {
   double   at;
 } mpi_report;
 
-/* The roll call of one collective: roll.c. */
+/* The roll call of one collective: arrivals.c. */
 typedef struct mpi_backend mpi_backend;
 typedef struct mpi_roll {
   mpi_backend   *m;
@@ -45,7 +45,7 @@ typedef struct mpi_roll {
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 
-/* The minimum of a few words over all ranks, along a tree: tree.c. Its memory is the backend's, because MPI may still write
+/* The minimum of a few words over all ranks, along a tree: minimum.c. Its memory is the backend's, because MPI may still write
 ** there if the call does not end. */
 enum { MGRID_TREE_WORDS = 8, MGRID_TREE_CHILDREN = 16 };
 typedef struct mpi_tree {
@@ -63,6 +63,7 @@ struct mpi_backend {
   ** notices, which differ by tag; talk: the messages of a carrier, made by its `start`. Errors on them return. */
   MPI_Comm       comm, talk;
   MPI_Comm       given;          /* the host's own, if `comm` is that (duplicate = false); else MPI_COMM_NULL */
+  MPI_Comm       rest;           /* of `comm` without lost ranks, while those that remain recover: remain.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
   MPI_Group      members;        /* of comm */
   int            guard;          /* keyval of an attribute that keeps the host from freeing a group's communicator */
@@ -122,12 +123,12 @@ enum {
   MGRID_TAGS = 8
 };
 
-/* notes.c. Send at most 160 bytes to a rank, without waiting until MPI has accepted them. Returns MPI's result. */
+/* small_messages.c. Send at most 160 bytes to a rank, without waiting until MPI has accepted them. Returns MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
 /* Wait until MPI has accepted all, at most until the deadline. Returns whether it has. */
 bool mgrid_mpi_posted(mpi_backend *m);
 
-/* roll.c. _begin: start the roll call of a collective. _look: take part in it while waiting; returns whether the missing
+/* arrivals.c. _begin: start the roll call of a collective. _look: take part in it while waiting; returns whether the missing
 ** ranks are known. _end: after the deadline, return them. */
 mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
 bool          mgrid_roll_look(mpi_roll *r);
@@ -149,7 +150,8 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
                                     double seconds, const char *name, mgrid_error *err);
 
 /* `together` of backend.h. together.c */
-mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
+mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
+                                mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
@@ -159,15 +161,22 @@ bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
-bool         mgrid_mpi_there(const mpi_backend *m); /* MPI is initialized and not finalized */
+bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
+mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while the library uses it. _quiet returns the previous handler, for _restore. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 
 extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
-mgrid_status                   mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 void                           mgrid_mpi_close(mgrid_backend *b);
+mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
+
+/* remain.c. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? */
+extern const mgrid_survival_ops mgrid_mpi_survival;
+mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
+bool                            mgrid_mpi_tells_of_loss(int rc);
+bool                            mgrid_mpi_is_interrupted(const mpi_backend *m);
 
 /* gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
@@ -207,7 +216,7 @@ mgrid_status  mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, vo
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err);
 
-/* tree.c. _begin: start with up to MGRID_TREE_WORDS words. _through: continue; MGRID_OK when finished, with the result in
+/* minimum.c. _begin: start with up to MGRID_TREE_WORDS words. _through: continue; MGRID_OK when finished, with the result in
 ** tree.words. */
 mpi_request   mgrid_mpi_tree_begin(mpi_backend *m, const uint64_t *words, size_t n);
 mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);

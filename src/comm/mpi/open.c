@@ -35,14 +35,14 @@ static mgrid_status in_main_thread(mgrid_error *err) {
       "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
 }
 
-static mgrid_status callable(const mpi_backend *m, mgrid_error *err) {
+mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {
   mgrid_status s = m->sessions ? MGRID_OK : initialized(err);
   return !s && m->main ? in_main_thread(err) : s;
 }
 
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
   mgrid_missing lost;
-  mgrid_status  s = callable(m, err);
+  mgrid_status  s = mgrid_mpi_callable(m, err);
   if (s || !m->broken) return s;
   if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
   return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
@@ -146,33 +146,6 @@ static void end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
-/* From ULFM, in Open MPI since 5.0. MPICH has it too, but with a device that lacks it (ch4) it ends the process. */
-#ifdef OPEN_MPI
-extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
-static int (*const revoke_comm)(MPI_Comm comm) = MPIX_Comm_revoke;
-#else
-static int (*const revoke_comm)(MPI_Comm comm) = NULL;
-#endif
-
-mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  mgrid_status s = callable((mpi_backend *)b, err); /* allowed also after a call that did not end */
-  if (s) return s;
-  if (!revoke_comm)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
-  if (!mgrid_mpi_survives())
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
-  for (size_t i = 0; i < n; i++) { /* go on after a failure */
-    MPI_Comm       comm = *(MPI_Comm *)native[i];
-    MPI_Errhandler was = mgrid_mpi_quiet(comm);
-    int            rc = revoke_comm(comm);
-    mgrid_mpi_restore(comm, was);
-    if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
-  }
-  return s;
-}
-
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_watch_free(m);
@@ -232,7 +205,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .users = 1,
                              .wants_single = mgrid_mpi_wants_single,
                              .single = mgrid_mpi_single };
-  m->comm = m->talk = m->given = MPI_COMM_NULL;
+  m->comm = m->talk = m->given = m->rest = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
   m->guard = MPI_KEYVAL_INVALID;
   mgrid_error why = MGRID_ERROR_INIT;
@@ -283,6 +256,23 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   if (!m->broken) end(m), close_session(m), free(made);
   mgrid_error_pass(err, &why);
   return NULL;
+}
+
+/* A backend over `rest`, which becomes its own, with what `was` has; the session and MPI's end pass to it. */
+mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
+  mpi_backend *m = calloc(1, sizeof *m);
+  mgrid_error  mine = MGRID_ERROR_INIT;
+  if (!m) return mgrid_null_oom(err); /* the others find it missing at their deadline */
+  m->usual = m->seconds = was->usual;
+  m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
+  mgrid_status s = begin(m, rest, false, MGRID_OK, &mine, err);
+  m->given = MPI_COMM_NULL;
+  MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
+  if (s) return NULL; /* a rank was lost meanwhile; MPI may still write to m */
+  m->base.hooks = was->base.hooks;
+  m->session = was->session, was->sessions = false;
+  m->finalize = was->finalize, was->finalize = false;
+  return &m->base;
 }
 
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */

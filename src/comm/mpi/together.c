@@ -44,16 +44,17 @@ static mgrid_outcome have_ended(void *ud) {
   return w->rc ? MGRID_BACKEND : flag ? MGRID_OK : MGRID_NOT_YET;
 }
 
-mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err) {
-  enum { MOST = 64 };
-  MPI_Request  request[MOST];
+mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
+                                mgrid_error *err) {
+  MPI_Request  request[MGRID_TOGETHER_MAX];
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   waiting      w = { n, request, 0 };
   for (size_t i = 0; i < n && !s; i++) {
     mpi_comm *c = calls[i].native;
     if (c && c->stuck)
-      s = mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used", calls[i].spec->name);
+      s = mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used",
+                     calls[i].spec->name);
     if (calls[i].work.count > INT32_MAX)
       s = mgrid_fail(err, MGRID_USAGE, "mpi: a call of %zu elements; at most %d", calls[i].work.count, INT32_MAX);
   }
@@ -71,12 +72,15 @@ mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together
     m->pending = true;
     return s;
   }
-  if (alone) return mgrid_mpi_finish_group(m, calls[0].spec, alone, (mpi_request){ .request = request[0] }, seconds, "a step", err);
+  if (alone)
+    return mgrid_mpi_finish_group(m, calls[0].spec, alone, (mpi_request){ .request = request[0] }, seconds, "a step",
+                                  err);
   mgrid_outcome ended = mgrid_wait(have_ended, &w, mgrid_now() + seconds, NULL, NULL);
   if (ended == MGRID_OK) return MGRID_OK;
   m->hurry = m->pending = true;
   for (size_t i = 0; i < n; i++)
     if (calls[i].native) ((mpi_comm *)calls[i].native)->stuck = true;
   if (w.rc) return mgrid_mpi_failed_in(m, err, w.rc, "a call of a step", calls[0].spec->name);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds messages over %s had not met", seconds, calls[0].spec->name);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds messages over %s had not met", seconds,
+                    calls[0].spec->name);
 }

@@ -74,17 +74,38 @@ static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, cons
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-static ncclResult_t issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
+/* NCCL has no gather and no scatter: the root receives from all, or sends to all, itself included. */
+static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w, bool gather) {
+  size_t       bytes = w->count * sizes[w->type];
+  int          members = 0, mine = 0, root = (int)w->root;
+  ncclResult_t r = lib->CommCount(c->comm, &members), end;
+  if (r == ncclSuccess) r = lib->CommUserRank(c->comm, &mine);
+  if (r == ncclSuccess) r = lib->GroupStart();
+  if (r != ncclSuccess) return r;
+  r = gather ? lib->Send(w->send, w->count, types[w->type], root, c->comm, c->stream)
+             : lib->Recv(w->recv, w->count, types[w->type], root, c->comm, c->stream);
+  for (int i = 0; i < members && mine == root && (r == ncclSuccess || r == ncclInProgress); i++)
+    r = gather ? lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream)
+               : lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+  end = lib->GroupEnd();
+  return r == ncclSuccess || r == ncclInProgress ? end : r;
+}
+
+ncclResult_t mgrid_nccl_issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t    op = reductions[w->reduction];
   switch (w->call) {
-  case MGRID_ALLREDUCE: return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MGRID_ALLREDUCE:
+    if (w->rooted) return lib->Reduce(w->send, w->recv, w->count, type, op, (int)w->root, c->comm, c->stream);
+    return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
   case MGRID_BROADCAST: return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
-  case MGRID_ALLGATHER: return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
+  case MGRID_ALLGATHER:
+    if (w->rooted) return with_root(lib, c, w, true);
+    return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
   case MGRID_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
   case MGRID_SENDRECV: return send_recv(lib, c, w);
   case MGRID_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
-  case MGRID_ALL_TO_ALL: return all_to_all(lib, c, w);
+  case MGRID_ALL_TO_ALL: return w->rooted ? with_root(lib, c, w, false) : all_to_all(lib, c, w);
   }
   return ncclInvalidArgument;
 }
@@ -146,7 +167,7 @@ typedef struct issue_job {
 
 static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   issue_job *job = ud;
-  return issue(lib, &job->comm, &job->work);
+  return mgrid_nccl_issue(lib, &job->comm, &job->work);
 }
 
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
@@ -220,10 +241,11 @@ typedef struct proof {
 /* Make one call with a number as input and a number as output. */
 static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
-  int64_t    size = p->spec->size, at = p->spec->position;
-  int64_t   *send = p->n->number, *recv = send + 1;
-  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size, false, false };
-  int64_t    input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
+  int64_t       size = p->spec->size, at = p->spec->position;
+  int64_t      *send = p->n->number, *recv = send + 1;
+  mgrid_work    w = { call,  MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size,
+                      false, false };
+  int64_t       input[] = { mine, call == MGRID_BROADCAST ? mine : UNTOUCHED };
   mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, send, input, sizeof input, true, err);
   if (!s) s = call_on(p->n, p->spec, p->comm, p->n->stream, &w, err);
   if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, recv, sizeof *got, false, err);

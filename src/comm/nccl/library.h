@@ -14,7 +14,7 @@
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
   X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(GroupStart) X(GroupEnd) \
-  X(AllReduce) X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
+  X(AllReduce) X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError)
 /* Not in the headers of every version that moongrid is built with, or in C++ alone: their types are ours. X(name, the
 ** first NCCL that has it, or 0 to take it where it is found, parameters). NULL where the library is older. */
@@ -34,8 +34,8 @@
   X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) X(GetErrorString) \
   X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
   X(DeviceGetStreamPriorityRange) X(DeviceSynchronize) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy) \
-  X(StreamWaitEvent) X(EventCreateWithFlags) X(EventRecord) X(EventQuery) X(EventDestroy) X(Memcpy2DAsync) \
-  X(Memcpy3DAsync) X(PointerGetAttributes)
+  X(StreamWaitEvent) X(EventCreateWithFlags) X(EventRecord) X(EventQuery) X(EventElapsedTime) X(EventDestroy) \
+  X(LaunchHostFunc) X(Memcpy2DAsync) X(Memcpy3DAsync) X(PointerGetAttributes)
 /* clang-format on */
 
 typedef struct nccl_library {

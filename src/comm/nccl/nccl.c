@@ -139,6 +139,8 @@ static const mgrid_backend_ops nccl_ops = {
   .window = mgrid_nccl_read_window,
   .device = mgrid_nccl_read_device,
   .transport = &mgrid_nccl_transport,
+  .survival = &mgrid_nccl_survival,
+  .streams = &mgrid_nccl_streams,
 };
 
 /* Return whether the carrier makes the communicators of a family, as of those that ask for mpi. */
@@ -152,7 +154,7 @@ static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec
   return carrier->single(carrier, spec, native, err);
 }
 
-static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
+mgrid_backend *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
@@ -210,4 +212,4 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-MAKER_ENTRY = { MGRID_LAYOUT, .over = nccl_over, .probe = nccl_probe };
+MAKER_ENTRY = { MGRID_LAYOUT, .over = mgrid_nccl_over, .probe = nccl_probe };

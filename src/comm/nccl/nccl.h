@@ -75,6 +75,7 @@ typedef struct nccl_backend {
   cudaStream_t stream;  /* for copies and proofs: they do not wait for the host's calls */
   int64_t     *number;  /* on the GPU: two numbers, for proofs, so that a proof allocates and frees nothing */
   nccl_moving  move;
+  struct nccl_streams *streams; /* of streams.c; NULL: no program runs */
 } nccl_backend;
 
 /* NCCL sleeps 3.4 seconds between retries to connect, without checking the abort flag; then its threads end. */
@@ -211,6 +212,10 @@ mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                                 void **native, mgrid_error *err);
 
+extern const mgrid_survival_ops mgrid_nccl_survival;
+mgrid_backend                  *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
+                                                mgrid_error *err); /* nccl.c */
+
 /* grow.c */
 mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                                 mgrid_error *err);
@@ -235,6 +240,12 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
 ** thread that made the call has not returned, so the communicator must not be used again. */
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
                               void *job, const char *what, const char *name, bool *stuck, mgrid_error *err);
+
+/* Make a call without waiting for it, on c->stream. */
+ncclResult_t mgrid_nccl_issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w);
+
+/* streams.c */
+extern const mgrid_streams_ops mgrid_nccl_streams;
 
 /* move.c */
 extern const mgrid_transport_ops mgrid_nccl_transport;

@@ -111,6 +111,61 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
+/* ------------------------------------------------------------------ the job goes on
+** What survives is the carrier. NCCL's communicators are made again over what remains of it, each from a fresh id. */
+
+static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+  const nccl_backend *n = (const nccl_backend *)b;
+  if (n->options.parent)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      MAKER ": communicators that are split from one of the host end with its first lost rank");
+  const mgrid_survival_ops *survival = n->carrier->ops->survival;
+  if (survival) return survival->able(n->carrier, err);
+  return mgrid_fail(err, MGRID_UNSUPPORTED,
+                    MAKER
+                    ": the carrier %s does not find out who is lost; a host that does opens a backend of those that "
+                    "remain, and hands it over with the list (mgrid_recover_options)",
+                    n->carrier->kind->name);
+}
+
+static void interrupt(mgrid_backend *b) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  carrier->ops->survival->interrupt(carrier);
+}
+
+static bool hurt(mgrid_backend *b) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->hurt(carrier);
+}
+
+static mgrid_status settle_all(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->settle(carrier, mine, seconds, err);
+}
+
+static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->find(carrier, lost, err);
+}
+
+/* Its GPU stays with a rank, whatever its number on the machine is now. */
+static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+  nccl_backend      *n = (nccl_backend *)b;
+  mgrid_nccl_options o = n->options;
+  mgrid_backend     *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
+  if (!carrier) return NULL;
+  o.device = n->device, o.devices = NULL, o.ndevices = 0;
+  mgrid_backend *rest = mgrid_nccl_over(carrier, &o, err);
+  if (!rest) carrier->ops->survival->interrupt(carrier);
+  if (rest) rest->hooks = b->hooks;
+  if (--carrier->users == 0) carrier->ops->close(carrier);
+  return rest;
+}
+
+const mgrid_survival_ops mgrid_nccl_survival = {
+  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle_all, .find = find, .rest = rest_of
+};
+
 void mgrid_nccl_lose(mgrid_backend *b, void *native) {
   nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
   if (c) c->lost = true;

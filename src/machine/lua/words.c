@@ -247,6 +247,17 @@ void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char
   lua_pop(L, 1);
 }
 
+const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L) {
+  const mgrid_machine_model *m = NULL;
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &current_key) == LUA_TUSERDATA) {
+    machine_box *box = mgrid_lua_check_box(L, -1, MGRID_LUA_MACHINE);
+    box->read = true;
+    m = box->model;
+  }
+  lua_pop(L, 1);
+  return m;
+}
+
 /* Return the name in the topology of the Family on the top; NULL: it is not there under any. */
 static const char *name_of(const mgrid_content *c, const mgrid_family *f) {
   for (size_t i = 0; i < c->nentries; i++)

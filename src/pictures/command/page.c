@@ -3,7 +3,7 @@
 ** page.c - moongrid draw -o x.html: one page with a plan for each combination of the given worlds and values.
 */
 #include "pictures/command/page.h"
-#include "command/texts.h"
+#include "command/built_in_texts.h"
 #include "pictures/draw.h"
 #include "recipe/runtime.h"
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._abi import Coverage, Status
 from ._errors import error, known
-from ._library import Owner, Ranks, handles_of, library, names_of, new_ranks, numbers_of, numpy
+from ._library import (Owner, Ranks, encoded, handle_of, handles_of, library, names_of, new_ranks, numbers_of, numpy,
+                       whole)
 
 if TYPE_CHECKING:
     import numpy.typing
@@ -33,12 +34,13 @@ class Place(NamedTuple):
 
 
 def _window(world: int | Window) -> _abi.mgrid_window:
-    where = Window(world, 0, world) if isinstance(world, int) else Window(*world)
-    return _abi.mgrid_window(world=where.world, offset=where.offset, size=where.size)
+    where = Window(*world) if isinstance(world, tuple) else Window(world, 0, world)
+    return _abi.mgrid_window(**{field: whole(value, field) for field, value in where._asdict().items()})
 
 
 def _dims(sizes: Mapping[str, int]) -> tuple[int, Any]:
-    return len(sizes), (_abi.mgrid_dim * len(sizes))(*(_abi.mgrid_dim(name=n.encode(), size=s) for n, s in sizes.items()))
+    dims = [_abi.mgrid_dim(name=n.encode(), size=whole(s, n)) for n, s in sizes.items()]
+    return len(dims), (_abi.mgrid_dim * len(dims))(*dims)
 
 
 class Grid(Owner):
@@ -98,7 +100,7 @@ class Grid(Owner):
 
     def position(self, rank: int) -> int:
         """Return the rank's position in the grid's order, or -1 outside the grid."""
-        return int(library().c.mgrid_grid_position(self._handle, rank))
+        return int(library().c.mgrid_grid_position(self._handle, whole(rank, "rank")))
 
     def __contains__(self, rank: object) -> bool:
         return isinstance(rank, int) and self.position(rank) >= 0
@@ -111,11 +113,11 @@ class Grid(Owner):
 
     def unflatten(self, dim: str, **sizes: int) -> Grid:
         """Cut a dim into several, fastest first, whose product is its size; one may be `fill`."""
-        return Grid(library().call("mgrid_grid_unflatten", self._handle, dim.encode(), *_dims(sizes)))
+        return Grid(library().call("mgrid_grid_unflatten", self._handle, encoded(dim), *_dims(sizes)))
 
     def flatten(self, name: str, *dims: str) -> Grid:
         """Merge dims that follow each other in the grid's order into one."""
-        return Grid(library().call("mgrid_grid_flatten", self._handle, name.encode(), *names_of(dims)))
+        return Grid(library().call("mgrid_grid_flatten", self._handle, encoded(name), *names_of(dims)))
 
     def rename(self, **names: str) -> Grid:
         """Rename dims: old="new"."""
@@ -231,7 +233,8 @@ class Family(Owner):
     def locate(self, rank: int, nth: int = 0) -> Place | None:
         """Return the rank's group and its position in it; None if it is in none. nth: in a cover, the next ones."""
         group, position = c_int64(), c_int64()
-        if not library().c.mgrid_family_locate(self._handle, rank, nth, byref(group), byref(position)):
+        if not library().c.mgrid_family_locate(self._handle, whole(rank, "rank"), whole(nth, "nth"), byref(group),
+                                               byref(position)):
             return None
         return Place(group.value, position.value)
 
@@ -271,8 +274,15 @@ class Family(Owner):
         """Keep these positions of every group; negative ones count from the end."""
         return Family(library().call("mgrid_family_pick", self._handle, *numbers_of(positions)))
 
-    def where(self, over: Grid, **coords: int) -> Family:
-        """Keep the groups whose ranks are all at fixed coordinates of a grid."""
+    def groups(self, *numbers: int) -> Family:
+        """Keep these groups, in this order; negative numbers count from the end."""
+        return Family(library().call("mgrid_family_select", self._handle, *numbers_of(numbers)))
+
+    def where(self, over: Grid | Callable[[list[int]], bool], **coords: int) -> Family:
+        """Keep the groups whose ranks are all at fixed coordinates of a grid, or those for whose ranks a function returns
+        True (O(members))."""
+        if not isinstance(over, Grid):
+            return self.groups(*(i for i, ranks in enumerate(self.tolist()) if over(ranks)))
         return Family(library().call("mgrid_family_where", self._handle, over._handle, over._coords(coords)))
 
     def renumber(self, order: Iterable[int]) -> Family:
@@ -323,7 +333,7 @@ class Family(Owner):
         return Family(library().call("mgrid_family_twin", self._handle))
 
     def __or__(self, other: Family) -> Family:
-        return union(self, other)
+        return union(self, other) if isinstance(other, Family) else NotImplemented
 
     # ------------------------------------------------------------------------------------------ said
 
@@ -345,22 +355,26 @@ class Family(Owner):
 
 def union(*families: Family) -> Family:
     """Make the family of all groups of several, one family after the other. They share no ranks."""
-    return Family(library().call("mgrid_family_union", *handles_of(families)))
+    return Family(library().call("mgrid_family_union", *handles_of(families, Family)))
 
 
 def zip(*families: Family, spread: bool = False) -> Family:  # as the verb of recipes
     """Join group i of each family into group i. spread: a family with fewer groups serves several."""
-    return Family(library().call("mgrid_family_zip_spread" if spread else "mgrid_family_zip", *handles_of(families)))
+    return Family(library().call("mgrid_family_zip_spread" if spread else "mgrid_family_zip", *handles_of(families, Family)))
 
 
 def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Coverage = Coverage.PARTITION) -> Family:
     """Make a family of lists of ranks. They must be what `coverage` says."""
-    listed = [list(ranks) for ranks in groups]
+    lists: list[list[int]] = []
+    for ranks in groups:
+        if not isinstance(ranks, Iterable):
+            raise error(Status.BAD_VALUE, f"{ranks!r} is no group; [[0, 1], [2, 3]] would do")
+        lists.append(ranks.tolist() if hasattr(ranks, "tolist") else list(ranks))
     starts = [0]
-    for ranks in listed:
+    for ranks in lists:
         starts.append(starts[-1] + len(ranks))
-    _, members = numbers_of([rank for ranks in listed for rank in ranks])
-    return Family(library().call("mgrid_family_table", _window(world), len(listed), numbers_of(starts)[1], members,
+    _, members = numbers_of([rank for ranks in lists for rank in ranks])
+    return Family(library().call("mgrid_family_table", _window(world), len(lists), numbers_of(starts)[1], members,
                                  int(coverage)))
 
 

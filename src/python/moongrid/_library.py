@@ -5,9 +5,10 @@ from __future__ import annotations
 import array
 import ctypes
 import functools
+import operator
 import os
-from collections.abc import Iterable, Sequence
-from ctypes import POINTER, c_char_p, c_int64, c_void_p
+from collections.abc import Iterable
+from ctypes import POINTER, c_char_p, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -51,7 +52,7 @@ class Library:
             version = self.c.mgrid_version().decode()
             if version.rpartition(".")[0] != _abi.INTERFACE:
                 raise OSError(f"{self.path} is of moongrid {version}, this package is of {_abi.VERSION}")
-            for name, (result, arguments) in _abi.FUNCTIONS.items():
+            for name, (result, arguments, _) in _abi.FUNCTIONS.items():
                 function = getattr(self.c, name)
                 function.restype, function.argtypes = result, arguments
         except (OSError, AttributeError) as why:
@@ -61,6 +62,10 @@ class Library:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a function whose last argument is an mgrid_error, and raise what it reports."""
+        _, types, names = _abi.FUNCTIONS[name]
+        for type_, argument, of in zip(types, arguments, names.split()):
+            if type_ is c_int64 or type_ is c_size_t:
+                whole(argument, of)
         failed = _abi.mgrid_error()
         result = getattr(self.c, name)(*arguments, ctypes.byref(failed))
         if failed.status:
@@ -124,24 +129,53 @@ class Owner:
 # ------------------------------------------------------------------------- arguments and results
 
 
+def whole(value: Any, what: str) -> int:
+    """Return an integer of Python or of numpy that C can hold: ctypes drops the bits above 64."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise error(_abi.Status.BAD_VALUE, f"{what} is {value!r}, not an integer") from None
+    if not -2**63 <= number < 2**63:
+        raise error(_abi.Status.OUT_OF_RANGE, f"{what} is {number}, which 64 bits do not hold")
+    return number
+
+
+def handle_of(value: Any, kind: type[Owner]) -> int | None:
+    """Return what C knows an object by, which is of that kind."""
+    if not isinstance(value, kind):
+        raise error(_abi.Status.BAD_VALUE, f"{value!r} is no {kind.__name__}")
+    return value._handle
+
+
+def encoded(name: Any) -> bytes:
+    """Return a name as C takes it."""
+    if not isinstance(name, str):
+        raise error(_abi.Status.BAD_VALUE, f"{name!r} is no name")
+    return name.encode()
+
+
 def names_of(names: Iterable[str]) -> tuple[int, Any]:
     """Return the number of names, and them as C takes them."""
-    encoded = [name.encode() for name in names]
-    return len(encoded), (c_char_p * len(encoded))(*encoded)
+    listed = [encoded(name) for name in names]
+    return len(listed), (c_char_p * len(listed))(*listed)
 
 
 def numbers_of(numbers: Iterable[int]) -> tuple[int, Any]:
     """Return the number of integers, and them as C takes them."""
-    if numpy is not None and isinstance(numbers, numpy.ndarray):
+    if numpy is not None and isinstance(numbers, numpy.ndarray) and numbers.dtype.kind == "i":
         numbers = numpy.ascontiguousarray(numbers, dtype=numpy.int64)
         return numbers.size, numbers.ctypes.data_as(POINTER(c_int64))
-    listed = numbers if isinstance(numbers, Sequence) else list(numbers)
-    return len(listed), (c_int64 * len(listed))(*listed)
+    listed = list(numbers)
+    try:
+        plain = array.array("q", listed)
+    except (TypeError, OverflowError):
+        plain = array.array("q", [whole(one, "an element of the list") for one in listed])
+    return len(plain), (c_int64 * len(plain)).from_buffer(plain) if plain else (c_int64 * 0)()
 
 
-def handles_of(owners: Iterable[Owner]) -> tuple[int, Any]:
+def handles_of(owners: Iterable[Owner], kind: type[Owner]) -> tuple[int, Any]:
     """Return the number of objects, and them as C takes them."""
-    handles = [owner._handle for owner in owners]
+    handles = [handle_of(owner, kind) for owner in owners]
     return len(handles), (c_void_p * len(handles))(*handles)
 
 

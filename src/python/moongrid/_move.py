@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from . import _abi, _command
 from ._abi import Status, Way
 from ._errors import error
-from ._library import Owner, library, names_of, numbers_of, record
+from ._library import Owner, handle_of, library, names_of, numbers_of, record, whole
 from ._pictures import Report
 from ._plan import Plan
 
@@ -46,6 +46,16 @@ class Piece(NamedTuple):
     from_strides: tuple[int, ...]
     to_offset: int
     to_strides: tuple[int, ...]
+
+
+class Descriptor(NamedTuple):
+    """Contiguous bytes of a tensor that go to or come from a peer: offsets are bytes in the part of the sender and in that
+    of the receiver."""
+    peer: int
+    tensor: str
+    from_offset: int
+    to_offset: int
+    bytes: int
 
 
 class Move(Owner):
@@ -88,6 +98,15 @@ class Move(Owner):
             return 0
         library().call("mgrid_move_pieces", self._handle, int(way), peer, _abi.mgrid_piece_fn(take), None)
         return found
+
+    def descriptors(self, way: Way) -> list[Descriptor]:
+        """List what this rank sends (Way.SENDS), receives or keeps as contiguous bytes by peer, for transports that read and
+        write registered memory: NIXL's descriptors are (base + offset, bytes, device). Both sides have the same list, in
+        one order."""
+        n = library().call("mgrid_move_descriptors", self._handle, int(way), 0, None)
+        found = (_abi.mgrid_move_descriptor * n)()
+        library().call("mgrid_move_descriptors", self._handle, int(way), n, found)
+        return [Descriptor(d.peer, self.tensors[d.tensor], d.from_offset, d.to_offset, d.bytes) for d in found]
 
     def run(self, job: Any, before: Sequence[Any], after: Sequence[Any], *, window: int = 0, timeout: float = 0) -> None:
         """Carry it out over a job of `moongrid.mpi`: before[i] is the memory of this rank's part of tensor i in the old
@@ -138,6 +157,8 @@ def move(a: Plan, b: Plan, rank: int | None = None, *, tensors: Iterable[str] = 
     convert  a tensor may be f32 in one plan and bf16 in the other; it is sent as bf16
     machine  consecutive ranks of a machine, between which bytes are saved first; 0: all are equally near
     """
+    for plan in (a, b):
+        handle_of(plan, Plan)
     if rank is None:
         words = [word for name in tensors for word in ("--tensor", name)]
         if ranks is not None:
@@ -147,8 +168,9 @@ def move(a: Plan, b: Plan, rank: int | None = None, *, tensors: Iterable[str] = 
         with a.saved() as before, b.saved() as after:
             return Report(_command.run("move", before, "vs", after, *words),
                           json.loads(_command.run("move", before, "vs", after, *words, "--json")))
-    options = _abi.mgrid_move_options(rounds=rounds, convert=convert, machine=machine)
+    options = _abi.mgrid_move_options(rounds=rounds, convert=convert, machine=whole(machine, "machine"))
     if ranks is not None:
         options.nranks, options.ranks = numbers_of(ranks)
-    handle = library().call("mgrid_move_new", a._handle, b._handle, rank, *names_of(tensors), ctypes.byref(options))
+    handle = library().call("mgrid_move_new", handle_of(a, Plan), handle_of(b, Plan), rank, *names_of(tensors),
+                            ctypes.byref(options))
     return Move(handle, rank)

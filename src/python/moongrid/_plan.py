@@ -17,8 +17,9 @@ from . import _abi, _command
 from ._abi import Status
 from ._errors import error, known
 from ._families import Family, Grid
-from ._library import Owner, library, names_of, record
+from ._library import Owner, encoded, handle_of, library, names_of, record, whole
 from ._pictures import Picture, Report, rows
+from ._step import Step
 from ._values import words_of
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Plan(Owner, Mapping[str, Family]):
         """Compare with another plan: + new, - gone, ~ changed. `data` is the Change of that rank's communicators, or None
         where the worlds differ."""
         change = _abi.mgrid_change()
-        text = library().text("mgrid_plan_diff", self._handle, other._handle, rank, ctypes.byref(change))
+        text = library().text("mgrid_plan_diff", self._handle, handle_of(other, Plan), rank, ctypes.byref(change))
         found = record(change)
         return Report(text, Change(**found) if self.world == other.world else None)
 
@@ -180,7 +181,7 @@ class Plan(Owner, Mapping[str, Family]):
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
         if laws:
-            words = [word for law in laws for word in ("--law", law)]
+            words = [word for law in laws for word in ("--law", encoded(law).decode())]
             said = json.loads(_command.run("check", "-", *words, "--json", given=self.save(), may_fail=True))
             if not said[0]["ok"]:
                 raise error(said[0]["status"], said[0]["message"])
@@ -188,22 +189,22 @@ class Plan(Owner, Mapping[str, Family]):
 
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
         """Predict what NCCL's communicators take of a rank's GPU and machine (moongrid_plan.h has the fields)."""
-        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=machine, nvls=nvls)
+        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), nvls=nvls)
         library().call("mgrid_plan_resources", self._handle, -1 if rank is None else rank, ctypes.byref(site),
                        ctypes.byref(found))
         return record(found)
 
     def tensor(self, name: str, rank: int) -> dict[str, Any]:
         """Describe what a rank holds of a tensor: shape, elements, bytes, which copy; and its runs on each axis."""
-        found, encoded = _abi.mgrid_tensor_part(), name.encode()
-        library().call("mgrid_tensor_local", self._handle, encoded, rank, ctypes.byref(found))
+        found, tensor = _abi.mgrid_tensor_part(), encoded(name)
+        library().call("mgrid_tensor_local", self._handle, tensor, rank, ctypes.byref(found))
         part = record(found)
         part["shape"] = tuple(part["shape"][:part.pop("naxes")])
         part["runs"] = []
         for axis in range(len(part["shape"])):
-            n = library().call("mgrid_tensor_runs", self._handle, encoded, rank, axis, 0, None)
+            n = library().call("mgrid_tensor_runs", self._handle, tensor, rank, axis, 0, None)
             runs = (_abi.mgrid_run * n)()
-            library().call("mgrid_tensor_runs", self._handle, encoded, rank, axis, n, runs)
+            library().call("mgrid_tensor_runs", self._handle, tensor, rank, axis, n, runs)
             part["runs"].append([(run.start, run.length) for run in runs])
         return part
 
@@ -216,6 +217,13 @@ class Plan(Owner, Mapping[str, Family]):
         if file is not None:
             Path(file).write_text(text, encoding="utf-8")
         return text
+
+    def step(self, file: str | os.PathLike[str] | None = None) -> Step:
+        """Evaluate the step of the recipe, or of a file: what travels over the groups."""
+        if self.recipe is None:
+            raise error(Status.NOT_NOW, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it")
+        name = os.fsencode(file) if file is not None else None
+        return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name))
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
         """Return everything as a dict: with all groups, or what a rank is in."""
@@ -329,6 +337,8 @@ def _runtime(limits: Mapping[str, float]) -> int:
 
 def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
+    if not isinstance(recipe, (str, os.PathLike)):
+        raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
     made = Recipe(_runtime(limits), os.fspath(recipe))
     library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe))
     return made
@@ -336,8 +346,8 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
 
 def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
     """Load a recipe from its text; messages call it `name`."""
-    made, encoded = Recipe(_runtime(limits), name, text), text.encode()
-    library().call("mgrid_runtime_load_text", made._handle, encoded, len(encoded), name.encode())
+    made, lines = Recipe(_runtime(limits), name, text), text.encode()
+    library().call("mgrid_runtime_load_text", made._handle, lines, len(lines), encoded(name))
     return made
 
 
@@ -376,7 +386,8 @@ class Topology(Owner):
         allowed = [field for field, *_ in struct._fields_ if field != "size"]
         for option, value in options.items():
             setattr(struct, known(option, allowed, "option"), value.encode() if isinstance(value, str) else value)
-        library().call("mgrid_topology_add", self._handle, name.encode(), family._handle, ctypes.byref(struct))
+        library().call("mgrid_topology_add", self._handle, encoded(name), handle_of(family, Family),
+                       ctypes.byref(struct))
 
     def __setitem__(self, name: str, value: Family | Grid) -> None:
         if isinstance(value, Grid):

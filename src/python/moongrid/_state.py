@@ -95,11 +95,13 @@ class Group:
     @property
     def comm(self) -> Intracomm | None:
         """The communicator as one of mpi4py, ranks in the order of the group; MPI.COMM_SELF for most groups of one rank;
-        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it."""
+        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it. It
+        is COMM_NULL once the state is closed."""
         from ._mpi import comm_of
-        handle = self._handle
+        handle, made = self._handle, self._state._comms
         if Native(library().c.mgrid_group_native_kind(handle)) == Native.NATIVE_MPI:
-            return comm_of(library().c.mgrid_group_native(handle))
+            native = library().c.mgrid_group_native(handle)
+            return made.get(native) or made.setdefault(native, comm_of(native))
         return comm_of(None) if self.size == 1 and self.backend == "" and self._state.job is not None else None
 
     def next(self, wrap: bool = True) -> int:
@@ -219,6 +221,9 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         self._at: int | None = handle
         self.plan, self.recipe, self.job = plan, recipe, job
         self._policies: list[Policy] = []
+        self._comms: dict[int, Intracomm] = {}  # by address, what `Group.comm` has given
+        if job is not None:
+            job.given.append(self._comms)
 
     def _open(self) -> int:
         if not self._at:
@@ -287,11 +292,12 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def ask(self, query: str, **arguments: Any) -> Any:
         """Ask a query of the modelled system by its own name; None: no value on this rank."""
-        words = json.dumps(arguments).encode() if arguments else None
+        n, args = args_of(arguments)
         recipe, state, length = self.recipe_of(), self._open(), c_size_t()
         buffer = ctypes.create_string_buffer(256)
         for _ in range(2):
-            library().call("mgrid_runtime_ask", recipe, state, query.encode(), words, buffer, len(buffer), byref(length))
+            library().call("mgrid_runtime_ask", recipe, state, query.encode(), n, args, buffer, len(buffer),
+                           byref(length))
             if length.value < len(buffer):
                 break
             buffer = ctypes.create_string_buffer(length.value + 1)
@@ -299,8 +305,8 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def group(self, getter: str, **arguments: Any) -> Group | None:
         """Return the group that a getter of the modelled system returns: state.group("get_data_parallel_group")."""
-        words = json.dumps(arguments).encode() if arguments else None
-        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), words)
+        n, args = args_of(arguments)
+        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), n, args)
         return Group(self, handle) if handle else None
 
     def set(self, name: str, value: Any) -> None:
@@ -345,6 +351,10 @@ class State(Mapping[str, "Group | None | list[Group]"]):
             policy._close()
         self._policies.clear()
         handle, self._at = self._at, None
+        if handle and self.job is not None and self.job.alive:
+            from ._mpi import forget
+            forget(self._comms)
+            self.job.given = [given for given in self.job.given if given is not self._comms]
         if handle and (self.job is None or self.job.alive):
             library().c.mgrid_state_free(handle)
 

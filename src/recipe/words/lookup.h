@@ -18,7 +18,8 @@ typedef struct mgrid_state_box {
   bool         kept; /* a dry state: user value MGRID_KEEPER owns it */
 } mgrid_state_box;
 
-/* User values: the table of answers; for a Group its State; for a dry State the userdata that frees it. */
+/* User values: the table of answers; for a Group its State; for a dry State the userdata that frees it, for another the
+** Recipe of its plan. */
 enum { MGRID_ANSWERS = 1, MGRID_OWNER = 2, MGRID_KEEPER = 2 };
 
 /* Keys in the metatables, by their addresses: they distinguish a State and a Group from other userdata. */

@@ -259,7 +259,7 @@ static int new_world(lua_State *L) {
 
 /* Refuse arithmetic and comparison with a world; usually its size is meant. */
 static int no_number(lua_State *L) {
-  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is no number; world.size is that of its ranks");
+  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is not a number; world.size is its number of ranks");
 }
 
 static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };

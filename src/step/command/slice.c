@@ -6,7 +6,11 @@
 #include "step/step.h"
 
 extern const cli_command command_step;
-mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err); /* run_step.c */
+mgrid_status             cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
+                                      mgrid_error *err); /* run_step.c */
+
+mgrid_status             cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
+                                       bool *differ, mgrid_error *err); /* diff_step.c */
 
 static const cli_command *const commands[] = { &command_step, NULL };
 
@@ -32,20 +36,36 @@ static mgrid_status holds(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgr
 
 static const cli_addition additions[] = {
   { .to = "run",
-    .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]",
+    .usage =
+        "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]",
     .before = "devices",
     .options = { { "step", cli_number, 0, "STEPS",
-                   .help = "then execute the step of the recipe that many times over MPI: every call with its bytes; and compare "
-                           "what was planned with what was measured, by family (moongrid step)", .agreed = true },
-                 { "scale", cli_text, 0, "X", .help = "of the bytes and the compute of a step, 1", .head = "with --step", .agreed = true },
+                   .help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every "
+                           "call with its "
+                           "bytes; and compare what was planned with what was measured, by family (moongrid step)",
+                   .agreed = true },
+                 { "scale", cli_text, 0, "X", .help = "of the bytes and the compute of a step, 1",
+                   .head = "with --step", .agreed = true },
                  { "compute", cli_text, 0, "sleep|gemm",
                    .help = "spend the time of computes: asleep (their seconds, and their flops at 100 TFLOP/s), or by "
-                           "multiplying matrices; default: none is spent", .agreed = true },
-                 { "unproved", cli_flag, .help = "also a step that is not proved, which may wait forever: each call has a "
-                                                 "deadline, --timeout", .agreed = true } },
+                           "multiplying matrices; default: none is spent",
+                   .agreed = true },
+                 { "output", cli_text, 0, "FILE.json", .letter = true,
+                     .help = "write what each rank did in the last step, in the trace event format of Chrome", .agreed = true },
+                   { "unproved", cli_flag,
+                   .help = "also a step that is not proved, which may wait forever: each call has a "
+                           "deadline, --timeout",
+                   .agreed = true } },
     .use = cli_run_step },
+  { .to = "diff",
+    .usage = "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
+    .options = { { "step", cli_flag, .help = "instead, what changes in the step: calls, bytes and memory, and with --machine time, by "
+                                             "family (moongrid step)" },
+                 { "flops", cli_text, 0, "X", .help = "with --step and --machine: what a GPU does in a second, as 400T" },
+                 { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
+    .compare = cli_diff_step },
   { .to = NULL },
 };
 
 extern const cli_slice cli_slice_step;
-const cli_slice        cli_slice_step = { .commands = commands, .additions = additions, .proves = "step", .holds = holds };
+const cli_slice cli_slice_step = { .commands = commands, .additions = additions, .proves = "step", .holds = holds };

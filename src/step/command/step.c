@@ -2,8 +2,7 @@
 **
 ** step.c - moongrid step: what travels in the step of a recipe, and whether every rank reaches its end.
 */
-#include "command/cli.h"
-#include "step/step.h"
+#include "step/command/priced.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +11,8 @@
 typedef struct options {
   cli         cli;
   int64_t     rank, eager; /* -1: not given */
-  const char *file, *rules;
+  const char *file, *rules, *output;
+  step_priced pricing;
   bool        json;
 } options;
 
@@ -36,37 +36,21 @@ static json_t *counterexample(const mgrid_step *s, const step_verdict *v) {
   return list;
 }
 
-/* The most that one rank calls and sends or receives, by family. */
-static json_t *families(const mgrid_step *s, const step_sum *most) {
-  json_t *all = json_object();
-  for (size_t i = 0; i < s->plan->content.nentries; i++)
-    if (most[i].calls)
-      json_object_set_new(all, s->plan->content.entry[i].name,
-                          json_pack("{sIsI}", "calls", (json_int_t)most[i].calls, "bytes", (json_int_t)most[i].bytes));
-  return all;
-}
-
-static json_t *memory(const mgrid_step *s, const step_memory *m) {
-  json_t *by = json_object();
-  for (size_t i = 0; i < m->n; i++)
-    if (m->bytes[i]) json_object_set_new(by, s->word[m->name[i]], json_integer(m->bytes[i]));
-  return json_pack("{sIssso}", "peak", (json_int_t)m->peak, "at", s->word[m->at], "by", by);
-}
-
 static mgrid_status print_json(const options *c, const mgrid_step *s, const step_verdict *v, const step_sum *most,
-                               const step_memory *m, mgrid_error *err) {
+                               const step_memory *m, const step_price *price, mgrid_error *err) {
   char       digest[33];
   mgrid_text reads = { 0 }, why = { 0 };
   mgrid_step_digest(s, digest);
   mgrid_step_reads_text(s, &reads);
   mgrid_step_verdict_text(s, v, &why);
-  json_t *all = json_pack("{sssIsIsIsssssssosososs}", "verdict", mgrid_step_told_names[v->told], "classes",
-                          (json_int_t)s->nclasses, "programs", (json_int_t)s->nprograms, "operations",
-                          (json_int_t)mgrid_step_total(s), "digest", digest, "reads", mgrid_text_chars(&reads), "rules",
-                          c->rules, "families", families(s, most), "memory", memory(s, m), "counterexample",
-                          counterexample(s, v), "message", mgrid_text_chars(&why));
+  json_t *all = json_pack(
+      "{sssIsIsIsssssssosososs}", "verdict", mgrid_step_told_names[v->told], "classes", (json_int_t)s->nclasses,
+      "programs", (json_int_t)s->nprograms, "operations", (json_int_t)mgrid_step_total(s), "digest", digest, "reads",
+      mgrid_text_chars(&reads), "rules", c->rules, "families", mgrid_step_families_json(s, most), "memory",
+      mgrid_step_memory_json(s, m), "counterexample", counterexample(s, v), "message", mgrid_text_chars(&why));
   mgrid_text_free(&reads);
   mgrid_text_free(&why);
+  if (price) mgrid_step_price_json(price, all);
   mgrid_status status = cli_put_json(all, err);
   json_decref(all);
   return status;
@@ -83,7 +67,7 @@ static const char *const meanings[] = {
 };
 
 static void print_text(const options *c, const mgrid_step *s, const step_verdict *v, const step_sum *most,
-                       const step_memory *m) {
+                       const step_memory *m, const step_price *price) {
   char       digest[33], text[32];
   mgrid_text t = { 0 };
   cli_show_head(&c->cli, s->plan, "step of ", false);
@@ -106,6 +90,7 @@ static void print_text(const options *c, const mgrid_step *s, const step_verdict
         printf("%s%s %s", n++ ? ", " : ": ", s->word[m->name[i]], cli_bytes(m->bytes[i], text, sizeof text));
     printf("\n");
   }
+  if (price) cli_show_price(&c->cli, price);
   mgrid_step_digest(s, digest);
   printf("\ndigest  %s\nverdict %s under the rules of %s: %s\n", digest, mgrid_step_told_names[v->told],
          strcmp(c->rules, "mpi") == 0 ? "MPI" : "NCCL", meanings[v->told]);
@@ -132,37 +117,26 @@ static mgrid_status print_program(const options *c, const mgrid_step *s, mgrid_e
 
 /* --------------------------------------------------------------------- run */
 
-static step_sum *most_of(const mgrid_step *s, mgrid_error *err) {
-  size_t    n = s->plan->content.nentries;
-  step_sum *most = calloc(n + 1, sizeof *most), *one = calloc(n + 1, sizeof *one);
-  for (size_t i = 0; i < s->nprograms && most && one; i++) {
-    mgrid_step_sums(s, &s->program[i], one);
-    for (size_t k = 0; k < n; k++) {
-      if (one[k].calls > most[k].calls) most[k].calls = one[k].calls;
-      if (one[k].bytes > most[k].bytes) most[k].bytes = one[k].bytes;
-    }
-  }
-  if (!most || !one) {
-    free(most);
-    most = mgrid_null_oom(err);
-  }
-  free(one);
-  return most;
-}
-
 static mgrid_status show(const options *c, const mgrid_step *s, mgrid_error *err) {
   step_verdict v;
   step_memory  m;
+  step_price   price;
+  bool         priced = false, mpi = strcmp(c->rules, "mpi") == 0;
   if (c->rank >= 0) return print_program(c, s, err);
-  bool         mpi = strcmp(c->rules, "mpi") == 0;
   mgrid_status status = mgrid_step_conclude(s, mpi ? STEP_BLOCKING : STEP_NCCL, c->eager, &v, err);
-  step_sum    *most = status ? NULL : most_of(s, err);
+  step_sum    *most = status ? NULL : mgrid_step_most(s, err);
   if (!most) return err->status;
   mgrid_step_memory(s, &m);
-  if (c->json)
-    status = print_json(c, s, &v, most, &m, err);
-  else
-    print_text(c, s, &v, most, &m);
+  if (v.told == STEP_PROVED || v.told == STEP_HAZARD)
+    status = cli_price(&c->cli, &c->pricing, s, mpi, c->eager, c->output, &price, &priced, err);
+  else if (c->output)
+    status = mgrid_fail(err, MGRID_REFUSED, "a step that does not end has no picture: its verdict is %s",
+                        mgrid_step_told_names[v.told]);
+  if (!status && c->json)
+    status = print_json(c, s, &v, most, &m, priced ? &price : NULL, err);
+  else if (!status)
+    print_text(c, s, &v, most, &m, priced ? &price : NULL);
+  if (priced) mgrid_step_price_free(&price);
   free(most);
   return status ? status : v.told == STEP_PROVED ? MGRID_OK : MGRID_REFUSED; /* exit code 1 */
 }
@@ -189,14 +163,19 @@ extern const cli_command command_step;
 const cli_command        command_step = {
          .name = "step",
          .takes = "RECIPE --world N [NAME=VALUE ...]",
-         .does = "what travels, and the proof that no rank waits forever",
-         .usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi] [--json]",
+         .does = "what travels, the proof that no rank waits forever, and the price",
+         .usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi]\n"
+                         "       [--machine MACHINE [--flops X] [--costs FILE] [-o FILE]] [--json]",
          .about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"
                          "every rank reaches its end. The verdict is proved; mismatch, if calls that meet differ; unmatched, if\n"
                          "one never meets another; cycle, if ranks wait for each other; hazard, if that depends on free SMs of\n"
                          "a GPU. The exit code is 1 unless it is proved.",
          .notes = "Under the rules of NCCL streams run side by side, each in its order, and so do the calls on one\n"
-                         "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.",
+                         "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.\n"
+                         "\n"
+                         "With a machine the step is executed in time, one rank for each type: streams side by side, each call as\n"
+                         "long as the fastest algorithm takes over the links that its group crosses and shares with the others\n"
+                         "of its family. src/step/README.md has the model and what it leaves out.",
          .sample = "moongrid step megatron --world 64 tp=8 pp=4 layers=32",
          .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),
@@ -207,6 +186,16 @@ const cli_command        command_step = {
                       { "rules", cli_text, offsetof(options, rules), "nccl|mpi", .help = "whose; default: nccl" },
                       { "eager", cli_number, offsetof(options, eager), "BYTES",
                         .help = "with --rules mpi: sends of up to that many bytes do not wait" },
+                      { "flops", cli_text, offsetof(options, pricing.flops), "X",
+                        .help = "what a GPU does in a second, as 400e12 or 400T; default: the peak of its data sheet",
+                        .head = "with --machine, the price" },
+                      { "costs", cli_text, offsetof(options, pricing.costs), "FILE",
+                        .help =
+                            "JSON: flops, latencies, measured efficiencies; default: the key \"costs\" of a machine in JSON" },
+                      { "output", cli_text, offsetof(options, output), "FILE",
+                        .help = "write what happens when: .svg, by stage and stream; .html, a page with zoom that says who "
+                                       "waits for whom; .json, events for Perfetto and chrome://tracing",
+                        .letter = true },
                       { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
          .run = run,
          .after = "check",

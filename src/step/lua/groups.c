@@ -57,7 +57,7 @@ static int64_t position_of(lua_State *L, step_writer *w, const step_word_group *
 }
 
 static int group_position(lua_State *L) {
-  step_writer *w;
+  step_writer           *w;
   const step_word_group *g = check_group(L, &w);
   return lua_pushinteger(L, position_of(L, w, g)), 1;
 }

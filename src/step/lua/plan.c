@@ -13,6 +13,8 @@ static mgrid_step *check_step(lua_State *L) { return *(mgrid_step **)mgrid_lua_c
 
 static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
+mgrid_step **mgrid_step_lua_new(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step); }
+
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
 static int plan_step(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -21,9 +23,11 @@ static int plan_step(lua_State *L) {
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
   mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
-  if (!rt || !*rt) return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+  if (!rt || !*rt)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
-  mgrid_step **box = mgrid_lua_new_box(L, sizeof *box, 0, STEP_LUA_PROGRAMS, free_step);
+  mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) {
     if (!e.line) return mgrid_lua_raise_error(L, &e);
     lua_pushstring(L, e.message);
@@ -33,7 +37,9 @@ static int plan_step(lua_State *L) {
   return 1;
 }
 
-static int programs_classes(lua_State *L) { return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1; }
+static int programs_classes(lua_State *L) {
+  return lua_pushinteger(L, (lua_Integer)mgrid_step_nclasses(check_step(L))), 1;
+}
 
 static int programs_digest(lua_State *L) {
   char digest[33];
@@ -76,6 +82,14 @@ static void set_number(lua_State *L, const char *name, int64_t n) {
   lua_setfield(L, -2, name);
 }
 
+/* What a compute says of itself. */
+static void put_work(lua_State *L, const step_node *n) {
+  lua_pushnumber(L, n->flops);
+  lua_setfield(L, -2, "flops");
+  if (n->bytes > 0) set_number(L, "bytes", n->bytes);
+  if (n->seconds > 0) lua_pushnumber(L, n->seconds), lua_setfield(L, -2, "seconds");
+}
+
 /* Push the entries from `at` to `end` as a list. */
 static void push_entries(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at, uint32_t end) {
   lua_newtable(L);
@@ -89,15 +103,14 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
     if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
     if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
     if (n->type) set_text(L, "type", s->word[n->type]);
-    if (n->name) set_text(L, "name", s->word[n->name]);
+    if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
     if (o->rooted) set_number(L, "root", n->number);
     if (n->kind == STEP_SEND) set_number(L, "to", n->number);
     if (n->kind == STEP_RECV) set_number(L, "from", n->number);
     if (n->kind == STEP_LOOP) set_number(L, "times", n->number);
-    if (n->kind == STEP_COMPUTE) {
-      lua_pushnumber(L, n->flops);
-      lua_setfield(L, -2, "flops");
-    }
+    if (n->kind == STEP_COMPUTE) put_work(L, n);
+    if (o->role == STEP_ORDER && n->other >= 0)
+      set_text(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
     if (n->line) set_number(L, "line", n->line);
     if (o->role == STEP_BLOCK) {
       push_entries(L, s, p, at + 1, n->end);
@@ -118,6 +131,8 @@ static int programs_program(lua_State *L) {
   return 1;
 }
 
+static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_step(L)); }
+
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
   lua_pushfstring(L, "Programs of %I ranks: %d classes", (LUAI_UACINT)s->plan->content.world, (int)s->nclasses);
@@ -126,7 +141,7 @@ static int programs_tostring(lua_State *L) {
 
 static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
-  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { NULL, NULL }
+  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { "price", programs_price }, { NULL, NULL }
 };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };

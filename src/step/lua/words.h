@@ -65,7 +65,12 @@ step_word_step       *mgrid_step_lua_check(lua_State *L, int i, step_writer **w)
 /* evaluate.c: the `serve` of mgrid_lua_slice */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);
 /* plan.c: plan:step(), and the class of what it returns */
-void mgrid_step_lua_open_host(lua_State *L);
+void                  mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
+extern const luaL_Reg mgrid_step_lua_state_methods[];
+mgrid_step          **mgrid_step_lua_new(lua_State *L); /* push an empty Programs; where its step is stored */
+
+/* price.c */
+int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
 
 #endif

@@ -24,7 +24,8 @@ link=(-shared -pthread "-Wl,-z,nodelete" "-Wl,-z,defs")
 [ -z "${SAN:-}" ] || link=(-shared -pthread "-Wl,-z,nodelete")
 
 cd "$here"
-runtime=(common.c cudart.c strided.c stream.c)
+rig=../../cuda
+runtime=(common.c "$rig"/account.c "$rig"/machine.c "$rig"/device.c "$rig"/memory.c "$rig"/stream.c "$rig"/copy.c "$rig"/runtime.c)
 nccl=(comm.c config.c group.c create.c extra.c ras.c end.c collectives.c launch.c run.c reduce.c shm.c)
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.13 -Wl,--version-script=cudart.map \
   -o "$out/libcudart.so.13" "${runtime[@]}"
@@ -35,7 +36,7 @@ nccl=(comm.c config.c group.c create.c extra.c ras.c end.c collectives.c launch.
   "${nccl[@]}" "$out/libcudart.so.13" -lrt
 
 # each function of the runtime under HIP's name; types and values are the same
-hip=(-DSTANDIN_HIP)
+hip=(-DSTANDIN_HIP "-DRIG_GPU=\"hip\"")
 mapfile -t names < <(nm -D "$out/libcudart.so.13" | sed -n 's/.* T cuda\([A-Z][A-Za-z0-9]*\).*/\1/p')
 for name in "${names[@]}"; do hip+=("-Dcuda$name=hip$name"); done
 sed 's/cuda/hip/g; s/libhiprt.so.13/libamdhip64.so.6/' cudart.map > "$out/hip.map"

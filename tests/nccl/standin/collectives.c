@@ -32,7 +32,7 @@ static bool reduces(si_kind k) { return k == ALL_REDUCE || k == REDUCE || k == R
 /* A buffer must lie in memory of the communicator's device, with all its bytes. */
 static ncclResult_t buffer(ncclComm_t c, const si_call *call, const char *which, const void *p, size_t bytes) {
   char label[160];
-  if (!bytes || standin_on_device(p, bytes, c->device)) return ncclSuccess;
+  if (!bytes || rig_on_device(p, bytes, c->device)) return ncclSuccess;
   return si_wrong(ncclInvalidArgument,
                   "%s on %s: %zu bytes of %s at %p are not in live memory of device %d; "
                   "real NCCL would fault here",
@@ -73,7 +73,7 @@ static ncclResult_t buffers(ncclComm_t c, const si_call *call) {
 static ncclResult_t arguments(ncclComm_t c, const si_call *call) {
   const char *name = si_kind_name[call->kind];
   char        label[160];
-  int         device = standin_stream_device(call->stream);
+  int         device = rig_stream_device(call->stream);
   si_comm_label(c, label, sizeof label);
   if (c->finalized) return si_wrong(ncclInvalidUsage, "%s on %s after its finalize", name, label);
   if (c->revoked) return si_wrong(ncclInvalidUsage, "%s on %s after its revoke", name, label);

@@ -69,7 +69,7 @@ ncclResult_t si_wrong(ncclResult_t r, const char *format, ...) {
 }
 
 ncclResult_t si_no_driver(void) {
-  cudaError_t e = standin_driver();
+  cudaError_t e = (cudaError_t)rig_refuses();
   return e ? si_fail(ncclUnhandledCudaError, "Cuda failure '%s'", cudaGetErrorString(e)) : ncclSuccess;
 }
 
@@ -160,7 +160,7 @@ ncclComm_t si_comm_new(void) {
 ncclComm_t si_comm_first(void) { return comms; }
 
 void si_comm_release(ncclComm_t c) {
-  standin_take(c->device, c->suspended - c->memory);
+  rig_take(RIG_DEVICE, c->device, c->suspended - c->memory);
   c->memory = 0;
   shm_leave(&c->seg);
   si_config_free(c);

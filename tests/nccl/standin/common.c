@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** common.c - the log, the environment, the faults and the trace of the stand-ins.
+** common.c - the log, the environment, the faults and the trace of the stand-ins, and how the CUDA runtime of ../../cuda
+** behaves for them: it tells of every call that breaks a rule, and of what was never freed.
 */
 #include "standin.h"
 
@@ -124,11 +125,25 @@ void standin_trace(const char *format, ...) {
 
 /* -------------------------------------------------------------------------- the end */
 
-void standin_cuda_leaks(void); /* cudart.c */
+static void wrong(const char *text) { standin_violation("%s", text); }
+
+__attribute__((constructor)) static void the_beginning(void) {
+  static char machine[160];
+  long        gpus = standin_env("STANDIN_DEVICES", 8);
+  if (gpus < 0) gpus = 0;
+  if (gpus > RIG_DEVICES) gpus = RIG_DEVICES;
+  int  n = snprintf(machine, sizeof machine, "gpus=%ld memory=%ld", gpus, standin_env("STANDIN_MEMORY", 80L << 10));
+  long driver = standin_env("STANDIN_NO_DRIVER", 0) ? 0 : standin_env("STANDIN_DRIVER", RIG_SAME);
+  if (standin_env("STANDIN_STUB_DRIVER", 0))
+    snprintf(machine + n, sizeof machine - (size_t)n, " driver=stub");
+  else if (driver >= 0)
+    snprintf(machine + n, sizeof machine - (size_t)n, " driver=%ld", driver);
+  rig_the_manner = (rig_manner){ machine, wrong, STANDIN_RUNTIME, STANDIN_RUNTIME, STANDIN_MAJOR };
+}
 
 /* Runs after the NCCL part's own, for that library needs this one. */
 __attribute__((destructor)) static void the_end(void) {
-  standin_cuda_leaks();
+  rig_leaks();
   long n = atomic_load(&violations);
   if (!n || !standin_env("STANDIN_STRICT", 0)) return;
   standin_log("%ld violation%s: ending with 99 (STANDIN_STRICT)", n, n == 1 ? "" : "s");

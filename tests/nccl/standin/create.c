@@ -94,7 +94,7 @@ static ncclResult_t take_memory(ncclComm_t c, const char *label) {
   bool      said = c->config.maxCTAs < 64;
   long long channels = said ? c->config.maxCTAs : c->nranks == 1 ? 64 : 32;
   long long bytes = ((c->family == c ? 3 : 2) * channels + 2) * GRANULE;
-  if (!standin_take(c->device, bytes))
+  if (!rig_take(RIG_DEVICE, c->device, bytes))
     return si_fail(ncclUnhandledCudaError, "Cuda failure 'out of memory' (%lld MiB for %s)", bytes >> 20, label);
   c->memory = bytes;
   return ncclSuccess;
@@ -105,7 +105,7 @@ static void fill_slot(ncclComm_t c, const making *m) {
   shm_lock(&c->seg);
   mine->machine = machine_hash();
   mine->ids = m->ids;
-  mine->bus = (0x10 + standin_physical(c->device)) << 12;
+  mine->bus = rig_bus(rig_physical(c->device)) << 12;
   snprintf(mine->config, sizeof mine->config, "%s", c->config_text);
   shm_unlock(&c->seg);
 }
@@ -168,7 +168,7 @@ static ncclResult_t faults(ncclComm_t c, const making *m, shm_stop stop) {
 static ncclResult_t wait_for_device(ncclComm_t c, shm_stop stop) {
   char   label[160];
   double until = standin_now() + standin_deadline() / 2; /* sooner than the kernel itself gives up */
-  while (standin_running(c->device) && standin_now() < until && !told(stop)) standin_nap(0.002);
+  while (rig_busy(c->device) && standin_now() < until && !told(stop)) standin_nap(0.002);
   if (told(stop)) return ncclInternalError;
   if (standin_now() < until) return ncclSuccess;
   return si_wrong(ncclInternalError, "init of %s waits for what runs on device %d; " STANDIN_HANG,

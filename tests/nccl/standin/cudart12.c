@@ -12,4 +12,4 @@ SI_API cudaError_t cudaRuntimeGetVersion(int *version) {
   return cudaSuccess;
 }
 
-__attribute__((constructor)) static void the_beginning(void) { standin_runtime(VERSION); }
+__attribute__((constructor)) static void the_beginning(void) { rig_the_manner.needed = VERSION; }

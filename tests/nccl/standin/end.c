@@ -122,15 +122,17 @@ SI_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 /* ------------------------------------------------------------------------------ Abort */
 
-/* Under si_lock: the communicator has nothing more to do. */
-static bool idle(ncclComm_t c) { return (!c->job || c->job->done) && c->executed == c->issued; }
+/* Under si_lock: its kernels have ended; `call`: the call that is in progress has. */
+static bool is_at_rest(ncclComm_t c, bool call) { return call ? !c->job || c->job->done : c->executed == c->issued; }
 
-static bool come_to_rest(ncclComm_t c, bool calls_too) {
+/* An abort waits for a call at once, and for kernels at the end of its group: a kernel may be behind that of another
+** communicator of the group, in one stream. */
+static bool come_to_rest(ncclComm_t c, bool call) {
   double until = standin_now() + standin_deadline();
   bool   ok = true;
   si_lock();
-  while (!(calls_too ? idle(c) : c->executed == c->issued) && ok) ok = si_wait_change(until);
-  ok = calls_too ? idle(c) : c->executed == c->issued;
+  while (!is_at_rest(c, call) && ok) ok = si_wait_change(until);
+  ok = is_at_rest(c, call);
   si_unlock();
   return ok;
 }

@@ -110,7 +110,7 @@ static ncclResult_t run_extra(si_op *op) {
   c->extras += x->window || x->device;
   if (x->suspend || x->resume) {
     c->suspended = x->suspend ? suspendable(c) : 0;
-    standin_take(c->device, x->suspend ? -suspendable(c) : suspendable(c));
+    rig_take(RIG_DEVICE, c->device, x->suspend ? -suspendable(c) : suspendable(c));
   }
   si_unlock();
   return ncclSuccess;
@@ -134,6 +134,10 @@ static ncclResult_t begin(ncclComm_t c, const extra *x) {
 static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, ncclWindow_t *win, int flags) {
   ncclResult_t r = si_comm_ready(comm, "ncclCommWindowRegister");
   if (r) return r;
+  if (si_version() >= 22902) {
+    *win = NULL;
+    if (!buff || !size) return si_fail(ncclInvalidArgument, "invalid pointer %p / size %zu", (void *)buff, size);
+  }
   if (!buff || !size || standin_env("STANDIN_NO_WINDOWS", 0))
     return ncclSuccess; /* *win stays as it was, in NCCL too */
   si_lock();
@@ -237,8 +241,8 @@ static ncclResult_t suspend(ncclComm_t comm, bool resume) {
     return si_fail(ncclInvalidUsage, "Memory suspend not supported with split_share communicators");
   if ((comm->suspended != 0) != resume)
     return si_fail(ncclInvalidUsage, "MemManager: %s", resume ? "Not suspended" : "Already suspended");
-  while (standin_running(comm->device) && standin_now() < until) standin_nap(0.002);
-  if (standin_running(comm->device))
+  while (rig_busy(comm->device) && standin_now() < until) standin_nap(0.002);
+  if (rig_busy(comm->device))
     return si_wrong(ncclInternalError, "%s waits for what runs on device %d; " STANDIN_HANG, call, comm->device);
   standin_trace("%s id=%016llx name=%s", resume ? "resume" : "suspend", (unsigned long long)comm->id,
                 *comm->name ? comm->name : "-");
@@ -260,14 +264,20 @@ SI_API ncclResult_t ncclCommResume(ncclComm_t comm) {
   return si_group_leave(suspend(comm, true));
 }
 
+#if NCCL_VERSION_CODE >= 22907
+typedef ncclCommMemStat_t memory_stat;
+#else
+typedef int memory_stat;
+#endif
+
 /* The totals stay while it is suspended, as in NCCL. */
-SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value);
-SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value) {
+SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, memory_stat stat, uint64_t *value);
+SI_API ncclResult_t ncclCommMemStats(ncclComm_t comm, memory_stat stat, uint64_t *value) {
   if (!si_newer(22907, "ncclCommMemStats")) return ncclInvalidArgument;
   ncclResult_t r = si_comm_ready(comm, "ncclCommMemStats");
   if (r || !value) return r ? r : ncclInvalidArgument;
   long long all[] = { suspendable(comm), comm->suspended != 0, comm->memory - suspendable(comm), comm->memory };
-  if (stat < 0 || stat > 3) return ncclInvalidArgument;
+  if ((int)stat < 0 || stat > 3) return ncclInvalidArgument;
   *value = (uint64_t)all[stat];
   return ncclSuccess;
 }

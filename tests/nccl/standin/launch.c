@@ -114,7 +114,7 @@ static cudaError_t outcome(const batch *b, shm_end end, const char *text) {
   return cudaErrorLaunchTimeout;
 }
 
-static cudaError_t run(void *arg) {
+static void run(void *arg) {
   batch      *b = arg;
   ncclComm_t  c = b->comm;
   shm_stop    stop = { { &c->stop, &c->pause } };
@@ -138,12 +138,12 @@ static cudaError_t run(void *arg) {
     else
       e = e ? e : outcome(b, end, text);
   }
+  if (e) rig_stream_fail(b->call[0].stream, (int)e);
   free(b);
   si_lock();
   c->executed++;
   si_changed();
   si_unlock();
-  return e;
 }
 
 static ncclResult_t to_stream(ncclComm_t c, batch *b) {
@@ -155,7 +155,7 @@ static ncclResult_t to_stream(ncclComm_t c, batch *b) {
   si_lock();
   b->turn = c->issued++;
   si_unlock();
-  cudaError_t e = standin_enqueue(stream, run, b);
+  cudaError_t e = (cudaError_t)rig_submit(stream, run, b, true);
   if (!e) return ncclSuccess;
   free(b);
   si_lock();

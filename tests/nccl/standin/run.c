@@ -87,9 +87,8 @@ static bool freed(ncclComm_t c, const si_call *call, char *text) {
   size_t bytes = call->count * si_type_size(call->type), n = (size_t)c->nranks;
   bool   from = call->kind != RECV && (call->kind != BROADCAST || c->rank == call->root);
   bool   to = call->kind != SEND && (call->kind != REDUCE || c->rank == call->root);
-  bool   ok = !bytes || !from
-            || standin_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
-  ok = ok && (!bytes || !to || standin_on_device(call->to, call->kind == ALL_GATHER ? n * bytes : bytes, c->device));
+  bool   ok = !bytes || !from || rig_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
+  ok = ok && (!bytes || !to || rig_on_device(call->to, call->kind == ALL_GATHER ? n * bytes : bytes, c->device));
   if (!ok) snprintf(text, SI_TEXT, "a buffer was freed before the stream came to it; real NCCL would fault here");
   if (!ok) shm_poison(&c->seg, text);
   return !ok;

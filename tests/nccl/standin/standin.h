@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: MIT
 **
-** standin.h - what the two stand-in libraries share: the log, the faults, the trace, and
-** the functions of the CUDA part that the NCCL part calls. It is in libcudart.so.13, so that a process
-** has one log and one count of violations.
+** standin.h - the log, the faults and the trace of the stand-in. They are in libcudart.so.13, which is the CUDA runtime
+** without a GPU of ../../cuda, so that a process has one log and one count of violations.
 **
-** These libraries are no CUDA and no NCCL: "device memory" is CPU memory, a stream is a
-** thread, a collective goes over POSIX shared memory. They exist so that the CPU side of
+** These libraries are no CUDA and no NCCL: a collective goes over POSIX shared memory. They exist so that the CPU side of
 ** moongrid can be tested where there is no GPU, and they say so in every line they write.
 */
 #ifndef STANDIN_H
 #define STANDIN_H
 
+#include "../../cuda/rig.h"
+
 #include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define STANDIN_NAME "moongrid NCCL stand-in (not NCCL, no GPU)"
 
-/* What runs on CUDA, or under other names on HIP: build.sh renames the functions. */
+/* On CUDA, or under other names on HIP: build.sh renames the functions. */
 #ifdef STANDIN_HIP
 #define STANDIN_LIBRARY "librccl.so.1"
-#define STANDIN_GPU     "hip"
 #define STANDIN_RUNTIME 60300000
 #define STANDIN_MAJOR   10000000
 #else
 #define STANDIN_LIBRARY "libnccl.so.2"
-#define STANDIN_GPU     "cuda"
 #define STANDIN_RUNTIME CUDART_VERSION
 #define STANDIN_MAJOR   1000
 #endif
@@ -34,10 +29,9 @@
 /* The phrase that tests look for, where the real library would block for ever. */
 #define STANDIN_HANG "real NCCL would hang here"
 
-#define SI_API        __attribute__((visibility("default")))
-#define SI_PRINTF(f)  __attribute__((format(printf, f, f + 1)))
-#define SI_TEXT       1024 /* the longest line */
-#define SI_MAX_DEVICE 64
+#define SI_API       __attribute__((visibility("default")))
+#define SI_PRINTF(f) __attribute__((format(printf, f, f + 1)))
+#define SI_TEXT      1024 /* the longest line */
 
 /* One line in one write(), to stderr or to the file of STANDIN_LOG. */
 SI_API void standin_log(const char *format, ...) SI_PRINTF(1);
@@ -59,31 +53,5 @@ SI_API bool standin_fault(const char *name, long nth);
 
 /* "rank:seconds": the seconds, 0 for another rank. */
 SI_API double standin_fault_seconds(const char *name);
-
-/* ------------------------------------------------------------- functions of the CUDA part */
-
-/* What every CUDA call answers on this machine: cudaSuccess, no driver, a stub, no device. */
-SI_API cudaError_t standin_driver(void);
-
-/* Do all the bytes lie in one live allocation on the device? */
-SI_API bool standin_on_device(const void *p, size_t bytes, int device);
-
-/* The device as the machine counts it, whatever CUDA_VISIBLE_DEVICES shows. */
-SI_API int standin_physical(int device);
-
-/* The version of CUDA's runtime that plays, which a second library may change (cudart12.c). */
-SI_API void standin_runtime(int version);
-
-/* Is there unfinished work on any stream of the device? */
-SI_API bool standin_running(int device);
-
-/* The stream's device, or -1: no such stream. NULL is the default stream of the current device. */
-SI_API int standin_stream_device(cudaStream_t stream);
-
-/* Runs work(arg) after everything that is before it on the stream. An error stays with the stream. */
-SI_API cudaError_t standin_enqueue(cudaStream_t stream, cudaError_t (*work)(void *), void *arg);
-
-/* Memory that a communicator takes on its device; bytes may be negative. False: there is not so much. */
-SI_API bool standin_take(int device, long long bytes);
 
 #endif

@@ -16,7 +16,12 @@ local function choice_of(family, key, fields)
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
       tostring(fields), key))
   end
-  local choice = { nccl = {}, high_priority = fields.is_high_priority_stream }
+  local urgent = fields.is_high_priority_stream
+  if urgent ~= nil and type(urgent) ~= "boolean" then
+    error(string.format("nccl_communicator_config for '%s': is_high_priority_stream is %s; true or false would do", key,
+      tostring(urgent)))
+  end
+  local choice = { nccl = {}, high_priority = urgent }
   for field, value in pairs(fields) do
     if field ~= "is_high_priority_stream" then choice.nccl[field] = value end
   end

@@ -49,7 +49,9 @@ enum { hipStreamNonBlocking = cudaStreamNonBlocking, hipEventDisableTiming = cud
 #define hipEventCreateWithFlags         cudaEventCreateWithFlags
 #define hipEventRecord                  cudaEventRecord
 #define hipEventQuery                   cudaEventQuery
+#define hipEventElapsedTime             cudaEventElapsedTime
 #define hipEventDestroy                 cudaEventDestroy
+#define hipLaunchHostFunc               cudaLaunchHostFunc
 #define hipMemcpy2DAsync                cudaMemcpy2DAsync
 #define hipMemcpy3DAsync                cudaMemcpy3DAsync
 #define hipPointerGetAttributes         cudaPointerGetAttributes

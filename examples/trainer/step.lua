@@ -1,0 +1,155 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What travels in a step of the trainer, in double precision and with its own sizes (CONFIG_INIT, model.h): the calls
+-- of parallel.c in their order, in the words of src/step/README.md. layout.lua has it; tests/lua/trainer_spec.lua
+-- compares it with the calls that MPI gets.
+
+local c = { layers = 4, width = 32, heads = 4, hidden = 64, seq = 32, experts = 8, moe_every = 2, batch = 16,
+            vocab = 32 }
+local REAL, INT = 8, 4
+
+-- A send starts together with the receive that follows it, if nothing comes between. (The trainer's sends do not wait
+-- at all; only the interleaved schedule needs that, which is proved with --rules mpi --eager 16384 alone.)
+local function messages(s)
+  local waiting
+  local function flush()
+    if waiting then s:send(s.pp, waiting.to, waiting.bytes) end
+    waiting = nil
+  end
+  local function send(to, bytes)
+    flush()
+    waiting = { to = to, bytes = bytes }
+  end
+  local function receive(from, bytes)
+    local sent = waiting
+    waiting = nil
+    if not sent then return s:recv(s.pp, from, bytes) end
+    s:group(function()
+      s:send(s.pp, sent.to, sent.bytes)
+      s:recv(s.pp, from, bytes)
+    end)
+  end
+  return flush, send, receive
+end
+
+-- Gradients of parameters are summed in buckets: one ends before the parameter that would make it too large.
+local function sum_in_buckets(s, group, values, most)
+  local n = 0
+  if group.size == 1 then return end
+  for _, v in ipairs(values) do
+    if n > 0 and n + v > most // 8 then
+      s:all_reduce(group, n * 8)
+      n = 0
+    end
+    n = n + v
+  end
+  if n > 0 then s:all_reduce(group, n * 8) end
+end
+
+local function step(s, p, policy)
+  local tp, pp, ep = s.tp.size, s.pp.size, s.ep.size
+  local samples = c.batch // s.dp.size
+  local schedule = policy.schedule(s, { samples = samples, ranks = pp }, p)
+  local microbatches, chunks = schedule.microbatches, schedule.chunks
+  local stages, total = pp * chunks, microbatches * chunks
+  local each = policy.layers(s, { layers = c.layers, stages = stages }, p)
+  local T = samples // microbatches * (c.seq // s.cp.size) -- tokens of a microbatch on this rank
+  local x = T * c.width * REAL
+  local flush, send, receive = messages(s)
+
+  -- The layers of a stage, from 1 on; those before it.
+  local before = {}
+  for stage = 1, stages do before[stage] = stage == 1 and 0 or before[stage - 1] + each[stage - 1] end
+  local function has_experts(layer) return layer % c.moe_every == 0 end
+
+  local function over(operation, group, bytes)
+    flush()
+    if group.size > 1 then s[operation](s, group, bytes) end
+  end
+
+  -- Tokens go to the owners of their experts, and come back; how many go to whom depends on the data.
+  local function experts(forward)
+    if forward then over("all_to_all", s.ep, c.experts // ep * ep * INT) end -- numbers of rows
+    over("all_to_all", s.ep, x)
+    over("all_to_all", s.ep, x)
+    over("all_reduce", s.tp, x)
+  end
+  local function mlp(layer, forward)
+    if has_experts(layer) then return experts(forward) end
+    over("all_reduce", s.tp, x)
+  end
+  local function attention(forward)
+    local keys = T * 2 * (c.width // tp) * s.cp.size * REAL -- and values, of all positions
+    over(forward and "all_gather" or "reduce_scatter", s.cp, keys)
+    over("all_reduce", s.tp, x)
+  end
+
+  local previous, following = (s.pp.position - 1) % pp, (s.pp.position + 1) % pp
+  -- The stage in which the n-th work of this rank is.
+  local function stage_of(n, back)
+    local turn = n // pp % chunks
+    return (back and chunks - 1 - turn or turn) * pp + s.pp.position + 1
+  end
+  local function forward(n)
+    local stage = stage_of(n, false)
+    if stage == 1 then over("all_reduce", s.tp, x) else receive(previous, x) end -- the embedding
+    for i = 1, each[stage] do
+      attention(true)
+      mlp(before[stage] + i, true)
+    end
+    if stage < stages then return send(following, x) end
+    over("all_reduce", s.tp, T * REAL) -- the output: largest scores; then sums and targets
+    over("all_reduce", s.tp, 2 * T * 8)
+  end
+  local function backward(n)
+    local stage = stage_of(n, true)
+    if stage == stages then over("all_reduce", s.tp, x) else receive(following, x) end
+    for i = each[stage], 1, -1 do
+      mlp(before[stage] + i, false)
+      attention(false)
+    end
+    if stage > 1 then send(previous, x) end
+  end
+
+  local early = pp - 1 - s.pp.position
+  if chunks > 1 then early = 2 * early + (chunks - 1) * pp end
+  if schedule.order == "gpipe" then early = total end
+  early = math.min(early, total)
+  for n = 0, early - 1 do forward(n) end
+  for n = early, total - 1 do
+    forward(n)
+    backward(n - early)
+  end
+  for n = total - early, total - 1 do backward(n) end
+  flush()
+
+  -- The values of this rank's parameters, in the order of weights.c.
+  local D, H, V = c.width, c.hidden // tp, c.vocab // tp
+  local mine, rows = {}, D // tp
+  local dense, expert = {}, {}
+  local function declare(...) for _, v in ipairs { ... } do dense[#dense + 1] = v end end
+  local first, last = s.pp.position == 0, s.pp.position == pp - 1
+  for stage = s.pp.position + 1, stages, pp do
+    for i = 1, each[stage] do mine[#mine + 1] = before[stage] + i end
+  end
+  if first or last then declare(V * D) end
+  if first then declare(c.seq * D) end
+  for _, layer in ipairs(mine) do
+    declare(D, D, rows * D, rows * D, rows * D, D * rows, D, D)
+    if has_experts(layer) then
+      declare(c.experts * D)
+      for _ = 1, 2 * (c.experts // ep) do expert[#expert + 1] = H * D end
+    else
+      declare(H * D, D * H)
+    end
+  end
+  if last then declare(D, D) end
+  sum_in_buckets(s, s.dp_cp, dense, policy.bucket_bytes(s, { ranks = s.dp_cp.size }, p))
+  sum_in_buckets(s, s.expert_data, expert, policy.bucket_bytes(s, { ranks = s.expert_data.size }, p))
+  if s.embedding then over("all_reduce", s.embedding, V * D * REAL) end
+  over("all_reduce", s.dp_cp, 8) -- the loss
+  if pp > 1 then s:broadcast(s.pp, 8, { root = pp - 1 }) end
+  over("all_reduce", s.job, 8) -- whether all ranks have their gradients, before the first one updates
+end
+
+return { step = step }

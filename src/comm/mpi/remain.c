@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+**
+** remain.c - the ranks that remain when others are lost, where MPI survives that (Open MPI 5.0 or later under mpirun
+** --with-ft ulfm): they interrupt the library's duplicate of the host's communicator, shrink it, and open a backend over what
+** remains. The host's own communicators are not touched. Every wait has a deadline: a rank that is stopped, but not dead,
+** would keep the others for ever.
+*/
+#include "comm/mpi/mpi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef OPEN_MPI
+#ifndef MPI_ERR_REVOKED
+#define MPI_ERR_PROC_FAILED 75
+#define MPI_ERR_REVOKED     77 /* built with headers of Open MPI 4, which has the same ABI */
+#endif
+extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
+extern int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag) __attribute__((weak));
+extern int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *rest) __attribute__((weak));
+extern int MPIX_Comm_iagree(MPI_Comm comm, int *flag, MPI_Request *request) __attribute__((weak));
+static int (*const revoke_comm)(MPI_Comm) = MPIX_Comm_revoke;
+static int (*const is_revoked)(MPI_Comm, int *) = MPIX_Comm_is_revoked;
+static int (*const shrink_comm)(MPI_Comm, MPI_Comm *) = MPIX_Comm_shrink;
+static int (*const begin_agree)(MPI_Comm, int *, MPI_Request *) = MPIX_Comm_iagree;
+#else
+#define MPI_ERR_PROC_FAILED MPI_ERR_LASTCODE
+#define MPI_ERR_REVOKED     MPI_ERR_LASTCODE
+static int (*const revoke_comm)(MPI_Comm) = NULL;
+static int (*const is_revoked)(MPI_Comm, int *) = NULL;
+static int (*const shrink_comm)(MPI_Comm, MPI_Comm *) = NULL;
+static int (*const begin_agree)(MPI_Comm, int *, MPI_Request *) = NULL;
+#endif
+
+mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err); /* allowed also after a call that did not end */
+  if (s) return s;
+  if (!revoke_comm)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+  if (!mgrid_mpi_survives())
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
+  for (size_t i = 0; i < n; i++) { /* go on after a failure */
+    MPI_Comm       comm = *(MPI_Comm *)native[i];
+    MPI_Errhandler was = mgrid_mpi_quiet(comm);
+    int            rc = revoke_comm(comm);
+    mgrid_mpi_restore(comm, was);
+    if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
+  }
+  return s;
+}
+
+bool mgrid_mpi_tells_of_loss(int rc) {
+  int class = MPI_SUCCESS;
+  if (!is_revoked || !rc || MPI_Error_class(rc, &class)) return false;
+  return class == MPI_ERR_IN_STATUS || (class >= MPI_ERR_PROC_FAILED && class <= MPI_ERR_REVOKED);
+}
+
+bool mgrid_mpi_is_interrupted(const mpi_backend *m) {
+  int revoked = 0;
+  return is_revoked && m->comm != MPI_COMM_NULL && (is_revoked(m->comm, &revoked) || revoked);
+}
+
+static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_callable((const mpi_backend *)b, err);
+  if (s) return s;
+  if (!shrink_comm || !begin_agree)
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
+        "ulfm; else start the job again from its last checkpoint");
+  if (!mgrid_mpi_survives())
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
+        "else start it again from its last checkpoint");
+  return MGRID_OK;
+}
+
+static void interrupt(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  m->broken = true;
+  if (!revoke_comm || m->comm == MPI_COMM_NULL) return;
+  revoke_comm(m->comm);
+  if (m->talk != MPI_COMM_NULL) revoke_comm(m->talk);
+}
+
+static bool hurt(mgrid_backend *b) {
+  mgrid_missing lost;
+  return mgrid_mpi_is_interrupted((mpi_backend *)b) || mgrid_mpi_lost((mpi_backend *)b, NULL, 0, &lost);
+}
+
+/* The flag is memory of its own: leaked if the call does not end. */
+static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  int         *flag = malloc(sizeof *flag);
+  mpi_request  call = { 0 };
+  if (!flag) return mgrid_oom(err);
+  *flag = (int)*mine;
+  call.rc = begin_agree(m->comm, flag, &call.request);
+  mgrid_outcome came =
+      mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + (seconds > 0 ? seconds : m->usual), NULL, NULL);
+  if (came == MGRID_LATE)
+    return mgrid_fail(err, MGRID_TIMED_OUT,
+                      "after %.3g seconds not all ranks that remain had come: one is stopped, or went on without a "
+                      "recovery; go on from the last checkpoint",
+                      seconds > 0 ? seconds : m->usual);
+  *mine =
+      (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call until MPI is told otherwise */
+  free(flag);
+  return MGRID_OK;
+}
+
+/* The ranks of m that are not in `rest`. */
+static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
+  const int n = (int)m->base.world;
+  MPI_Group left = MPI_GROUP_NULL;
+  int      *all = malloc(2 * (size_t)n * sizeof *all), *theirs = all ? all + n : NULL;
+  if (!all) return mgrid_oom(err);
+  for (int i = 0; i < n; i++) all[i] = i;
+  int rc = MPI_Comm_group(rest, &left);
+  if (!rc) rc = MPI_Group_translate_ranks(m->members, n, all, left, theirs);
+  for (int i = 0; i < n && !rc; i++) lost[i] = theirs[i] == MPI_UNDEFINED;
+  if (left != MPI_GROUP_NULL) MPI_Group_free(&left);
+  free(all);
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the ranks that remain") : MGRID_OK;
+}
+
+static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another was lost */
+  m->rest = MPI_COMM_NULL;
+  int rc = shrink_comm(m->comm, &m->rest);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPIX_Comm_shrink", "the channel of the library");
+  MPI_Comm_set_errhandler(m->rest, MPI_ERRORS_RETURN);
+  return find_lost(m, m->rest, lost, err);
+}
+
+static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  MPI_Comm     mine = MPI_COMM_NULL;
+  int          rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
+  if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the ranks that remain");
+  if (!rc) MPI_Comm_set_errhandler(mine, m->handler);
+  mgrid_backend *left = rc ? NULL : mgrid_mpi_inherit(m, mine, err);
+  if (!left) revoke_comm(m->rest); /* others may wait there */
+  if (!left && !rc) revoke_comm(mine);
+  return left;
+}
+
+const mgrid_survival_ops mgrid_mpi_survival = {
+  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle, .find = find, .rest = rest_of
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+**
+** clock.c - the time of an execution. What begins, ends after the time that it takes; the earliest end is next. So an
+** operation begins when the last of what it needs has ended, and the times do not depend on the order in which ranks are
+** looked at. Between two events each type computes, moves bytes, or does both, and its account is kept as it goes.
+*/
+#include "step/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_MAX (INT64_C(1) << 62) /* 53 days */
+
+/* ---------------------------------------------------------------- the heap */
+
+static bool before(step_event a, step_event b) { return a.time != b.time ? a.time < b.time : a.cursor < b.cursor; }
+
+static void put(step_machine *m, int64_t takes, int32_t cursor) {
+  step_clock *c = m->clock;
+  if (takes > TIME_MAX - c->now) takes = TIME_MAX - c->now, c->over = true;
+  if (c->n == c->room) {
+    size_t      room = c->room ? 2 * c->room : 64;
+    step_event *more = realloc(c->event, room * sizeof *more);
+    if (!more) {
+      m->failed = true;
+      return;
+    }
+    c->event = more, c->room = room;
+  }
+  step_event e = { c->now + takes, cursor };
+  size_t     i = c->n++;
+  for (; i > 0 && before(e, c->event[(i - 1) / 2]); i = (i - 1) / 2) c->event[i] = c->event[(i - 1) / 2];
+  c->event[i] = e;
+}
+
+static step_event take(step_clock *c) {
+  step_event first = c->event[0], last = c->event[--c->n];
+  size_t     i = 0;
+  for (size_t k; (k = 2 * i + 1) < c->n; i = k) {
+    if (k + 1 < c->n && before(c->event[k + 1], c->event[k])) k++;
+    if (!before(c->event[k], last)) break;
+    c->event[i] = c->event[k];
+  }
+  if (c->n) c->event[i] = last;
+  return first;
+}
+
+/* ---------------------------------------------------------------- accounts */
+
+/* Count the time of a type since it last changed what it does. A loop that is taken as one computes and moves bytes in
+** turns; next to another stream both are counted as if they did not depend on each other. */
+static void settle(step_machine *m, int32_t type) {
+  step_clock *c = m->clock;
+  double      dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
+  c->at[type] = c->now;
+  if (dt <= 0) return;
+  for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
+    const step_busy *b = &c->busy[i];
+    rests *= 1 - b->computing, idle *= 1 - b->computing - b->moving, still *= 1 - b->moving;
+  }
+  c->use[type].compute += dt * (1 - rests);
+  c->use[type].exposed += dt * (rests - idle);
+  c->use[type].hidden += dt * (1 - still - (rests - idle));
+}
+
+void mgrid_step_clock_settle(step_machine *m) {
+  for (size_t t = 0; t < m->types->n; t++) settle(m, (int32_t)t);
+}
+
+static void note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+  step_clock   *c = m->clock;
+  step_records *r = c->records;
+  if (!r) return;
+  if (r->n == r->room) {
+    size_t       room = r->room ? 2 * r->room : 1024;
+    step_record *more = room > STEP_RECORDS_MAX ? NULL : realloc(r->record, room * sizeof *more);
+    if (!more) {
+      r->full = true;
+      return;
+    }
+    r->record = more, r->room = room;
+  }
+  const step_cursor *at = &m->cursor[cursor];
+  int32_t            stream = mgrid_step_machine_program(m, at->type)->node[at->place.node].stream;
+  r->record[r->n++] = (step_record){ at->type, stream, node, by, c->began[cursor], c->now, c->now + takes };
+}
+
+/* -------------------------------------------------------------- operations */
+
+mgrid_status mgrid_step_clock_begin(step_machine *m, mgrid_error *err) {
+  step_clock *c = m->clock;
+  c->busy = calloc(m->ncursors + 1, sizeof *c->busy);
+  c->began = calloc(m->ncursors + 1, sizeof *c->began);
+  c->use = calloc(m->types->n + 1, sizeof *c->use);
+  c->at = calloc(m->types->n + 1, sizeof *c->at);
+  return c->busy && c->began && c->use && c->at ? MGRID_OK : mgrid_oom(err);
+}
+
+void mgrid_step_clock_free(step_clock *c) {
+  free(c->event);
+  free(c->busy);
+  free(c->began);
+  free(c->use);
+  free(c->at);
+}
+
+mgrid_status mgrid_step_clock_check(const step_machine *m, mgrid_error *err) {
+  return m->clock->over ? mgrid_fail(err, MGRID_LIMIT, "the step takes more than 53 days") : MGRID_OK;
+}
+
+int32_t mgrid_step_clock_next(step_machine *m) {
+  step_clock *c = m->clock;
+  if (c->n == 0) return -1;
+  step_event   e = take(c);
+  step_busy   *b = &c->busy[e.cursor];
+  step_cursor *at = &m->cursor[e.cursor];
+  c->now = e.time;
+  settle(m, at->type);
+  if (b->active > 0) b->active--;
+  if (b->active == 0) b->computing = b->moving = 0;
+  return e.cursor;
+}
+
+bool mgrid_step_clock_every(const step_machine *m) {
+  return m->clock->records && m->clock->records->n < m->clock->records->every;
+}
+
+void    mgrid_step_clock_began(step_machine *m, int32_t cursor) { m->clock->began[cursor] = m->clock->now; }
+int64_t mgrid_step_clock_now(const step_machine *m) { return m->clock->now; }
+int64_t mgrid_step_clock_left(const step_machine *m, int64_t until) {
+  return until > m->clock->now ? until - m->clock->now : 0;
+}
+
+void mgrid_step_clock_move(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
+  step_busy *b = &m->clock->busy[cursor];
+  settle(m, m->cursor[cursor].type);
+  b->active++, b->moving = 1;
+  note(m, cursor, node, takes, by);
+  put(m, takes, cursor);
+}
+
+int64_t mgrid_step_clock_cost(const step_machine *m, const step_post *posts, uint32_t n) {
+  const step_node *first = &mgrid_step_machine_program(m, posts[0].type)->node[posts[0].node];
+  int64_t          bytes = first->bytes;
+  for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) { /* loads may differ: the largest counts */
+    int64_t other = mgrid_step_machine_program(m, posts[i].type)->node[posts[i].node].bytes;
+    if (other > bytes) bytes = other;
+  }
+  return mgrid_step_ticks(mgrid_step_way_of(m->clock->pricing, posts[0].type, first, bytes).seconds);
+}
+
+/* ----------------------------------------------------------- loops as one */
+
+/* Add up what entries of a stream take. False: somebody may wait in them. */
+static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute, double *move) {
+  const step_clock   *c = w->clock;
+  const step_program *p = w->program;
+  for (uint32_t i = from; i < end; i = p->node[i].end) {
+    const step_node *n = &p->node[i];
+    step_role        role = mgrid_step_rows[n->kind].role;
+    if (w->stream >= 0 && (role == STEP_ORDER)) return false;
+    if (n->kind == STEP_LOOP) {
+      double a = 0, b = 0;
+      if (!add_up(w, i + 1, n->end, &a, &b)) return false;
+      *compute += a * (double)n->number, *move += b * (double)n->number;
+      continue;
+    }
+    if (w->stream >= 0 && n->stream != w->stream) continue;
+    if (role == STEP_POINT || role == STEP_BLOCK) return false;
+    if (n->kind == STEP_COMPUTE) *compute += (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
+    if (role != STEP_TOGETHER) continue;
+    const step_circle *x = &c->pricing->types.circle[w->circle[n->slot]];
+    if (x->n != 1) return false;
+    if (x->size > 1) *move += (double)mgrid_step_ticks(mgrid_step_way_of(c->pricing, w->type, n, n->bytes).seconds);
+  }
+  return true;
+}
+
+/* Whether the order of a type's calls on a communicator is kept apart: it is used on several streams. */
+static bool shares(const step_clock *c, int32_t type) {
+  const step_machine *m = c->machine;
+  return m->cursor[m->first[type + 1] - 1].circle >= 0;
+}
+
+bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop) {
+  const step_clock *c = w->clock;
+  double            compute = 0, move = 0;
+  return c->whole && !shares(c, w->type) && add_up(w, loop + 1, w->program->node[loop].end, &compute, &move);
+}
+
+void mgrid_step_clock_work(step_machine *m, int32_t cursor) {
+  step_clock        *c = m->clock;
+  const step_cursor *at = &m->cursor[cursor];
+  step_stops         w = mgrid_step_machine_stops(m, at);
+  const step_node   *n = &w.program->node[at->place.node];
+  double             compute = 0, move = 0;
+  if (n->kind == STEP_LOOP)
+    add_up(&w, at->place.node + 1, n->end, &compute, &move);
+  else
+    compute = (double)mgrid_step_ticks(mgrid_step_work_of(c->pricing, n));
+  double times = n->kind == STEP_LOOP ? (double)n->number : 1, takes = (compute + move) * times;
+  settle(m, at->type);
+  c->busy[cursor] = takes > 0 ? (step_busy){ compute / (compute + move), move / (compute + move), 0 }
+                              : (step_busy){ 0, 0, 0 };
+  if (takes >= (double)TIME_MAX) c->over = true, takes = 0;
+  note(m, cursor, at->place.node, (int64_t)takes, at->type);
+  put(m, (int64_t)takes, cursor);
+}
+
+/* ----------------------------------------------------------------- moments */
+
+struct step_moment {
+  int64_t     now;
+  size_t      n;
+  step_event *event; /* [n], sorted, their times from now on */
+  step_busy  *busy;  /* [ncursors] */
+  step_use   *use;   /* [types] */
+};
+
+void mgrid_step_moment_free(step_moment *x) {
+  if (!x) return;
+  free(x->event);
+  free(x->busy);
+  free(x->use);
+  free(x);
+}
+
+static int by_time(const void *a, const void *b) {
+  const step_event *x = a, *y = b;
+  return before(*x, *y) ? -1 : before(*y, *x);
+}
+
+static step_event *sorted(const step_clock *c) {
+  step_event *all = malloc((c->n + 1) * sizeof *all);
+  if (!all) return NULL;
+  for (size_t i = 0; i < c->n; i++) all[i] = (step_event){ c->event[i].time - c->now, c->event[i].cursor };
+  qsort(all, c->n, sizeof *all, by_time);
+  return all;
+}
+
+bool mgrid_step_moment_keep(step_machine *m, step_moment **keep) {
+  const step_clock *c = m->clock;
+  mgrid_step_clock_settle(m);
+  step_moment *x = calloc(1, sizeof *x);
+  if (x) {
+    x->now = c->now, x->n = c->n;
+    x->event = sorted(c);
+    x->busy = malloc((m->ncursors + 1) * sizeof *x->busy);
+    x->use = malloc((m->types->n + 1) * sizeof *x->use);
+  }
+  if (!x || !x->event || !x->busy || !x->use) {
+    mgrid_step_moment_free(x);
+    return false;
+  }
+  memcpy(x->busy, c->busy, m->ncursors * sizeof *x->busy);
+  memcpy(x->use, c->use, m->types->n * sizeof *x->use);
+  mgrid_step_moment_free(*keep);
+  *keep = x;
+  return true;
+}
+
+bool mgrid_step_moment_same(const step_machine *m, const step_moment *was) {
+  const step_clock *c = m->clock;
+  if (!was || was->n != c->n || memcmp(was->busy, c->busy, m->ncursors * sizeof *c->busy) != 0) return false;
+  step_event *now = sorted(c);
+  bool        same = now != NULL;
+  for (size_t i = 0; i < c->n && same; i++)
+    same = now[i].time == was->event[i].time && now[i].cursor == was->event[i].cursor;
+  free(now);
+  return same;
+}
+
+/* Put the clock on; what is under way goes with it. */
+void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t times) {
+  step_clock *c = m->clock;
+  int64_t     round = c->now - was->now, by = 0;
+  mgrid_step_clock_settle(m);
+  if (round && times > (TIME_MAX - c->now) / round)
+    c->over = true;
+  else
+    by = round * times;
+  step_records *r = c->records;
+  step_repeat  *more = r && by ? mgrid_grow(r->repeat, r->nrepeats, sizeof *more) : NULL;
+  if (more) r->repeat = more, r->repeat[r->nrepeats++] = (step_repeat){ c->now, c->now + by, times };
+  c->now += by;
+  for (size_t i = 0; i < c->n; i++) c->event[i].time += by;
+  for (size_t i = 0; i < m->ncursors; i++) c->began[i] += by;
+  for (size_t t = 0; t < m->types->n; t++) {
+    step_use *now = &c->use[t], then = was->use[t];
+    double    k = (double)times;
+    now->compute += k * (now->compute - then.compute);
+    now->hidden += k * (now->hidden - then.hidden);
+    now->exposed += k * (now->exposed - then.exposed);
+    c->at[t] = c->now;
+  }
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+**
+** priced.h - the price of a step on the command line.
+*/
+#ifndef MGRID_STEP_PRICED_H
+#define MGRID_STEP_PRICED_H
+
+#include "command/cli.h"
+#include "step/price.h"
+
+typedef struct step_priced { /* options; NULL: not given */
+  const char *flops, *costs;
+} step_priced;
+
+/* Price a step on the machine of the command line, or of the plan; *priced false: there is none, which is refused where an
+** option needs it. `output`: a picture, too; NULL: none. */
+mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, bool mpi, int64_t eager,
+                       const char *output, step_price *out, bool *priced, mgrid_error *err);
+/* Print it. */
+void cli_show_price(const cli *c, const step_price *p);
+/* Write a number of seconds with a unit: "12.3 ms". */
+const char *cli_seconds(double seconds, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+**
+** costs.c - what a price needs beside a machine's links: how many flops a GPU does, what a call costs before anything
+** travels, latencies where the machine does not say them, measured efficiencies.
+*/
+#include "plan/json.h"
+#include "step/price.h"
+
+#include <math.h>
+#include <string.h>
+
+/* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop over NVLink, over a
+** network. */
+#define NCCL_CALL   3.6e-6
+#define NCCL_NVLINK 0.47e-6
+#define NCCL_NET    2.7e-6
+
+/* The presets of machines: dense BF16 flops and memory of a GPU, the level of NVLink domains, whether their switches
+** reduce (NVLink SHARP: from the third generation of NVSwitch on). From the data sheets that the presets name. */
+static const struct {
+  const char *preset;
+  double      flops, memory;
+  const char *nvlink;
+  bool        nvls;
+} known[] = {
+  { "dgx-a100", 312e12, 2.039e12, "node", false }, { "dgx-b200", 2250e12, 8e12, "node", true },
+  { "dgx-h100", 989e12, 3.35e12, "node", true },   { "dgx-h200", 989e12, 4.8e12, "node", true },
+  { "gb200-nvl72", 2500e12, 8e12, "rack", true },  { "mi300x", 1307e12, 5.3e12, "node", false },
+};
+
+static void set_latencies(const mgrid_machine_model *m, step_costs *k) {
+  for (size_t l = 0; l < m->ntiers; l++) {
+    bool near = k->nvlink >= 0 ? (int)l > k->nvlink : l + 1 == m->ntiers;
+    k->latency[l] = m->tier[l].link.latency > 0 ? m->tier[l].link.latency
+                    : k->mpi                    ? 1e-6
+                    : near                      ? NCCL_NVLINK
+                                                : NCCL_NET;
+  }
+}
+
+/* -------------------------------------------------------------------- JSON */
+
+static const char *const keys[] = { "flops", "memory", "call", "latency", "nvlink", "nvls", "efficiency", "source" };
+enum { KEYS = sizeof keys / sizeof *keys };
+
+static mgrid_status refuse(const char *key, const char *expected, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_BAD_VALUE, "costs: %s: %s expected", key, expected);
+}
+
+static mgrid_status unknown(const char *what, const char *word, const char *const *all, size_t n, mgrid_error *err) {
+  char tail[256];
+  mgrid_suggest(tail, sizeof tail, word, all, n);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "costs: unknown %s '%.60s'%s", what, word, tail);
+}
+
+static mgrid_status level_of(const mgrid_machine_model *m, const char *name, int *level, mgrid_error *err) {
+  const char *all[MGRID_LEVELS_MAX];
+  for (size_t l = 0; l < m->ntiers; l++) {
+    all[l] = m->tier[l].name;
+    if (strcmp(all[l], name) == 0) return *level = (int)l, MGRID_OK;
+  }
+  return unknown("level", name, all, m->ntiers, err);
+}
+
+static mgrid_status read_positive(const json_t *all, const char *key, double *out, mgrid_error *err) {
+  const json_t *v = json_object_get(all, key);
+  if (!v) return MGRID_OK;
+  double x = json_is_number(v) ? json_number_value(v) : -1;
+  if (!(x >= 0) || !isfinite(x)) return refuse(key, "a number from 0 on", err);
+  return *out = x, MGRID_OK;
+}
+
+static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const json_t *list, const char *name,
+                              mgrid_error *err) {
+  double before = 0;
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return refuse(name, "a list of [bytes, share of the bandwidth]", err);
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i);
+    double        bytes = json_number_value(json_array_get(one, 0)), share = json_number_value(json_array_get(one, 1));
+    if (json_array_size(one) != 2 || !(bytes > before) || !(share > 0) || !(share <= 1))
+      return refuse(name, "[bytes, share] with bytes that ascend, and a share above 0 and up to 1,", err);
+    if (k->nrates == STEP_RATES_MAX)
+      return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
+    k->rate[k->nrates++] = (step_rate){ kind, level, bytes, share };
+    before = bytes;
+  }
+  return MGRID_OK;
+}
+
+/* { "all_reduce": { "node": [[bytes, share], ...] } }; "*" stands for each operation, and each level. */
+static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+  const char *names[STEP_KINDS], *name, *where;
+  size_t      n = 0;
+  json_t     *levels, *list;
+  for (int i = 0; i < STEP_KINDS; i++)
+    if (mgrid_step_rows[i].role == STEP_TOGETHER || mgrid_step_rows[i].role == STEP_POINT)
+      names[n++] = mgrid_step_rows[i].name;
+  if (all && !json_is_object(all)) return refuse("efficiency", "an object by operation", err);
+  json_object_foreach((json_t *)(uintptr_t)all, name, levels) {
+    int kind = 0;
+    while (kind < STEP_KINDS && strcmp(mgrid_step_rows[kind].name, name) != 0) kind++;
+    if (kind == STEP_KINDS && strcmp(name, "*") != 0) return unknown("operation", name, names, n, err);
+    if (!json_is_object(levels)) return refuse(name, "an object by level", err);
+    json_object_foreach(levels, where, list) {
+      int          level = -1;
+      mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK : level_of(m, where, &level, err);
+      if (!s) s = add_rates(k, (step_kind)kind, level, list, name, err);
+      if (s) return s;
+    }
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+  const char *key;
+  json_t     *v;
+  if (!json_is_object(all)) return mgrid_fail(err, MGRID_BAD_VALUE, "costs: an object expected, { \"flops\": 4e14 }");
+  json_object_foreach((json_t *)(uintptr_t)all, key, v) {
+    size_t i = 0;
+    while (i < KEYS && strcmp(keys[i], key) != 0) i++;
+    if (i == KEYS) return unknown("key", key, keys, KEYS, err);
+  }
+  mgrid_status  s = read_positive(all, "flops", &k->flops, err);
+  const json_t *latency = json_object_get(all, "latency"), *nvlink = json_object_get(all, "nvlink"),
+               *nvls = json_object_get(all, "nvls"), *source = json_object_get(all, "source");
+  if (!s) s = read_positive(all, "memory", &k->memory, err);
+  if (!s) s = read_positive(all, "call", &k->call, err);
+  if (!s && nvlink && !json_is_string(nvlink)) s = refuse("nvlink", "the name of a level", err);
+  if (!s && nvlink) s = level_of(m, json_string_value(nvlink), &k->nvlink, err);
+  if (!s && k->nvlink + 1 >= (int)m->ntiers && nvlink) s = refuse("nvlink", "a level with levels within it", err);
+  if (!s && nvls && !json_is_boolean(nvls)) s = refuse("nvls", "true or false", err);
+  if (!s && nvls) k->nvls = json_is_true(nvls);
+  if (!s && k->nvls && k->nvlink < 0) s = refuse("nvls", "the level nvlink, too,", err);
+  set_latencies(m, k);
+  if (!s && latency && !json_is_object(latency)) s = refuse("latency", "an object by level", err);
+  json_object_foreach((json_t *)(uintptr_t)latency, key, v) {
+    int level;
+    if (!s) s = level_of(m, key, &level, err);
+    if (!s) s = read_positive(latency, key, &k->latency[level], err);
+  }
+  if (!s && source && !json_is_string(source)) s = refuse("source", "a text", err);
+  if (!s && source) snprintf(k->source, sizeof k->source, "%s", json_string_value(source));
+  return s ? s : read_rates(m, json_object_get(all, "efficiency"), k, err);
+}
+
+mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,
+                                 mgrid_error *err) {
+  memset(out, 0, sizeof *out);
+  out->mpi = mpi, out->nvlink = -1, out->call = mpi ? 0 : NCCL_CALL;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (!m->source || strcmp(m->source, known[i].preset) != 0) continue;
+    out->flops = known[i].flops, out->memory = known[i].memory, out->nvls = known[i].nvls;
+    for (size_t l = 0; l + 1 < m->ntiers; l++)
+      if (strcmp(m->tier[l].name, known[i].nvlink) == 0) out->nvlink = (int)l;
+    if (out->nvlink < 0) out->nvls = false;
+  }
+  set_latencies(m, out);
+  if (!text || !*text) return MGRID_OK;
+  json_error_t why;
+  json_t      *all = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+  if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs: line %d: %.200s", why.line, why.text);
+  mgrid_status s = read_costs(m, all, out, err);
+  json_decref(all);
+  return s;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+**
+** run.c - state:step() and state:run_step() for hosts.
+*/
+#include "recipe/runtime.h"
+#include "recipe/values.h"
+#include "step/lua/words.h"
+#include "step/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Return the runtime of the state's recipe: of its plan, or its own. It stays on the stack. NULL: none. */
+static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
+  mgrid_lua_push_recipe(L, 1);
+  mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
+  return rt && *rt ? *rt : mgrid_state_runtime(state);
+}
+
+/* Push the step of the State at 1, of a file at i or the recipe's; all ranks agree on it. */
+static mgrid_step *push_step(lua_State *L, int i) {
+  mgrid_state   *state = mgrid_lua_check_state(L, 1);
+  const char    *file = luaL_optstring(L, i, NULL);
+  mgrid_runtime *rt = recipe_of(L, state);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  if (!rt)
+    mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                       "the step of a state is its recipe's: recipe:plan(...) makes a plan that has it");
+  mgrid_step **box = mgrid_step_lua_new(L);
+  if (!(*box = mgrid_state_step(rt, state, file, &e))) mgrid_lua_raise_error(L, &e);
+  return *box;
+}
+
+/* state:step([file]) -> Programs */
+static int state_step(lua_State *L) {
+  lua_settop(L, 2);
+  push_step(L, 2);
+  return 1;
+}
+
+static double positive(lua_State *L, const char *name, double usual) {
+  lua_getfield(L, 2, name);
+  double x = lua_isnil(L, -1) ? usual : lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
+  if (!(x > 0) || !isfinite(x))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: %s is a number above 0, not %s", name,
+                       lua_type(L, -1) == LUA_TNUMBER ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
+  lua_pop(L, 1);
+  return x;
+}
+
+/* Return the text of an option, which stays on the stack; NULL: nil. */
+static const char *text_of(lua_State *L, const char *name) {
+  lua_getfield(L, 2, name);
+  if (!lua_isnil(L, -1) && lua_type(L, -1) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: %s is a string, not %s", name, mgrid_lua_kind(L, -1));
+  return lua_tostring(L, -1);
+}
+
+static void check_names(lua_State *L) {
+  static const char *const known[] = { "steps", "scale", "compute", "timeout", "unproved", "trace", "file" };
+  for (lua_pushnil(L); mgrid_lua_next(L, 2); lua_pop(L, 1)) {
+    size_t i = 0, n = sizeof known / sizeof *known;
+    if (lua_type(L, -2) != LUA_TSTRING) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: options have names");
+    while (i < n && strcmp(known[i], lua_tostring(L, -2)) != 0) i++;
+    if (i == n) mgrid_lua_unknown(L, "option of run_step", lua_tostring(L, -2), known, n);
+  }
+}
+
+/* state:run_step{ steps, scale, compute, timeout, unproved, trace, file } -> what all ranks measured, on all ranks */
+static int state_run_step(lua_State *L) {
+  mgrid_state *state = mgrid_lua_check_state(L, 1);
+  step_how     how = STEP_HOW_INIT;
+  mgrid_error  e = MGRID_ERROR_INIT;
+  json_t      *measured = NULL;
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  check_names(L);
+  double steps = positive(L, "steps", 1);
+  if (steps != floor(steps) || steps > INT32_MAX)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: steps is a whole number, not %s",
+                       lua_pushfstring(L, "%f", steps));
+  how.steps = (int64_t)steps, how.scale = positive(L, "scale", how.scale),
+  how.timeout = positive(L, "timeout", how.timeout);
+  lua_getfield(L, 2, "unproved");
+  how.unproved = lua_toboolean(L, -1);
+  how.trace = text_of(L, "trace");
+  const char *compute = text_of(L, "compute");
+  if (compute && mgrid_step_computing_of("run_step: compute", compute, &how.compute, &e))
+    return mgrid_lua_raise_error(L, &e);
+  text_of(L, "file");
+  const mgrid_step *s = push_step(L, lua_gettop(L));
+  if (mgrid_step_measure(s, state, &how, &measured, &e)) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_take_json(L, measured)) return lua_error(L);
+  return 1;
+}
+
+const luaL_Reg mgrid_step_lua_state_methods[] = { { "step", state_step },
+                                                  { "run_step", state_run_step },
+                                                  { NULL, NULL } };

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+**
+** measure.c - a step that is executed, and what all ranks measured beside what was planned.
+*/
+#include "step/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+mgrid_status mgrid_step_computing_of(const char *name, const char *text, step_computing *out, mgrid_error *err) {
+  if (strcmp(text, "sleep") != 0 && strcmp(text, "gemm") != 0)
+    return mgrid_fail(err, MGRID_USAGE, "%s is sleep or gemm, not '%s'", name, text);
+  *out = *text == 's' ? STEP_SLEEP : STEP_GEMM;
+  return MGRID_OK;
+}
+
+/* ------------------------------------------------------------------- before */
+
+/* Whether all communicators of the step are of the backend of GPUs. */
+static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
+  for (size_t i = 0; i < s->nslots; i++) {
+    const mgrid_descriptor *d = s->plan->content.entry[s->slot[i].entry].choice->backend;
+    if (d && d->native && strcmp(d->name, b->kind->name) != 0) return false;
+  }
+  return true;
+}
+
+/* Refuse a step that may wait forever: on streams, or, where some call blocks, with each call ending before the next
+** begins. */
+static mgrid_status check_proved(const mgrid_step *s, const mgrid_backend *b, mgrid_error *err) {
+  step_verdict v;
+  bool         streams = b->ops->streams && is_all_of(s, b);
+  mgrid_status status = mgrid_step_conclude(s, streams ? STEP_NCCL : STEP_BLOCKING, 0, &v, err);
+  if (status || v.told == STEP_PROVED) return status;
+  mgrid_text why = { 0 };
+  mgrid_step_verdict_text(s, &v, &why);
+  status = mgrid_fail(err, MGRID_REFUSED,
+                      "the step is not proved under the rules of %s (%s), --unproved runs it: %.700s",
+                      streams ? "NCCL" : "MPI", mgrid_step_told_names[v.told], mgrid_text_chars(&why));
+  mgrid_text_free(&why);
+  return status;
+}
+
+static mgrid_status check(const mgrid_step *s, const mgrid_state *state, const step_how *how, mgrid_error *err) {
+  mgrid_backend *b = state->backend;
+  if (!b->ops->together && !b->ops->streams)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "--step runs over MPI or on GPUs; %s begins no calls together",
+                      mgrid_backend_name(b));
+  if (b->ops->streams && how->compute == STEP_GEMM)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "--compute gemm multiplies on the CPU; with %s take sleep",
+                      mgrid_backend_name(b));
+  if (state->partial)
+    return mgrid_fail(err, MGRID_NOT_NOW, "a state without the ranks that were lost executes no step");
+  return how->unproved ? MGRID_OK : check_proved(s, b, err);
+}
+
+/* -------------------------------------------------------------------- report */
+
+/* What every rank brings: the seconds of a step, then of each family calls, bytes and seconds of all steps. */
+typedef struct gathered {
+  const mgrid_step *s;
+  size_t            width;
+  int64_t           world;
+  double           *all;
+  step_sum         *sum; /* [nprograms * families]: planned */
+  double           *scratch;
+} gathered;
+
+static double of(const gathered *g, int64_t rank, size_t family, int field) {
+  return g->all[(size_t)rank * g->width + 1 + 3 * family + (size_t)field];
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Return what all ranks did over a family, a step; NULL: it is not used, or no memory. */
+static json_t *family_json(const gathered *g, size_t family, double steps) {
+  double  calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0, worst = 0, least = HUGE_VAL;
+  int64_t worst_rank = -1;
+  size_t  n = 0, families = (g->width - 1) / 3;
+  for (int64_t r = 0; r < g->world; r++) {
+    const step_sum *sum = &g->sum[(size_t)g->s->class[g->s->of[r]].program * families + family];
+    if (sum->calls == 0) continue;
+    double seconds = of(g, r, family, 2) / steps;
+    planned_calls += (double)sum->calls, planned_bytes += (double)sum->bytes;
+    calls += of(g, r, family, 0), bytes += of(g, r, family, 1);
+    g->scratch[n++] = seconds;
+    if (seconds < least) least = seconds;
+    if (seconds >= worst) worst = seconds, worst_rank = r;
+  }
+  if (n == 0) return NULL;
+  qsort(g->scratch, n, sizeof *g->scratch, ascending);
+  return json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls", planned_calls,
+                   "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst, "worst_rank",
+                   (json_int_t)worst_rank, "waiting", worst - least);
+}
+
+/* The rank that others wait for: it spends the least time in calls. -1: there is no difference to speak of. */
+static int64_t late_rank(const gathered *g) {
+  double  least = HUGE_VAL, most = 0;
+  int64_t late = -1;
+  for (int64_t r = 0; r < g->world; r++) {
+    double sum = 0;
+    for (size_t i = 0; i < (g->width - 1) / 3; i++) sum += of(g, r, i, 2);
+    if (sum < least) least = sum, late = r;
+    if (sum > most) most = sum;
+  }
+  return most > 1.5 * least ? late : -1;
+}
+
+static json_t *report(const gathered *g, const step_how *how) {
+  const mgrid_content *c = &g->s->plan->content;
+  double               steps = (double)how->steps;
+  json_t              *families = json_object();
+  for (size_t i = 0; i < c->nentries; i++) {
+    json_t *one = family_json(g, i, steps);
+    if (one) json_object_set_new(families, c->entry[i].name, one);
+  }
+  for (int64_t r = 0; r < g->world; r++) g->scratch[r] = g->all[(size_t)r * g->width] / steps;
+  qsort(g->scratch, (size_t)g->world, sizeof *g->scratch, ascending);
+  int64_t late = late_rank(g);
+  return json_pack("{sIsIsfsfsfsoso}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale",
+                   how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
+                   late < 0 ? json_null() : json_integer(late), "families", families);
+}
+
+/* ---------------------------------------------------------------------- all */
+
+/* Memory, and on rank 0 the file of the trace. Local. */
+static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how *how, step_spent **spent, double **mine,
+                            FILE **file, mgrid_error *err) {
+  size_t families = g->s->plan->content.nentries;
+  *spent = calloc(families + 1, sizeof **spent);
+  *mine = calloc(g->width, sizeof **mine);
+  g->all = calloc((size_t)g->world * g->width, sizeof *g->all);
+  g->scratch = calloc((size_t)g->world + 1, sizeof *g->scratch);
+  g->sum = calloc(g->s->nprograms * families + 1, sizeof *g->sum);
+  if (!*spent || !*mine || !g->all || !g->scratch || !g->sum) return mgrid_oom(err);
+  for (size_t i = 0; i < g->s->nprograms; i++) mgrid_step_sums(g->s, &g->s->program[i], &g->sum[i * families]);
+  if (!how->trace || b->rank != 0) return MGRID_OK;
+  *file = fopen(how->trace, "w");
+  return *file ? MGRID_OK : mgrid_fail(err, MGRID_REFUSED, "%s: %s", how->trace, strerror(errno));
+}
+
+/* Collective, but for the end of the file. */
+static mgrid_status write_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *spans,
+                                FILE **file, mgrid_error *err) {
+  mgrid_status status = mgrid_step_trace(s, b, how, spans, *file, err);
+  if (status || !*file) return status;
+  bool bad = ferror(*file), closed = fclose(*file) == 0;
+  *file = NULL;
+  return bad || !closed ? mgrid_fail(err, MGRID_REFUSED, "%s: %s", how->trace, strerror(errno)) : MGRID_OK;
+}
+
+mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
+                                mgrid_error *err) {
+  mgrid_backend *b = state->backend;
+  mgrid_error    own = MGRID_ERROR_INIT;
+  gathered       g = { s, 1 + 3 * s->plan->content.nentries, mgrid_backend_world(b), NULL, NULL, NULL };
+  step_spent    *spent = NULL;
+  double        *mine = NULL;
+  FILE          *file = NULL;
+  step_spans     spans = { .on = how->trace != NULL };
+  *out = NULL;
+  mgrid_status status = check(s, state, how, &own);
+  if (!status) status = prepare(&g, b, how, &spent, &mine, &file, &own);
+  status = mgrid_verdict(b, status, &own, &own);
+  if (!status) status = mgrid_step_execute(s, state, how, spent, &spans, &mine[0], &own);
+  for (size_t i = 0; !status && i < s->plan->content.nentries; i++)
+    mine[1 + 3 * i] = spent[i].calls, mine[2 + 3 * i] = spent[i].bytes, mine[3 + 3 * i] = spent[i].seconds;
+  if (!status) status = b->ops->allgather(b, mine, g.all, g.width * sizeof *mine, &own);
+  if (!status && !(*out = report(&g, how))) status = mgrid_oom(&own);
+  if (!status && how->trace) status = mgrid_verdict(b, write_trace(s, b, how, &spans, &file, &own), &own, &own);
+  if (file) fclose(file), remove(how->trace);
+  if (status && *out) json_decref(*out), *out = NULL;
+  free(spent);
+  free(mine);
+  free(g.all);
+  free(g.scratch);
+  free(g.sum);
+  free(spans.span);
+  return status ? mgrid_error_pass(err, &own) : MGRID_OK;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+**
+** price.h - what a step costs on a machine. shapes.c finds how the groups lie on it; cost.c how long a call takes; clock.c
+** runs the step in time; links.c adds up what crosses each level; price.c makes the answer of these.
+*/
+#ifndef MGRID_STEP_PRICE_H
+#define MGRID_STEP_PRICE_H
+
+#include "machine/model.h"
+#include "step/step.h"
+
+#include <jansson.h>
+
+/* ----------------------------------------------------------------- costs.c */
+
+enum { STEP_RATES_MAX = 256 };
+
+/* A measured share of a level's bandwidth, for calls of so many bytes. */
+typedef struct step_rate {
+  step_kind kind;  /* STEP_KINDS: every one */
+  int       level; /* of the machine; -1: every one */
+  double    bytes, share;
+} step_rate;
+
+/* What is known beside the text of a machine. */
+typedef struct step_costs {
+  double    flops;                     /* of a GPU in a second; 0: not known */
+  double    memory;                    /* bytes that it reads or writes in a second; 0: computes do not wait for them */
+  double    call;                      /* seconds before anything travels; below 0: the default of the rules */
+  double    latency[MGRID_LEVELS_MAX]; /* of each level */
+  int       nvlink;                    /* the level whose domains NVLink connects; -1: not known */
+  bool      nvls;                      /* its switches reduce */
+  int64_t   eager;
+  bool      mpi;
+  size_t    nrates;
+  step_rate rate[STEP_RATES_MAX]; /* by kind, level, bytes */
+  char      source[256];          /* of the rates and flops; "": the machine's data sheet */
+} step_costs;
+
+/* Fill in what the machine says and what is usual; then what `text`, JSON, says (NULL: nothing). README.md has its keys. */
+mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,
+                                 mgrid_error *err);
+
+/* ---------------------------------------------------------------- shapes.c */
+
+/* How a group lies in the domains of a level. */
+typedef struct step_reach {
+  int32_t domains;     /* that it touches */
+  int32_t least, most; /* of its members in one of them */
+  int32_t share;       /* groups of its family that leave one of them, too: at most */
+} step_reach;
+
+typedef struct step_shape {
+  int64_t    size;
+  step_reach at[MGRID_LEVELS_MAX]; /* by level, the farthest first */
+  int32_t *where; /* [levels * size]: domains of the positions, numbered as they come; NULL: nothing goes by position */
+} step_shape;
+
+typedef struct step_shapes {
+  size_t      n;
+  step_shape *shape;
+  int32_t    *of;                       /* [types * slots]: the shape of the type's group; -1: none */
+  int32_t    *where;                    /* of all */
+  int32_t    *domain[MGRID_LEVELS_MAX]; /* [world], of each level but the last */
+  int64_t     domains[MGRID_LEVELS_MAX];
+} step_shapes;
+
+/* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. O(world x families x levels). */
+mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_shapes *out,
+                                  step_types *types, mgrid_error *err);
+void         mgrid_step_shapes_free(step_shapes *x);
+
+/* ------------------------------------------------------------------ cost.c */
+
+/* A step on a machine. */
+typedef struct step_pricing {
+  const mgrid_step          *s;
+  const mgrid_machine_model *m;
+  step_rules                 rules;
+  step_costs                 costs;
+  step_types                 types;
+  step_shapes                shapes;
+} step_pricing;
+
+typedef struct step_way { /* how a call travels */
+  double      seconds;
+  const char *algorithm; /* "ring" */
+  int         level;     /* the farthest that it crosses */
+} step_way;
+
+#define STEP_SECOND 1e12 /* times are integers of picoseconds, so that a round takes as long as the one before */
+
+/* How a call of so many bytes travels; and how long an entry that computes takes. In seconds. */
+step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node *n, int64_t bytes);
+double   mgrid_step_work_of(const step_pricing *p, const step_node *n);
+int64_t  mgrid_step_ticks(double seconds); /* picoseconds */
+/* Refuse computes whose rate is not known, and calls over levels whose bandwidth is not. */
+mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err);
+
+/* ----------------------------------------------------------------- links.c */
+
+/* What a family does on a level, over all its groups; a call counts once, where a group crosses. */
+typedef struct step_crossing {
+  double calls, bytes; /* that leave domains */
+} step_crossing;
+
+typedef struct step_busiest {
+  int     level; /* -1: nothing travels */
+  int64_t domain;
+  double  bytes, seconds; /* out of the domain; at the level's bandwidth, 0: not known */
+} step_busiest;
+
+/* Fill crossing[entries * levels] and the busiest link. */
+mgrid_status mgrid_step_links(const step_pricing *p, step_crossing *crossing, step_busiest *busiest, mgrid_error *err);
+
+/* ----------------------------------------------------------------- price.c */
+
+/* One stretch of a chart: an operation of a type's stream. */
+typedef struct step_record {
+  int32_t  type, stream;
+  uint32_t node;
+  int32_t  by;                  /* the type that came last, for which the others waited */
+  int64_t  began, moved, ended; /* it waited from `began`, and worked from `moved` */
+} step_record;
+
+typedef struct step_repeat { /* a stretch of time that was not executed: what came before it happens again and again */
+  int64_t from, to, times;
+} step_repeat;
+
+enum { STEP_RECORDS_MAX = 4000000 };
+typedef struct step_records {
+  size_t       n, room, nrepeats;
+  step_record *record; /* in the order of `ended` */
+  step_repeat *repeat;
+  size_t       every; /* so many are recorded before rounds are skipped */
+  bool         full;  /* more than STEP_RECORDS_MAX: the rest is left out */
+} step_records;
+void mgrid_step_records_free(step_records *r);
+
+typedef struct step_use {          /* of the time of a type; seconds */
+  double compute, hidden, exposed; /* hidden: calls that travel while something computes */
+} step_use;
+
+typedef struct step_family_price {
+  double      seconds;         /* in calls, without waiting, of the rank with the most */
+  const char *way[STEP_KINDS]; /* the algorithm of each operation with the most time; NULL: it does not occur */
+  double      most[STEP_KINDS];
+} step_family_price;
+
+typedef struct step_price {
+  step_pricing       by;
+  double             seconds;
+  step_use           mean;     /* of all ranks */
+  step_use          *use;      /* [types] */
+  step_family_price *family;   /* [entries] */
+  step_crossing     *crossing; /* [entries * levels] */
+  step_busiest       busiest;
+  int64_t            executed;
+} step_price;
+
+/* Whether loops of a stream in which nobody waits are taken as one operation. Times do not depend on that; which share of
+** their calls travels next to computes of other streams is then an estimate. */
+typedef enum step_detail { STEP_IN_FULL, STEP_AS_NEEDED, STEP_IN_SHORT } step_detail; /* as needed: of large steps */
+
+/* Price a step. It must be proved under the rules. `records`: what happens when, for pictures; NULL: not needed. */
+mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model *m, const step_costs *costs,
+                                 step_detail detail, step_records *records, step_price *out, mgrid_error *err);
+void         mgrid_step_price_free(step_price *p);
+
+/* -------------------------------------------------------------- report.c */
+
+/* Sums by family of the rank with the most, [entries], to be freed; NULL: no memory. */
+step_sum *mgrid_step_most(const mgrid_step *s, mgrid_error *err);
+/* "families" and "memory" of a step; then what a price adds to an object that has them. */
+json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most);
+json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m);
+void    mgrid_step_price_json(const step_price *p, json_t *all);
+/* Seconds of the mean rank in which it neither computes nor moves bytes. */
+double mgrid_step_bubble(const step_price *p);
+/* The name of the busiest link: "node 3" or "node n17". */
+void mgrid_step_busiest_text(const step_price *p, mgrid_text *t);
+
+#endif

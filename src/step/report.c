@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+**
+** report.c - a step and its price as JSON, for the command, C and Lua.
+*/
+#include "moongrid_step.h"
+#include "plan/json.h"
+#include "step/price.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+step_sum *mgrid_step_most(const mgrid_step *s, mgrid_error *err) {
+  size_t    n = s->plan->content.nentries;
+  step_sum *most = calloc(n + 1, sizeof *most), *one = calloc(n + 1, sizeof *one);
+  for (size_t i = 0; i < s->nprograms && most && one; i++) {
+    mgrid_step_sums(s, &s->program[i], one);
+    for (size_t k = 0; k < n; k++) {
+      if (one[k].calls > most[k].calls) most[k].calls = one[k].calls;
+      if (one[k].bytes > most[k].bytes) most[k].bytes = one[k].bytes;
+    }
+  }
+  if (!most || !one) {
+    free(most);
+    most = mgrid_null_oom(err);
+  }
+  free(one);
+  return most;
+}
+
+json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most) {
+  json_t *all = json_object();
+  for (size_t i = 0; i < s->plan->content.nentries; i++)
+    if (most[i].calls)
+      json_object_set_new(all, s->plan->content.entry[i].name,
+                          json_pack("{sIsI}", "calls", (json_int_t)most[i].calls, "bytes", (json_int_t)most[i].bytes));
+  return all;
+}
+
+json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m) {
+  json_t *by = json_object();
+  for (size_t i = 0; i < m->n; i++)
+    if (m->bytes[i]) json_object_set_new(by, s->word[m->name[i]], json_integer(m->bytes[i]));
+  return json_pack("{sIsssIso}", "peak", (json_int_t)m->peak, "at", s->word[m->at], "rank", (json_int_t)m->rank, "by",
+                   by);
+}
+
+/* ------------------------------------------------------------------- price */
+
+double mgrid_step_bubble(const step_price *p) {
+  double rest = p->seconds - p->mean.compute - p->mean.exposed;
+  return rest > 0 ? rest : 0;
+}
+
+void mgrid_step_busiest_text(const step_price *p, mgrid_text *t) {
+  const step_busiest *b = &p->busiest;
+  const char         *name = mgrid_machine_domain_name(p->by.m, (size_t)b->level, b->domain);
+  mgrid_text_add(t, "%s ", p->by.m->tier[b->level].name);
+  name ? mgrid_text_str(t, name) : mgrid_text_add(t, "%" PRId64, b->domain);
+}
+
+static void add_family(const step_price *p, size_t entry, json_t *to) {
+  const step_family_price *f = &p->family[entry];
+  json_t                  *levels = json_object(), *ways = json_object();
+  for (size_t l = 0; l < p->by.m->ntiers; l++) {
+    const step_crossing *x = &p->crossing[entry * p->by.m->ntiers + l];
+    if (x->bytes > 0 || x->calls > 0)
+      json_object_set_new(levels, p->by.m->tier[l].name, json_pack("{sfsf}", "calls", x->calls, "bytes", x->bytes));
+  }
+  for (int i = 0; i < STEP_KINDS; i++)
+    if (f->way[i]) json_object_set_new(ways, mgrid_step_rows[i].name, json_string(f->way[i]));
+  json_object_set_new(to, "seconds", json_real(f->seconds));
+  json_object_set_new(to, "levels", levels);
+  json_object_set_new(to, "algorithms", ways);
+}
+
+void mgrid_step_price_json(const step_price *p, json_t *all) {
+  const mgrid_content *c = &p->by.s->plan->content;
+  json_t              *families = json_object_get(all, "families");
+  mgrid_text           machine = { 0 }, link = { 0 };
+  mgrid_machine_text(p->by.m, &machine);
+  json_object_set_new(all, "seconds", json_real(p->seconds));
+  json_object_set_new(all, "compute", json_real(p->mean.compute));
+  json_object_set_new(all, "exposed", json_real(p->mean.exposed));
+  json_object_set_new(all, "hidden", json_real(p->mean.hidden));
+  json_object_set_new(all, "bubble", json_real(mgrid_step_bubble(p)));
+  json_object_set_new(all, "types", json_integer((json_int_t)p->by.types.n));
+  json_object_set_new(all, "machine", json_string(mgrid_text_chars(&machine)));
+  json_object_set_new(all, "flops", json_real(p->by.costs.flops));
+  json_object_set_new(all, "source", json_string(p->by.costs.source));
+  if (p->busiest.level >= 0) {
+    mgrid_step_busiest_text(p, &link);
+    json_object_set_new(all, "busiest",
+                        json_pack("{sssssIsfsf}", "link", mgrid_text_chars(&link), "level",
+                                  p->by.m->tier[p->busiest.level].name, "domain", (json_int_t)p->busiest.domain,
+                                  "bytes", p->busiest.bytes, "seconds", p->busiest.seconds));
+  }
+  for (size_t i = 0; i < c->nentries; i++) {
+    json_t *to = json_object_get(families, c->entry[i].name);
+    if (to) add_family(p, i, to);
+  }
+  mgrid_text_free(&machine);
+  mgrid_text_free(&link);
+}
+
+/* ------------------------------------------------------------ for programs */
+
+static mgrid_status price(const mgrid_step *s, const mgrid_machine_model *m, const mgrid_step_price_options *given,
+                          step_price *out, mgrid_error *err) {
+  mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
+  step_costs               costs;
+  mgrid_status             status = mgrid_struct_read(&o, sizeof o, given, "mgrid_step_price_options", err);
+  if (!status && (!(o.flops >= 0) || o.eager < 0))
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "flops and eager of a price are 0 or more");
+  if (!status) status = mgrid_step_costs_of(m, o.blocking, o.costs, &costs, err);
+  if (status) return status;
+  if (o.flops > 0) costs.flops = o.flops;
+  costs.eager = o.eager;
+  return mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, NULL, out, err);
+}
+
+mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
+                              const mgrid_step_price_options *options, mgrid_step_time *out, mgrid_error *err) {
+  step_price      p;
+  mgrid_step_time own = MGRID_STEP_TIME_INIT;
+  if (!s || !m) return MGRID_USAGE;
+  mgrid_status status = mgrid_struct_check(out, sizeof own, "mgrid_step_time", err);
+  if (!status) status = price(s, m, options, &p, err);
+  if (status) return status;
+  own.seconds = p.seconds;
+  own.compute = p.mean.compute, own.exposed = p.mean.exposed, own.hidden = p.mean.hidden;
+  own.bubble = mgrid_step_bubble(&p);
+  own.types = p.by.types.n;
+  mgrid_struct_write(out, &own, sizeof own);
+  mgrid_step_price_free(&p);
+  return MGRID_OK;
+}
+
+/* An mgrid_sink as jansson calls it. */
+typedef struct writing {
+  mgrid_sink sink;
+  void      *ud;
+} writing;
+
+static int write_piece(const char *text, size_t len, void *ud) {
+  writing *w = ud;
+  return w->sink(w->ud, text, len);
+}
+
+mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
+                                    const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
+                                    mgrid_error *err) {
+  step_price  p;
+  step_memory memory;
+  if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
+  step_sum    *most = mgrid_step_most(s, err);
+  mgrid_status status = most ? price(s, m, options, &p, err) : MGRID_NO_MEMORY;
+  if (!status) {
+    writing w = { sink, ud };
+    mgrid_step_memory(s, &memory);
+    json_t *all = json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
+                            mgrid_step_memory_json(s, &memory));
+    mgrid_step_price_json(&p, all);
+    if (!all)
+      status = mgrid_oom(err);
+    else if (json_dump_callback(all, write_piece, &w, JSON_INDENT(2)) || sink(ud, "\n", 1))
+      status = mgrid_unwritten(err);
+    json_decref(all);
+    mgrid_step_price_free(&p);
+  }
+  free(most);
+  return status;
+}

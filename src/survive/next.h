@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+**
+** next.h - what a job becomes when ranks are lost. No MPI here, and no Lua: a plan, a runtime that makes plans for fewer
+** ranks, and lists of ranks.
+**
+** The ranks of a layout are its places: all ranks of a plan but its spares, ascending. A next plan has its places first,
+** so place i is rank i; the survivors that it does not use follow.
+*/
+#ifndef MGRID_NEXT_H
+#define MGRID_NEXT_H
+
+#include "plan/plan.h"
+#include "tensors/between_plans.h"
+
+/* ---------------------------------------------------------------- spares.c */
+
+/* The spares of a plan: an item. */
+typedef struct mgrid_spares {
+  atomic_int    refs;
+  int64_t       world;
+  mgrid_family *f; /* one group: the spares, ascending */
+} mgrid_spares;
+extern const mgrid_item_kind mgrid_spares_kind;
+#define MGRID_SPARES_NAME "spares"
+/* Take a list of n ranks, which it owns from now on, also on failure; NULL: report out of memory. */
+mgrid_spares *mgrid_spares_new(int64_t world, int64_t n, int32_t *ranks, mgrid_error *err);
+/* The last `count` ranks of each domain of a level, "node". MGRID_UNKNOWN_NAME with the nearest level. */
+struct mgrid_machine_model;
+mgrid_spares *mgrid_spares_per(const struct mgrid_machine_model *m, const char *level, int64_t count, int64_t world,
+                               mgrid_error *err);
+/* Refuse a family that has a spare. */
+mgrid_status mgrid_spares_check(const mgrid_spares *x, const mgrid_content *c, mgrid_error *err);
+/* Return those of a plan; NULL: none. */
+const mgrid_spares *mgrid_content_spares(const mgrid_content *c);
+
+/* --------------------------------------------------------------- comms.c */
+
+/* The communicators of a plan, each once: all groups of more than one rank, of families that have any. */
+typedef struct mgrid_comm_list {
+  size_t    n;
+  int32_t  *entry;  /* [n]: a family that has it, */
+  int64_t  *group;  /* [n]: and which of its groups it is */
+  int64_t  *start;  /* [n + 1], in members */
+  int32_t  *member; /* ranks, in order */
+  uint64_t *hash;   /* [n], of the members */
+  uint32_t  room;   /* slots, a power of 2 */
+  int32_t  *slot;   /* [room]: 1 + a communicator, by its hash; 0: free */
+} mgrid_comm_list;
+mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err);
+void         mgrid_comm_list_free(mgrid_comm_list *c);
+uint64_t     mgrid_comm_hash(const int32_t *member, int64_t n);
+/* Return a communicator of c with these members, in this order, whose options may share with `choice`; or -1. */
+int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member, int64_t n, uint64_t hash,
+                        const mgrid_choice *choice);
+
+/* ---------------------------------------------------------------- next.c */
+
+/* A way from places of the old layout to those of the new one: both are a x some x b, dims fastest first; the middle one
+** shrinks from `was` to `is`. */
+typedef struct mgrid_fold {
+  int64_t a, was, is, b;
+} mgrid_fold;
+
+/* What a place of the next layout needs, and what of that an old rank has. */
+typedef struct mgrid_next_bytes {
+  int64_t need, stay;
+  bool    known;
+} mgrid_next_bytes;
+
+/* A plan for fewer ranks, for any of them. */
+typedef struct mgrid_next {
+  struct mgrid_next *after;     /* in the list of all */
+  int64_t            survivors; /* ranks of the plan */
+  bool               shrinks;   /* else it has all places of the old one */
+  char              *params;    /* arguments in place of the plan's, each on a line; "": none */
+  mgrid_plan        *plan;      /* NULL: no layout is accepted, because of: */
+  mgrid_error        why;
+  int64_t            places; /* ranks of the layout */
+  mgrid_fold         fold;
+  size_t             nargs;
+  char             **args; /* [nargs], all arguments, owned */
+  mgrid_comm_list    comms;
+  mgrid_pairs        pairs; /* of tensors, ranks of either plan; n 0: there are none */
+  bool               paired;
+  int64_t            uncounted; /* tensors that are in none of the pairs */
+  mgrid_next_bytes  *bytes;     /* [places x old ranks], as far as known; NULL: too many to keep */
+} mgrid_next;
+
+struct mgrid_losses {
+  mgrid_runtime  *rt; /* owners */
+  mgrid_plan     *plan;
+  mgrid_state    *state; /* a dry one, for the policy; NULL: made when it is first asked */
+  char           *how;
+  size_t          nargs, nchanged;
+  char          **args, **changed;
+  char           *file; /* of parameters */
+  int64_t         world;
+  int64_t         places; /* ranks of the layout */
+  int32_t        *rank;   /* [places], ascending */
+  int32_t        *place;  /* [world]; -1: a spare */
+  mgrid_comm_list comms;
+  mgrid_next     *next;   /* those made so far */
+  mgrid_policy   *policy; /* on_lost */
+  bool            asked;  /* whether the recipe was looked at: it has a policy, or none */
+};
+
+/* Plan for a world whose last ranks, beyond `places`, are spares. `at`: the place of each rank in the machine; NULL: the
+** recipe reads none. */
+mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
+                            const int32_t *at, mgrid_error *err);
+/* Return the plan for these survivors, made now or before; NULL: an error. Where the recipe reads the machine, x gets its
+** ranks as well. */
+mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n, char *const *params,
+                          mgrid_error *err);
+void        mgrid_next_free(mgrid_next *x);
+
+/* ----------------------------------------------------------- by_machine.c */
+
+/* The machine that the recipe reads; NULL: none. */
+const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
+/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one domain; 0: no machine. */
+size_t mgrid_losses_near(const mgrid_losses *l, int64_t a, int64_t b);
+/* Return the places of the survivors, by their new ranks, or before they have some in order. The caller frees them. */
+int32_t *mgrid_loss_seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
+/* Lend the runtime the machine with these places of n ranks; *before: what it was lent until now, to lend again. */
+mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err);
+void         mgrid_losses_lend_again(const mgrid_losses *l, void *before);
+/* Try the layout of next->places with the folds that suggest themselves: each places the survivors (x), and the recipe
+** is asked about the machine with their places. next->plan NULL: it refuses all of them; *why is about the first. */
+mgrid_status mgrid_next_try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why);
+/* Place the survivors by next->fold instead, if the recipe accepts that, too. */
+mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+
+/* What has a runtime been lent? *x gets one more owner; NULL: nothing. Served by lua/spares.c. */
+typedef struct mgrid_lent_request {
+  const mgrid_item_kind *kind;
+  void                  *x;
+} mgrid_lent_request;
+
+/* ---------------------------------------------------------------- loss.c */
+
+struct mgrid_loss {
+  mgrid_loss_answer        how;
+  mgrid_text               why;
+  mgrid_text               params;     /* what the answer changes, each on a line */
+  mgrid_plan              *old, *plan; /* owners; plan NULL: stop */
+  int64_t                  world, survivors;
+  size_t                   nlost;
+  int64_t                 *lost; /* [nlost], ascending */
+  int32_t                 *was;  /* [survivors], the old rank of each new one; NULL: stop */
+  int32_t                 *is;   /* [world], the new rank of each old one, -1: lost */
+  mgrid_loss_sums          sums;
+  size_t                   nmissing;
+  mgrid_loss_missing_part *missing; /* [nmissing]; the holders are owned */
+  size_t                   ntensors;
+  const char             **tensor; /* [ntensors], those that move; of the old plan */
+};
+
+/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this order; none: as they are.
+** ask.c */
+typedef struct mgrid_loss_set {
+  size_t n;
+  char **params; /* [n], "dp=3", owned */
+} mgrid_loss_set;
+typedef struct mgrid_loss_reply {
+  mgrid_loss_answer how;
+  const char       *by;    /* who says so: "the policy 'on_lost'" */
+  bool              usual; /* nobody: it is the default */
+  size_t            nsets;
+  mgrid_loss_set   *set; /* [nsets] */
+} mgrid_loss_reply;
+mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, mgrid_loss_reply *out,
+                            mgrid_error *err);
+void         mgrid_loss_reply_free(mgrid_loss_reply *r);
+
+/* Fill x->was and x->is: who takes which place of the next plan. places.c */
+mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+/* List folds to so many places, those first that leave most communicators of the old plan whole. Return how many. places.c */
+enum { MGRID_FOLDS_MAX = 8 };
+size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]);
+/* Find the fold of two layouts that keeps most communicators together. places.c */
+mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
+/* Fill what is missing, from the old plan alone. holders.c */
+mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err);
+/* Count bytes. holders.c */
+mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+
+#endif

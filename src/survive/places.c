@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+**
+** places.c - which survivor takes which place of the new layout.
+**
+** Both layouts are read as a x some x b places, of which the middle dim shrinks: for Megatron a is tp x cp, the middle dp,
+** b pp. Coordinates of the middle dim that lost nobody are kept first, so that a whole replica goes rather than a part of
+** each. A place whose rank is lost, or was in no place, gets a survivor that is left over: best one with the same
+** coordinates in a and b, because it is the same part of another replica, then a spare, then any.
+** Which a and b: those that keep the most communicators if the middle dim loses some of its coordinates.
+*/
+#include "survive/next.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+enum { TRIALS = 4 };
+
+/* Keep some coordinates of the middle dim, others in each trial, as if the rest were lost. */
+static void draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < f->was && n < f->is; i++) {
+    uint64_t key[2] = { trial, (uint64_t)i };
+    if ((int64_t)(XXH3_64bits(key, sizeof key) % (uint64_t)(f->was - i)) < f->is - n) keep[n++] = i;
+  }
+}
+
+/* The place of the old layout behind one of the new; `keep` has the coordinates that stay. */
+static int64_t behind(const mgrid_fold *f, const int64_t *keep, int64_t place) {
+  int64_t x = place % f->a, y = place / f->a % f->is, z = place / f->a / f->is;
+  return x + f->a * (keep[y] + f->was * z);
+}
+
+/* Return whether these are the members of a group of the family. */
+static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
+  int64_t group, position;
+  for (int64_t nth = 0; mgrid_family_locate(f, member[0], nth, &group, &position); nth++) {
+    int64_t i = position == 0 && mgrid_family_size(f, group) == n ? 1 : n + 1;
+    while (i < n && mgrid_family_rank(f, group, i) == member[i]) i++;
+    if (i == n) return true;
+  }
+  return false;
+}
+
+/* Count the members of those communicators of the next plan that the old one has in the family of the same name, under a
+** fold, in all trials. */
+static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f, int32_t *room,
+                       int64_t *keep) {
+  const mgrid_comm_list *c = &next->comms;
+  int64_t                kept = 0;
+  for (uint64_t trial = 0; trial < TRIALS; trial++) {
+    draw(f, trial, keep);
+    for (size_t i = 0; i < c->n; i++) {
+      int64_t n = c->start[i + 1] - c->start[i];
+      int     old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
+      for (int64_t k = 0; k < n && old >= 0; k++) room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
+      if (old >= 0 && is_group(l->plan->content.entry[old].family, room, n)) kept += n;
+    }
+  }
+  return kept;
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
+  int64_t    was = l->places, is = next->places, g = gcd(was, is), most = -1;
+  mgrid_fold best = { 1, was, is, 1 };
+  if (was == is) return best;
+  int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
+  int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
+  /* From the smallest a and b: the finer fold where two keep equally much, which leaves more to choose. */
+  for (int64_t ab = 1; ab <= g && room && keep; ab++)
+    for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
+      if (ab % a) continue;
+      mgrid_fold f = { a, was / ab, is / ab, ab / a };
+      int64_t    kept = kept_by(l, next, &f, room, keep);
+      if (kept > most) best = f, most = kept;
+    }
+  free(room);
+  free(keep);
+  return best;
+}
+
+/* Count the members of communicators of the old plan that lose no member, in all trials. */
+static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *keep) {
+  const mgrid_comm_list *c = &l->comms;
+  int64_t                whole = 0;
+  for (uint64_t trial = 0; trial < TRIALS; trial++) {
+    draw(f, trial, keep);
+    for (size_t i = 0; i < c->n; i++) {
+      int64_t k = c->start[i];
+      for (; k < c->start[i + 1]; k++) {
+        int64_t y = l->place[c->member[k]] / f->a % f->was, at = 0;
+        while (at < f->is && keep[at] < y) at++;
+        if (at == f->is || keep[at] != y) break;
+      }
+      if (k == c->start[i + 1]) whole += k - c->start[i];
+    }
+  }
+  return whole;
+}
+
+size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]) {
+  int64_t was = l->places, g = gcd(was, places), score[MGRID_FOLDS_MAX],
+          *keep = malloc((size_t)(places + 1) * sizeof *keep);
+  size_t n = 0;
+  fold[0] = (mgrid_fold){ 1, was, places, 1 };
+  if (was == places || !keep) g = 0;
+  for (int64_t ab = 1; ab <= g; ab++)
+    for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
+      if (ab % a) continue;
+      mgrid_fold f = { a, was / ab, places / ab, ab / a };
+      int64_t    whole = whole_by(l, &f, keep);
+      size_t     at = n < MGRID_FOLDS_MAX ? n++ : n;
+      for (; at > 0 && whole > score[at - 1]; at--)
+        if (at < MGRID_FOLDS_MAX) fold[at] = fold[at - 1], score[at] = score[at - 1];
+      if (at < MGRID_FOLDS_MAX) fold[at] = f, score[at] = whole;
+    }
+  free(keep);
+  return n ? n : 1;
+}
+
+/* A coordinate of the middle dim, and how many of its ranks are lost. */
+typedef struct slab {
+  int64_t at, lost;
+} slab;
+
+static int by_loss(const void *a, const void *b) {
+  const slab *x = a, *y = b;
+  if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+  return (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_at(const void *a, const void *b) {
+  const slab *x = a, *y = b;
+  return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Choose the coordinates that stay: those that lost the fewest ranks, the first of equal ones. */
+static void choose(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x, slab *slabs, int64_t *keep) {
+  for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
+  for (size_t i = 0; i < x->nlost; i++)
+    if (l->place[x->lost[i]] >= 0) slabs[l->place[x->lost[i]] / f->a % f->was].lost++;
+  qsort(slabs, (size_t)f->was, sizeof *slabs, by_loss);
+  qsort(slabs, (size_t)f->is, sizeof *slabs, by_at);
+  for (int64_t i = 0; i < f->is; i++) keep[i] = slabs[i].at;
+}
+
+/* Return the spare that is free and nearest to a rank in the machine, the first of equal ones; -1: there is none. */
+static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t rank) {
+  int64_t found = -1;
+  size_t  most = 0;
+  for (int64_t r = 0; r < l->world && l->world > l->places; r++) {
+    if (l->place[r] >= 0 || x->is[r] != -1) continue;
+    size_t near = mgrid_losses_near(l, rank, r);
+    if (found < 0 || near > most) found = r, most = near;
+  }
+  return found;
+}
+
+/* Fill the places that nobody took: is[] of an old rank is -1 while it is free, -2 where it is lost. */
+static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
+  const mgrid_fold *f = &next->fold;
+  int64_t           any = 0;
+  for (int64_t i = 0; i < next->places; i++) {
+    if (x->was[i] >= 0) continue;
+    int64_t old = -1;
+    for (int64_t k = f->is; k < f->was && old < 0; k++) { /* the coordinates that do not stay */
+      int64_t r = l->rank[i % f->a + f->a * (slabs[k].at + f->was * (i / f->a / f->is))];
+      if (x->is[r] == -1) old = r;
+    }
+    if (old < 0) old = nearest_spare(l, x, l->rank[behind(f, keep, i)]);
+    while (old < 0 && x->is[any] != -1) any++;
+    if (old < 0) old = any;
+    x->was[i] = (int32_t)old;
+    x->is[old] = (int32_t)i;
+  }
+}
+
+mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+  const mgrid_fold *f = &next->fold;
+  slab             *slabs = malloc((size_t)f->was * sizeof *slabs);
+  int64_t          *keep = malloc((size_t)f->is * sizeof *keep);
+  x->was = malloc((size_t)x->survivors * sizeof *x->was);
+  if (!slabs || !keep || !x->was) {
+    free(slabs);
+    free(keep);
+    return mgrid_oom(err);
+  }
+  choose(l, f, x, slabs, keep);
+  for (int64_t i = 0; i < next->places; i++) {
+    int32_t old = l->rank[behind(f, keep, i)];
+    x->was[i] = x->is[old] == -1 ? old : -1;
+    if (x->was[i] >= 0) x->is[old] = (int32_t)i;
+  }
+  fill(l, next, slabs, keep, x);
+  int64_t at = next->places;
+  for (int64_t r = 0; r < l->world; r++)
+    if (x->is[r] == -1) x->was[at] = (int32_t)r, x->is[r] = (int32_t)at++;
+  for (size_t i = 0; i < x->nlost; i++) x->is[x->lost[i]] = -1;
+  free(slabs);
+  free(keep);
+  return MGRID_OK;
+}

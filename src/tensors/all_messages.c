@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+**
+** all_messages.c - a whole move: the messages of all ranks, their rounds, and their sums.
+*/
+#include "tensors/between_plans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Compare by sender, then receiver, then tensor. */
+static int by_ends(const void *a, const void *b) {
+  const mgrid_message *x = a, *y = b;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  if (x->to != y->to) return x->to < y->to ? -1 : 1;
+  return (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+static void sort(mgrid_messages *list) {
+  if (list->n > 1) qsort(list->at, list->n, sizeof *list->at, by_ends);
+}
+
+/* List the messages that a rank sends (else receives), of all tensors, sorted. */
+static bool messages_of(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list) {
+  list->n = 0;
+  for (size_t i = 0; i < p->n; i++)
+    if (!(sends ? mgrid_pair_sends(&p->pair[i], rank, (int64_t)i, list)
+                : mgrid_pair_receives(&p->pair[i], rank, (int64_t)i, list)))
+      return false;
+  sort(list);
+  return true;
+}
+
+/* ------------------------------------------------------------------- rounds */
+
+mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_error *err) {
+  mgrid_messages list = { 0 };
+  mgrid_status   status = MGRID_OK;
+  *s = (mgrid_schedule){ 0, NULL, 0 };
+  for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
+    if (!messages_of(p, rank, true, &list)) status = mgrid_oom(err);
+    for (size_t i = 0; i < list.n && !status; i++) {
+      if (i > 0 && list.at[i].to == list.at[i - 1].to) continue; /* another tensor of the same message */
+      if (s->n == MGRID_EDGES_MAX) {
+        status = mgrid_fail(err, MGRID_LIMIT, "more than %d messages are too many to put into rounds", MGRID_EDGES_MAX);
+        break;
+      }
+      mgrid_edge *more = mgrid_grow(s->edge, s->n, sizeof *more);
+      if (!more) {
+        status = mgrid_oom(err);
+        break;
+      }
+      s->edge = more;
+      s->edge[s->n++] = (mgrid_edge){ (int32_t)rank, (int32_t)list.at[i].to, -1 };
+    }
+  }
+  free(list.at);
+  if (!status) status = mgrid_edges_colour(s->n, s->edge, p->ranks, &s->rounds, err);
+  if (status) mgrid_schedule_free(s);
+  return status;
+}
+
+void mgrid_schedule_free(mgrid_schedule *s) {
+  free(s->edge);
+  *s = (mgrid_schedule){ 0, NULL, 0 };
+}
+
+int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to) {
+  size_t low = 0, high = s->n;
+  while (low < high) {
+    size_t            middle = low + (high - low) / 2;
+    const mgrid_edge *e = &s->edge[middle];
+    if (e->from < from || (e->from == from && e->to < to))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < s->n && s->edge[low].from == from && s->edge[low].to == to ? s->edge[low].round : -1;
+}
+
+/* ------------------------------------------------------------------- tally */
+
+/* One rank's messages in one direction, added up: of one tensor, or with tensor -1 of all. */
+typedef struct load {
+  int64_t bytes, messages;
+} load;
+
+static load load_of(const mgrid_messages *list, int64_t tensor) {
+  load    sum = { 0, 0 };
+  int64_t last = -1;
+  for (size_t i = 0; i < list->n; i++) {
+    const mgrid_message *m = &list->at[i];
+    int64_t              ends = m->from * (MGRID_WORLD_MAX + 1) + m->to;
+    if (tensor >= 0 && m->tensor != tensor) continue;
+    sum.bytes += m->bytes;
+    sum.messages += ends != last;
+    last = ends;
+  }
+  return sum;
+}
+
+/* Count the ranks in either list; both are sorted by the peer. */
+static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *receives, int64_t tensor) {
+  int64_t n = 0, last = -1;
+  size_t  i = 0, k = 0;
+  while (i < sends->n || k < receives->n) {
+    bool                 left = k == receives->n || (i < sends->n && sends->at[i].to <= receives->at[k].from);
+    const mgrid_message *m = left ? &sends->at[i++] : &receives->at[k++];
+    int64_t              peer = left ? m->to : m->from;
+    if ((tensor >= 0 && m->tensor != tensor) || peer == last) continue;
+    last = peer;
+    n++;
+  }
+  return n;
+}
+
+/* Add to a sum that is only reported; it stops at INT64_MAX. */
+static void add_to(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
+static void larger(int64_t *most, int64_t value) {
+  if (value > *most) *most = value;
+}
+
+static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_messages *receives, int64_t tensor) {
+  load s = load_of(sends, tensor), r = load_of(receives, tensor);
+  t->sent += s.bytes;
+  t->messages += s.messages;
+  larger(&t->max_send, s.bytes);
+  larger(&t->max_receive, r.bytes);
+  larger(&t->busiest, s.messages);
+  larger(&t->busiest, r.messages);
+  larger(&t->peers, peers_of(sends, receives, tensor));
+}
+
+/* Add what a rank needs, what it holds, and what it would get by gathering the whole. */
+static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
+  mgrid_seat at;
+  if (!mgrid_pair_seat(p, rank, &at)) return;
+  int64_t has = 0, need = mgrid_tensor_elements(p->to, &at) * p->to->width, stay = mgrid_pair_stays(p, rank);
+  t->minimum += need - stay;
+  t->stay += stay;
+  if (need == 0) return;
+  if (mgrid_pair_held(p, rank, &at)) has = mgrid_tensor_elements(p->from, &at) * p->from->width;
+  add_to(&t->gather, p->from->bytes - has);
+}
+
+static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine, int64_t round) {
+  if (machine && m->from / machine != m->to / machine) t->crossing += m->bytes;
+  larger(&t->rounds, round + 1);
+}
+
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
+                               mgrid_each_message each, void *ud, mgrid_error *err) {
+  mgrid_messages sends = { 0 }, receives = { 0 };
+  mgrid_tally   *all = &tally[p->n];
+  mgrid_status   status = MGRID_OK;
+  memset(tally, 0, (p->n + 1) * sizeof *tally);
+  for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
+    if (!messages_of(p, rank, true, &sends) || !messages_of(p, rank, false, &receives)) status = mgrid_oom(err);
+    if (status || (sends.n + receives.n == 0 && !each)) {
+      for (size_t i = 0; i < p->n && !status; i++) add_parts(&tally[i], &p->pair[i], rank);
+      continue;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+      add_rank(&tally[i], &sends, &receives, (int64_t)i);
+      add_parts(&tally[i], &p->pair[i], rank);
+    }
+    add_rank(all, &sends, &receives, -1);
+    for (size_t i = 0; i < sends.n; i++) {
+      const mgrid_message *m = &sends.at[i];
+      int64_t              round = s ? mgrid_schedule_round(s, m->from, m->to) : -1;
+      add_message(&tally[m->tensor], m, p->machine, round);
+      add_message(all, m, p->machine, round);
+      if (each) each(ud, m);
+    }
+  }
+  for (size_t i = 0; i < p->n; i++) {
+    all->minimum += tally[i].minimum;
+    all->stay += tally[i].stay;
+    add_to(&all->gather, tally[i].gather);
+    if (!s) tally[i].rounds = -1;
+  }
+  all->rounds = s ? s->rounds : -1;
+  free(sends.at);
+  free(receives.at);
+  return status;
+}

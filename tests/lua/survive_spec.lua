@@ -1,0 +1,332 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Spares in recipes, the policy on_lost about a job, and what moongrid lose says, with the whole message of each refusal.
+
+local json = require "dkjson"
+local moongrid = require "moongrid"
+local support = dofile "tests/lua/support.lua"
+local run, refuses = support.run, support.refuses
+
+-- A recipe over tp 2 x dp with a tensor that tp cuts and one that dp cuts; `fields` are more of its fields.
+local function recipe_of(fields)
+  return support.file(([[
+return recipe { %s params = { tp = 2, dp = param.size(nil) }, build = function(world, p)
+  local g = grid(world, "tp-dp", { tp = p.tp, dp = p.dp or fill })
+  local t = topology(world)
+  t.g = g
+  t.tp = g "tp"
+  t.dp = g "dp"
+  t.w = tensor { over = "g", axes = { { "row", 16 } }, type = "f32", cut = { row = "tp" } }
+  t.m = tensor { over = "g", axes = { { "row", 24 } }, type = "f32", cut = { row = "dp" } }
+  return t
+end }
+]]):format(fields))
+end
+
+local paths = {}
+local function recipe(fields)
+  paths[fields] = paths[fields] or recipe_of(fields)
+  return paths[fields]
+end
+teardown(function() for _, path in pairs(paths) do os.remove(path) end end)
+
+local function lose(fields, words) return run("build/moongrid lose " .. recipe(fields) .. " " .. words) end
+
+describe("spares", function()
+  it("are the last ranks, in no family, named in the plan and its digest", function()
+    local plan = moongrid.load(recipe "spares = 2,"):plan(10)
+    assert.same({ 8, 9 }, plan.spares)
+    assert.truthy(plan:text():find("\nspares spares: (2:1) x (1) + 8\n", 1, true))
+    assert.truthy(plan:text():find("\nworld 10\n", 1, true))
+    assert.same({}, moongrid.load(recipe "spares = 0,"):plan(8).spares)
+    assert.are_not.equal(plan.digest, moongrid.load(recipe 'idle = "allow",'):plan(10).digest)
+    local out, err = run("build/moongrid plan " .. recipe "spares = 2," .. " --world 10")
+    assert.truthy(out:find("\nspares         2 ranks in no family, to take the place of a lost one: 8, 9\n", 1, true), out)
+    assert.equal("", err) -- they are no ranks that somebody forgot
+  end)
+
+  it("are a list in JSON, and true for a spare", function()
+    local line = "build/moongrid plan " .. recipe "spares = 2," .. " --world 10 --json"
+    assert.same({ spares = { 8, 9 } }, json.decode((run(line))).spares)
+    assert.same({ spares = true }, json.decode((run(line .. " --rank 9"))).spares)
+    assert.same({ spares = false }, json.decode((run(line .. " --rank 7"))).spares)
+  end)
+
+  it("are in a plan that is read again", function()
+    local saved = os.tmpname()
+    for _, how in ipairs { "--json", "--text", "--rules" } do
+      run(("build/moongrid plan %s --world 10 %s > %s"):format(recipe "spares = 2,", how, saved))
+      local out = run("build/moongrid plan " .. saved)
+      assert.truthy(out:find(moongrid.load(recipe "spares = 2,"):plan(10).digest, 1, true), how .. out)
+    end
+    os.remove(saved)
+  end)
+
+  it("are the last ones of each node", function()
+    local path = recipe 'machine = "node:2 gpu:5", spares = { per = "node" },'
+    local plan = moongrid.load(path):plan(10)
+    assert.same({ 4, 9 }, plan.spares)
+    local world
+    local probe = support.file [[return recipe { machine = "node:2 gpu:5", spares = { per = "node", count = 2 },
+      build = function(world) log("%d ranks, the last %d", world.size, world:rank(world.size - 1))
+      local t = topology(world) t.all = grid(world, "dp", { dp = fill }) "dp" return t end }]]
+    local _
+    _, world = run("build/moongrid plan " .. probe .. " --world 10")
+    assert.truthy(world:find("6 ranks, the last 7", 1, true), world)
+    os.remove(probe)
+  end)
+
+  local whole = "spares is a number of ranks, 2, or so many in each domain of the machine, { per = \"node\", count = 1 }"
+  for _, case in ipairs {
+    { "spares = -1,", whole .. "; not less than 0" },
+    { "spares = 'two',", whole .. "; not a string" },
+    { "spares = { per = 'node', count = 0 },", whole .. ": its count is 1 or more" },
+    { "spares = { count = 1 },", "spares in each domain of the machine: per = \"node\" says which" },
+    { "spares = { per = 'node', cuont = 2 },", "unknown field of spares 'cuont'; nearest is 'count' (per, count)" },
+    { "spares = { per = 'node' },", "spares by the machine, and there is none: --machine gives one, or machine = "
+      .. "\"node:4 gpu:8\" in the recipe" },
+    { "spares = { per = 'rack' }, machine = 'node:2 gpu:4',",
+      "unknown level of the machine 'rack'; known: node, gpu" },
+    { "spares = { per = 'node', count = 4 }, machine = 'node:2 gpu:4',",
+      "4 spares in each node are all 8 ranks" },
+    { "spares = 8,", "8 spares in a world of 8: at least one rank works, so at most 7" },
+  } do
+    it("refuses " .. case[1], function()
+      refuses("plan " .. recipe(case[1]) .. " --world 8", 1, ("moongrid: %s:1: %s"):format(recipe(case[1]), case[2]))
+    end)
+  end
+
+  it("are in no family", function()
+    local path = support.file [[return recipe { spares = 1, machine = "node:2 gpu:4", build = function(world)
+      local t = topology(world) t.node = machine.node return t end }]]
+    refuses("plan " .. path .. " --world 8", 1, ("moongrid: %s:1: rank 7 is a spare, and in group 1 of family 'node'; "
+      .. "families are made over the World that build gets"):format(path))
+    os.remove(path)
+  end)
+end)
+
+describe("moongrid lose", function()
+  it("gives a place to a spare", function()
+    assert.equal(([[
+%s over 6 ranks
+lost           1 of 6 ranks: 1
+becomes        replace: a layout of 4 ranks, 1 idle: 5
+communicators  2 kept (tp 1, dp 1)
+               2 made (tp 1, dp 1)
+               2 end
+moved          80 B; 240 B stay where they are
+]]):format(recipe "spares = 2,"), (lose("spares = 2,", "--world 6 --ranks 1")))
+  end)
+
+  it("drops the replica that lost a rank, and names what has no copy", function()
+    -- of m each of dp 4 had 6 rows, and each of dp 3 gets 8: only ranks 6 and 7 get two of them from others, 16 and 17
+    local out = lose("", "--world 8 --ranks 2,3")
+    assert.equal(([[
+%s over 8 ranks
+lost           2 of 8 ranks: 2, 3
+becomes        shrink: a layout of 6 ranks
+communicators  3 kept (tp 3)
+               2 made (dp 2)
+               3 end
+moved          16 B; 320 B stay where they are
+no copy        24 B in 1 part, for a checkpoint to give back
+               m row 6..11: 24 B, ranks 2, 3 had it
+]]):format(recipe ""), out)
+  end)
+
+  it("stops if the recipe accepts no smaller layout, and says why", function()
+    local out = lose("", "--world 8 --ranks 2 dp=4")
+    assert.truthy(out:find("becomes        stop: the recipe accepts no layout of 1 to 7 ranks; of 7: " .. recipe ""
+      .. ":2: ", 1, true), out)
+    assert.truthy(out:find('; the policy on_lost may change parameters, { how = "shrink", params = { dp = 3 } }\n', 1,
+      true), out)
+  end)
+
+  it("does what the policy says about parameters", function()
+    local fields = [[policy = { on_lost = function(s, q, p)
+      return { how = "shrink", params = { { dp = p.dp - q.lost }, { dp = 1 } } } end },]]
+    local out = lose(fields, "--world 8 --ranks 2,4 dp=4")
+    assert.truthy(out:find("becomes        shrink: a layout of 4 ranks dp=2, 2 idle: 3, 5\n", 1, true), out)
+  end)
+
+  it("asks the bundled policy", function()
+    local fields = "spares = 1, policy = { on_lost = policies.on_lost { least = 6 } },"
+    assert.truthy(lose(fields, "--world 9 --ranks 0"):find("becomes        replace: ", 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0,1"):find("becomes        shrink: a layout of 6 ranks", 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0..3"):find("becomes        stop: the policy 'on_lost' says so", 1,
+      true))
+    local want = "spares = 1, policy = { on_lost = policies.on_lost { job = 'replace' } },"
+    assert.truthy(lose(want, "--world 9 --ranks 0,1"):find("becomes        stop: the policy 'on_lost' says replace: "
+      .. "2 ranks of the layout are lost, and 1 spare is left\n", 1, true))
+    assert.truthy(lose(want, "--world 9 --ranks 8"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
+  end)
+
+  it("gives the policy what is lost", function()
+    local fields = [[spares = 1, policy = { on_lost = function(s, q)
+      log("%d %d %s %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.missing) return "stop" end },]]
+    local _, err = lose(fields, "--world 9 --ranks 3,2")
+    assert.truthy(err:find("9 2 2,3 1 24\n", 1, true), err)
+  end)
+
+  it("loses whole nodes, and hints where one has all copies", function()
+    local out = lose("", "--world 8 --nodes 1 --machine 'node:4 gpu:2'")
+    assert.truthy(out:find("lost           2 of 8 ranks: 2, 3\n", 1, true), out)
+    assert.truthy(out:find("hint           all 2 copies of some of 'm' are in node 0; spread(tp, machine.node) in the "
+      .. "recipe refuses such a layout\n", 1, true), out)
+  end)
+
+  it("loses each rank, and every two of them", function()
+    local out = lose("", "--world 8 --all 1")
+    assert.truthy(out:find("shrink             6          8          3  ", 1, true), out)
+    assert.truthy(out:find("\n8 losses of one rank: the job survives 8, 8 of them without a checkpoint\n", 1, true), out)
+    local two = json.decode((lose("", "--world 8 --all 2 --json")))
+    local losses, worst = 0, 0
+    for _, row in ipairs(two.rows) do
+      losses, worst = losses + row.losses, math.max(worst, row.missing.bytes)
+      assert.equal("shrink", row.how)
+    end
+    assert.same({ "rank", 2, 28, 24 }, { two.of, two.at_once, losses, worst })
+  end)
+
+  it("is JSON", function()
+    local x = json.decode((lose("", "--world 8 --ranks 2,3 --json")))
+    assert.same({ 2, 3 }, x.lost)
+    assert.same({ 0, 1, 4, 5, 6, 7 }, x.old_ranks)
+    assert.same({ "shrink", "", 6, 0 }, { x.how, x.why, x.layout, #x.idle })
+    assert.same({ { tensor = "m", range = "row 6..11", bytes = 24, holders = { 2, 3 } } }, x.missing)
+    assert.same({ kept = 3, made = 2, dropped = 3,
+                  families = { tp = { kept = 3, made = 0 }, dp = { kept = 0, made = 2 } } }, x.communicators)
+    assert.equal(moongrid.load(recipe ""):plan(6).digest, x.digest)
+  end)
+
+  local policy = "policy = { on_lost = function(s, q) %s end },"
+  for _, case in ipairs {
+    { "--ranks 8", "", 1, "--ranks: rank 8 is out of range (0 to 7)" },
+    { "--ranks 3,3", "", 1, "--ranks: rank 3 is given twice" },
+    { "--ranks 0..7", "", 1, "all 8 ranks are lost, and nobody is left to go on" },
+    { "--ranks a", "", 2, "--ranks 'a', character 1: expected a rank, or a range such as 8..15" },
+    { "", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
+    { "--ranks 1 --all 1", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
+    { "--all 3", "", 2, "--all is 1 or 2, not '3'" },
+    { "--ranks 1 --level node", "", 2, "--level is for --nodes and --all" },
+    { "--nodes 0", "", 2, 'lose needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or '
+      .. "machine = in the recipe" },
+    { "--nodes 4 --machine 'node:4 gpu:2'", "", 1, "--nodes: node 4 is out of range (0 to 3)" },
+    { "--all 1 --level node --machine 'node:1 gpu:8'", "", 1, "--all 1: there is 1 node, and one is to survive" },
+    { "--ranks 1", 'return "shrik"', 1,
+      "policy 'on_lost' returned 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+    { "--ranks 1", "return 7", 1, "policy 'on_lost' returned no answer: \"replace\", \"shrink\", \"stop\", or a "
+      .. 'table, { how = "shrink", params = { dp = 3 } }' },
+    { "--ranks 1", 'return { how = "shrink", prams = {} }', 1,
+      "policy 'on_lost' returned a table with 'prams'; nearest is 'params' (how, params)" },
+    { "--ranks 1", 'return { how = "stop", params = { dp = 3 } }', 1,
+      "policy 'on_lost' returned parameters for 'stop'; a shrink alone changes some" },
+    { "--ranks 1", 'return { how = "shrink", params = { dp = {} } }', 1,
+      "policy 'on_lost': parameter 'dp' is a number, text, a truth value or a list of integers" },
+    { "--ranks 1", 'return { how = "shrink", params = "dp" }', 1, "policy 'on_lost': 'params' is a table of parameters "
+      .. "by name, { dp = 3 }, or a list of such, of 1 to 64 parameters" },
+  } do
+    it("refuses " .. case[1] .. " " .. case[2], function()
+      local fields = case[2] == "" and "" or policy:format(case[2])
+      refuses("lose " .. recipe(fields) .. " --world 8 " .. case[1], case[3], "moongrid: " .. case[4])
+    end)
+  end
+
+  it("ends a policy that loops or fails", function()
+    local _, err, code = lose(policy:format "while true do end", "--world 8 --ranks 1")
+    assert.equal(3, code) -- a limit
+    assert.truthy(err:find("the recipe runs for more than 200000000 instructions\n", 1, true), err)
+    _, err, code = lose(policy:format 'error("not today")', "--world 8 --ranks 1")
+    assert.equal(1, code)
+    assert.truthy(err:find(":1: not today\n", 1, true), err)
+  end)
+end)
+
+describe("a recipe that reads the machine", function()
+  local path = support.file [[return recipe { machine = "node:4 gpu:4", spares = { per = "node" },
+    build = function(world)
+      local g = grid(world, "tp-dp", { tp = 3, dp = fill })
+      local t = topology(world)
+      t.tp = g "tp"
+      within(t.tp, machine.node)
+      t.dp = g "dp"
+      return t
+    end }]]
+  local plan = moongrid.load(path):plan(16)
+  teardown(function() os.remove(path) end)
+
+  it("gets the spare of the same node", function()
+    local x = plan:lose { ranks = { 5 } }
+    assert.same({ "replace", { 0, 1, 2, 4, 7, 6, 8, 9, 10, 12, 13, 14, 3, 11, 15 } }, { x.how, x.old_ranks })
+    -- the survivors run where they ran: rank 3 of the plan was rank 4, at place 4
+    assert.equal("node:4 gpu:4 ranks = 0..2,4,7,6,8..10,12..14,3,11,15", x.plan.machine)
+  end)
+
+  it("shrinks where no spare of the node is left, as its law asks", function()
+    for _, lost in ipairs { { 5, 7 }, { 5, 6 }, { 4, 5, 6, 7 } } do
+      local x = plan:lose { ranks = lost }
+      assert.same({ "shrink", 9, 0 }, { x.how, x.layout, x.communicators.families.tp.made })
+      for tp = 0, 2 do
+        local node = x.old_ranks[3 * tp + 1] // 4
+        for i = 1, 3 do assert.equal(node, x.old_ranks[3 * tp + i] // 4) end
+      end
+    end
+  end)
+
+  it("stops where the law lets nobody go on", function()
+    local x = plan:lose { ranks = { 0, 1, 4, 5, 8, 9, 12, 13 } }
+    assert.equal("stop", x.how)
+    assert.truthy(x.why:find("the recipe accepts no layout of 1 to 8 ranks; of 8: ", 1, true), x.why)
+  end)
+
+  it("does not keep the machine of the survivors", function()
+    local recipe_ = moongrid.load(path)
+    local again = recipe_:plan(16)
+    again:lose { ranks = { 5 } }
+    assert.equal(again.digest, recipe_:plan(16).digest)
+    assert.equal(plan.digest, again.digest)
+  end)
+end)
+
+describe("plan:lose", function()
+  it("returns what the job becomes, and its plan", function()
+    local plan = moongrid.load(recipe "spares = 1,"):plan(9)
+    local x = plan:lose { ranks = { 3, 2 } }
+    assert.same({ "shrink", 6, 24 }, { x.how, x.layout, x.bytes.missing })
+    assert.same({ 0, 1, 4, 5, 6, 7, 8 }, x.old_ranks)
+    assert.same({ 7, { 6 } }, { x.plan.world, x.plan.spares })
+    assert.equal(x.digest, x.plan.digest)
+    local again = x.plan:lose { ranks = { 0 } } -- the job goes on, and loses another one: the idle one replaces it
+    assert.same({ "replace", { 6, 1, 2, 3, 4, 5 } }, { again.how, again.old_ranks })
+    assert.same({ "stop", "the caller says so" }, { plan:lose({ ranks = { 0 }, how = "stop" }).how,
+      plan:lose({ ranks = { 0 }, how = "stop" }).why })
+  end)
+
+  it("keeps the parameters of the plan", function()
+    local plan = moongrid.load(recipe ""):plan(8, { tp = 4 })
+    assert.equal(4, plan:lose({ ranks = { 7 } }).layout)
+  end)
+
+  for _, case in ipairs {
+    { { ranks = { 8 } }, "rank 8 is out of range (0 to 7)" },
+    { { ranks = { 1, 1 } }, "rank 1 is lost twice" },
+    { { ranks = {} }, "no rank is lost" },
+    { { ranks = { "1" } }, "lose: number 1 of ranks is a string, not a rank" },
+    { {}, "lose: ranks is a list of lost ranks, not nil" },
+    { { ranks = { 1 }, how = "shrik" }, "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+  } do
+    it("refuses: " .. case[2], function()
+      local ok, message = pcall(function() moongrid.load(recipe ""):plan(8):lose(case[1]) end)
+      assert.same({ false, case[2] }, { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
+    end)
+  end
+
+  it("needs the recipe", function()
+    local world = moongrid.world(4)
+    local t = moongrid.topology(world)
+    t.all = moongrid.grid(world, "dp", { dp = 4 }) "dp"
+    local ok, message = pcall(function() moongrid.plan(t):lose { ranks = { 1 } } end)
+    assert.same({ false, "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one" },
+      { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
+  end)
+end)
