@@ -25,7 +25,8 @@ bool fault_plan(const char *text, int signal) {
   int     end = 0;
   int64_t step = 0;
   if (nfaults == FAULTS) return false;
-  if (sscanf(text, "%d:%" SCNd64 ":%15[a-z]%n", &faults[nfaults].rank, &step, faults[nfaults].point, &end) != 3) return false;
+  if (sscanf(text, "%d:%" SCNd64 ":%15[a-z]%n", &faults[nfaults].rank, &step, faults[nfaults].point, &end) != 3)
+    return false;
   faults[nfaults].signal = signal, faults[nfaults].step = step;
   nfaults += !text[end];
   return !text[end];
@@ -39,7 +40,8 @@ void fault_at(const char *point) {
     if (faults[i].rank != rank || faults[i].step != now || strcmp(faults[i].point, point) != 0) continue;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    fprintf(stderr, "fault: rank %d at step %" PRId64 ", %s, pid %d, at %.6f\n", rank, now, point, (int)getpid(), (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+    fprintf(stderr, "fault: rank %d at step %" PRId64 ", %s, pid %d, at %.6f\n", rank, now, point, (int)getpid(),
+            (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
     fflush(stderr);
     raise(faults[i].signal);
   }

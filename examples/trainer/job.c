@@ -54,14 +54,14 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   mpi.timeout = j->deadline;
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
-  mgrid_backend_free(j->mpi); /* the state has it */
+  mgrid_backend_free(j->mpi);                               /* the state has it */
   p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* as that of a reload, which is not the state's */
   if (p->state) p->losses = mgrid_losses_new(p->rt, mgrid_state_plan(p->state), n, args, NULL, err);
   return p->losses ? part_open(j, p, err) : err->status;
 }
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
-  job_part     new = { 0 };
+  job_part new = { 0 };
   int64_t      missing = 0;
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
   if (s) return s;
@@ -83,8 +83,9 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
 /* A step is done where a rank has passed the sum over all ranks in step() of main.c: then each has its gradients, and does
 ** what it has not done. */
 static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
-  const bool idle = j->part.layout.idle; /* it was: then it has neither gradients nor losses, and counts ahead of others */
-  int64_t    ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
+  const bool idle =
+      j->part.layout.idle; /* it was: then it has neither gradients nor losses, and counts ahead of others */
+  int64_t ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
   if (mgrid_state_least(l->state, &ahead, err)) return err->status;
   if (!idle && j->step < -ahead) optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
   if (!idle && j->step == -ahead && ahead < 0) memcpy(&loss, &j->losses[j->step - 1], sizeof loss);
@@ -111,7 +112,9 @@ static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_er
   new->step = j->step;
   if (!missing) return MGRID_OK;
   if (!j->checkpoint)
-    return refuse(err, "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)", -missing);
+    return refuse(err,
+                  "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)",
+                  -missing);
   return checkpoint_read(new->model, j->mpi, j->checkpoint, &new->step, &bytes, err);
 }
 

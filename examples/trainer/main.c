@@ -184,7 +184,8 @@ typedef struct report {
 
 static void show(report *r, const model *m, const options *o, int64_t step, double loss) {
   if (r->curve) fprintf(r->curve, "%" PRId64 " %.17g\n", step + 1, loss), fflush(r->curve);
-  if (r->lost > 0) fprintf(stderr, "trainer: the next step took %.3f s from the loss: %.6f\n", seconds() - r->lost, seconds());
+  if (r->lost > 0)
+    fprintf(stderr, "trainer: the next step took %.3f s from the loss: %.6f\n", seconds() - r->lost, seconds());
   r->lost = 0;
   bool end = step + 1 == o->stop;
   if (r->quiet || !(r->line || end || (step + 1) % 10 == 0)) return;
@@ -310,7 +311,8 @@ static void open_curve(job *j, const options *o, report *r) {
     int64_t n;
     double  loss;
     if (*line == '#') memcpy(kept, line, sizeof kept);
-    if (strchr(line, '\n') && sscanf(line, "%" SCNd64 " %lg", &n, &loss) == 2 && n >= 1 && n <= j->step) j->losses[n - 1] = loss;
+    if (strchr(line, '\n') && sscanf(line, "%" SCNd64 " %lg", &n, &loss) == 2 && n >= 1 && n <= j->step)
+      j->losses[n - 1] = loss;
   }
   if (was) fclose(was);
   if (r->curve) fclose(r->curve);
@@ -340,7 +342,9 @@ static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err)
   if (!r->lost) r->lost = began;
   if (j->rank) return MGRID_OK;
   begin_report(j, o, r);
-  fprintf(stderr, "trainer: step %" PRId64 ": %d of %d ranks are lost; it goes on as %s on %d, %.3f s after the loss was noticed\n",
+  fprintf(stderr,
+          "trainer: step %" PRId64
+          ": %d of %d ranks are lost; it goes on as %s on %d, %.3f s after the loss was noticed\n",
           j->step, was - j->world, was, r->name, j->world, seconds() - began);
   return MGRID_OK;
 }
@@ -377,7 +381,8 @@ static int run(job *j, const options *o) {
   int code = exit_code(live(j, o, &r, &e));
   if (e.status == MGRID_TIMED_OUT) { /* rank 0 may be the one that is not there; and MPI_Finalize would wait for it */
     fprintf(stderr, "trainer: rank %d: %s%s%s\n", j->rank, e.message,
-            o->checkpoint ? "; the job goes on from its last checkpoint by --resume " : "", o->checkpoint ? o->checkpoint : "");
+            o->checkpoint ? "; the job goes on from its last checkpoint by --resume " : "",
+            o->checkpoint ? o->checkpoint : "");
     _exit(code);
   }
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
@@ -387,8 +392,8 @@ static int run(job *j, const options *o) {
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
-  job          j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline, .checkpoint = o->checkpoint };
-  mgrid_error  e = MGRID_ERROR_INIT;
+  job j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline, .checkpoint = o->checkpoint };
+  mgrid_error e = MGRID_ERROR_INIT;
   j.losses = room((size_t)o->steps, sizeof *j.losses);
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   fault_begin(j.rank);

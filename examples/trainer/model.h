@@ -318,8 +318,8 @@ typedef struct job {
   const char    *text;
   size_t         length;
   int            rank, world;
-  double         deadline; /* seconds that calls over all ranks may take; 0: as moongrid has it */
-  mgrid_backend *mpi;      /* of the state */
+  double         deadline;   /* seconds that calls over all ranks may take; 0: as moongrid has it */
+  mgrid_backend *mpi;        /* of the state */
   job_part       part, next; /* next: while it recovers */
   const char    *checkpoint; /* the folder; NULL: none */
   int64_t        step;       /* how many are done: the cursor of the data */
@@ -339,10 +339,10 @@ void         job_close(job *j);
 
 /* "RANK:STEP:POINT" of --die and --hang, for tests: the rank, as it was at the start, is killed or stopped there. False: it
 ** is none. */
-bool fault_plan(const char *text, int signal);
-void fault_begin(int rank);
-void fault_step(int64_t step);
-void fault_at(const char *point);
+bool         fault_plan(const char *text, int signal);
+void         fault_begin(int rank);
+void         fault_step(int64_t step);
+void         fault_at(const char *point);
 mgrid_status refuse(mgrid_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
 

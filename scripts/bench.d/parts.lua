@@ -290,6 +290,7 @@ end
 parts.libraries = require "libraries"
 parts.place = require "place"
 parts.congestion = require "congestion"
+parts.losses = require "losses"
 parts.simulated = require "simulated"
 parts.nccl = require "nccl"
 
@@ -372,12 +373,12 @@ function parts.policies(B)
   t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
 end
 
--- ----------------------------------------------------------------------- steps
+-- ----------------------------------------------------------------------- proofs
 
-function parts.steps(B)
-  B.compile("steps", "scripts/bench.d/steps.c")
+function parts.proofs(B)
+  B.compile("proofs", "scripts/bench.d/proofs.c")
   local data = {}
-  assert(B.samples(data, ("%s/steps %d"):format(B.dir, B.quick and 3 or 50)))
+  assert(B.samples(data, ("%s/proofs %d"):format(B.dir, B.quick and 3 or 50)))
   local t = B.table("mgrid_step_expect of the next call", "ns")
   t:row("in a loop, one of four", data.expect)
   t:target("a call, ns", t:find "in a loop, one of four".median, 20)

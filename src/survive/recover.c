@@ -50,8 +50,9 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
   for (int i = 0; i < 2; i++) {
-    uint64_t half = strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2], digest[4 * i + 3], 0 }, NULL, 16)
-                    & mask;
+    uint64_t half =
+        strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2], digest[4 * i + 3], 0 }, NULL, 16)
+        & mask;
     uint64_t     both = half << 15 | (~half & mask);
     mgrid_status s = a->ops->settle(a->old->backend, &both, a->o->timeout, err);
     if (s) return s;
@@ -70,7 +71,8 @@ static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool
 
 static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
   if (n == 0)
-    return mgrid_fail(err, MGRID_NOT_NOW, "state '%s': no rank is lost, so there is nothing to recover from", a->old->name);
+    return mgrid_fail(err, MGRID_NOT_NOW, "state '%s': no rank is lost, so there is nothing to recover from",
+                      a->old->name);
   a->loss = mgrid_loss_new(a->losses, n, lost, err);
   return a->loss ? MGRID_OK : err->status;
 }
@@ -109,15 +111,16 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
     mgrid_error_pass(&mine, err);
   } else if (b->world != a->loss->survivors || b->rank != rank) {
     mgrid_fail(&mine, MGRID_REFUSED,
-               "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64 "; the backend has it as rank %" PRId64
-               " of %" PRId64,
+               "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
+               "; the backend has it as rank %" PRId64 " of %" PRId64,
                who, a->old->view.rank, rank, a->loss->survivors, b->rank, b->world);
   } else if (!stops(a, &mine) && a->moves) {
     a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, &mine);
   }
   mgrid_error_clear(err);
   /* From here on all make the same calls. The call's name has who is lost, so ranks that know others get both lists. */
-  mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)", who, digest), &unlike);
+  mgrid_status s =
+      mgrid_meet(b, mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)", who, digest), &unlike);
   if (s) return mgrid_error_pass(err, &unlike);
   s = mgrid_verdict(b, mine.status, &mine, &mine);
   if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, NULL, &mine);
@@ -147,10 +150,11 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
     char who[96];
     name_lost(a->loss, who);
     *again = false;
-    return mgrid_fail(err, MGRID_DISAGREE,
-                      "ranks that remain decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
-                      "must give one answer on all",
-                      who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+    return mgrid_fail(
+        err, MGRID_DISAGREE,
+        "ranks that remain decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
+        "must give one answer on all",
+        who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
   }
   if ((s = stops(a, err))) return *again = false, s;
   a->rest = a->ops->rest(b, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
@@ -203,6 +207,9 @@ static void lose_all(mgrid_state *s) {
 mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
                                  mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
+  if (now) *now = NULL;
+  if (loss) *loss = NULL;
+  if (move) *move = NULL;
   if (!s) return MGRID_USAGE;
   if (mgrid_lacks(losses, "the losses of the state's plan", err) || mgrid_lacks(now, "a place for the new state", err))
     return MGRID_USAGE;
@@ -210,12 +217,15 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
   if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
     return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'", s->name);
-  attempt a = { .old = s, .losses = losses, .o = &o, .ops = o.backend ? NULL : s->backend->ops->survival, .moves = move };
+  attempt a = {
+    .old = s, .losses = losses, .o = &o, .ops = o.backend ? NULL : s->backend->ops->survival, .moves = move
+  };
   if (!o.backend && !a.ops)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "the %s backend does not find out who is lost; a host that does opens a backend of those that remain, "
-                      "and hands it over with the list (mgrid_recover_options)",
-                      s->backend->kind->name);
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "the %s backend does not find out who is lost; a host that does opens a backend of those that remain, "
+        "and hands it over with the list (mgrid_recover_options)",
+        s->backend->kind->name);
   mgrid_status status = o.backend ? by_host(&a, err) : by_backend(&a, err);
   if (status) return status;
   lose_all(s);
@@ -227,12 +237,15 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   name_lost(a.loss, who);
   mgrid_loss_describe(a.loss, &sums, NULL);
   mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
-            "state '%s' goes on without %s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
+            "state '%s' goes on without %s: %" PRId64 " ranks, %" PRId64
+            " of them idle; all communicators are made again, "
             "%" PRId64 " of which lost nobody",
             a.now->name, who, sums.survivors, sums.idle, sums.kept);
   *now = a.now;
-  if (loss) *loss = a.loss;
-  else mgrid_loss_free(a.loss);
+  if (loss)
+    *loss = a.loss;
+  else
+    mgrid_loss_free(a.loss);
   if (move) *move = a.move;
   return MGRID_OK;
 }
@@ -250,13 +263,12 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   mgrid_backend            *b = s->backend;
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error               why = MGRID_ERROR_INIT;
-  if (mine && err) mgrid_error_pass(&why, err);
-  mgrid_error_clear(err);
+  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err); /* all return one error */
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
-    const bool   loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
-    uint64_t     bits = (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
-    mgrid_error  late = MGRID_ERROR_INIT;
+    const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
+    uint64_t    bits = (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    mgrid_error late = MGRID_ERROR_INIT;
     if (loses) leave(s);
     mgrid_status settled = ops->settle(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
@@ -273,7 +285,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
 }
 
 mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err) {
-  if (!s) return MGRID_USAGE;
+  if (!s || mgrid_lacks(number, "a number", err)) return MGRID_USAGE;
   uint64_t     word = (uint64_t)*number ^ UINT64_C(1) << 63;
   mgrid_status st = mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%.64s'", s->name), err);
   if (!st) st = s->backend->ops->allreduce_min(s->backend, &word, 1, err);
@@ -300,7 +312,7 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
   size_t n = 0, changed = 0;
   if (!l || !x || mgrid_loss_how(x) == MGRID_LOSS_STOP)
     return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
-  char  *text = mgrid_strdup(x->params.data ? x->params.data : "");
+  char *text = mgrid_strdup(x->params.data ? x->params.data : "");
   for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
   const char **args = calloc(l->nargs + changed + 1, sizeof *args);
   if (!text || !args) return free(text), free(args), mgrid_null_oom(err);

@@ -560,6 +560,32 @@ digest]], price)
     os.remove(file)
   end)
 
+  it("is compared by diff --step", function()
+    local out, err, code = run "build/moongrid diff megatron --world 64 tp=8 pp=4 layers=32 vs tp=8 pp=4 layers=32 zero=1 --step --exit-code"
+    assert.same({ "", 1 }, { err, code })
+    assert.equal([[
+families: calls, bytes and time of the rank with the most; bytes out of domains, of all
+~ dp_cp            calls                           1 -> 2            +100.0%
+~ dp_cp            bytes                   868.0 MiB -> 1.27 GiB     +50.0%
+
+memory of the rank with the most
+~ peak             bytes                    9.56 GiB -> 8.29 GiB     -13.3%
+~ optimizer        bytes                    2.54 GiB -> 1.27 GiB     -50.0%
+]], out)
+    out = run "build/moongrid diff megatron --world 64 tp=8 pp=4 vs tp=8 pp=1 --step --machine dgx-h100 --json"
+    local all, of = json.decode(out), {}
+    for _, row in ipairs(all.changes) do of[row.name .. " " .. row.what] = row end
+    assert.is_true(all.differ)
+    assert.equal(all.from.seconds, of["seconds seconds"].from)
+    assert.equal(all.to.seconds, of["seconds seconds"].to)
+    assert.same({ all.from.families.pp.seconds, 0 }, { of["pp seconds"].from, of["pp seconds"].to })
+    assert.same({ all.from.families.pp.levels.node.bytes, 0 }, { of["pp bytes out of node"].from, of["pp bytes out of node"].to })
+    assert.equal("the steps cost the same\n", (run "build/moongrid diff megatron --world 64 tp=8 vs tp=8 --step"))
+    _, err, code = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
+    assert.same({ "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own\n", 1 },
+      { err, code })
+  end)
+
   describe("is drawn", function()
     local function picture(ending, arguments)
       local name = os.tmpname() .. ending

@@ -89,17 +89,19 @@ static mgrid_status recover(job *j, const mgrid_recover_options *o, mgrid_error 
 
 /* The last rank plays dead. */
 static void by_host(int rank, int size, mgrid_error *e) {
-  static const char   *one[] = { "tp=1" };
-  MPI_Comm             rest;
+  static const char    *one[] = { "tp=1" };
+  MPI_Comm              rest;
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
-  int64_t              lost[] = { size - 1, size - 2 };
-  job                  j = begin(MPI_COMM_WORLD, "hosts", 1, one, NULL, e), k = begin(MPI_COMM_WORLD, "disagree", 1, one, NULL, e);
+  int64_t               lost[] = { size - 1, size - 2 };
+  job j = begin(MPI_COMM_WORLD, "hosts", 1, one, NULL, e), k = begin(MPI_COMM_WORLD, "disagree", 1, one, NULL, e);
   test(MPI_COMM_WORLD, j.losses && k.losses, "states of all", e);
   MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, rank, &rest);
   if (rank < size - 1) {
     mgrid_backend *b = open_over(rest, e), *c = open_over(rest, e);
     o.backend = b, o.nlost = 1, o.lost = lost;
-    test(rest, recover(&j, &o, e) == MGRID_OK && mgrid_loss_rank(j.loss, size - 1) == -1 && mgrid_state_prove(j.now, NULL, e) == MGRID_OK,
+    test(rest,
+         recover(&j, &o, e) == MGRID_OK && mgrid_loss_rank(j.loss, size - 1) == -1
+             && mgrid_state_prove(j.now, NULL, e) == MGRID_OK,
          "the host's list and backend: groups of those that remain", e);
     test(rest, j.move && mgrid_move_prove(j.move, b, NULL, anew(e)) == MGRID_OK, "and the move fills them", e);
     mgrid_losses *next = j.loss ? mgrid_losses_after(j.losses, j.loss, anew(e)) : NULL;
@@ -125,11 +127,14 @@ static void by_host(int rank, int size, mgrid_error *e) {
 
 static void checks(mgrid_error *e) {
   static const char *one[] = { "tp=1" };
-  job                j = begin(MPI_COMM_WORLD, "checks", 1, one, NULL, e), k = begin(MPI_COMM_WORLD, "other", 0, NULL, NULL, e);
+  job j = begin(MPI_COMM_WORLD, "checks", 1, one, NULL, e), k = begin(MPI_COMM_WORLD, "other", 0, NULL, NULL, e);
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
-  test(MPI_COMM_WORLD, mgrid_state_recover(NULL, j.losses, NULL, &j.now, NULL, NULL, anew(e)) == MGRID_USAGE, "no state", e);
-  test(MPI_COMM_WORLD, mgrid_state_recover(j.state, NULL, NULL, &j.now, NULL, NULL, anew(e)) == MGRID_USAGE, "no losses", e);
-  test(MPI_COMM_WORLD, mgrid_state_recover(j.state, j.losses, NULL, NULL, NULL, NULL, anew(e)) == MGRID_USAGE, "no place for the state", e);
+  test(MPI_COMM_WORLD, mgrid_state_recover(NULL, j.losses, NULL, &j.now, NULL, NULL, anew(e)) == MGRID_USAGE,
+       "no state", e);
+  test(MPI_COMM_WORLD, mgrid_state_recover(j.state, NULL, NULL, &j.now, NULL, NULL, anew(e)) == MGRID_USAGE,
+       "no losses", e);
+  test(MPI_COMM_WORLD, mgrid_state_recover(j.state, j.losses, NULL, NULL, NULL, NULL, anew(e)) == MGRID_USAGE,
+       "no place for the state", e);
   test(MPI_COMM_WORLD,
        mgrid_state_recover(j.state, k.losses, NULL, &j.now, NULL, NULL, anew(e)) == MGRID_REFUSED
            && strcmp(e->message, "the losses are of another plan than that of state 'checks'") == 0,
@@ -140,10 +145,12 @@ static void checks(mgrid_error *e) {
   test(MPI_COMM_WORLD, recover(&j, &o, e) == MGRID_USAGE, "the state's own backend", e);
   int64_t least = mgrid_backend_rank(j.backend) - 3;
   test(MPI_COMM_WORLD, mgrid_state_least(j.state, &least, anew(e)) == MGRID_OK && least == -3, "the least number", e);
-  test(MPI_COMM_WORLD, mgrid_state_settle(j.state, MGRID_OK, anew(e)) == MGRID_OK && !mgrid_state_hurt(j.state), "all settle", e);
+  test(MPI_COMM_WORLD, mgrid_state_settle(j.state, MGRID_OK, anew(e)) == MGRID_OK && !mgrid_state_hurt(j.state),
+       "all settle", e);
   if (mgrid_backend_rank(j.backend) == 1) e->status = MGRID_REFUSED, strcpy(e->message, "mine alone");
   mgrid_state_settle(j.state, e->status, e);
-  test(MPI_COMM_WORLD, e->status == MGRID_REFUSED && strcmp(e->message, "rank 1: mine alone") == 0, "one does not settle", e);
+  test(MPI_COMM_WORLD, e->status == MGRID_REFUSED && strcmp(e->message, "rank 1: mine alone") == 0,
+       "one does not settle", e);
   test(MPI_COMM_WORLD, mgrid_state_prove(j.state, NULL, anew(e)) == MGRID_OK, "after which the state goes on", e);
   end(&j), end(&k);
 }
@@ -154,8 +161,9 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   job j = begin(MPI_COMM_WORLD, "ends", 0, NULL, NULL, e);
   test(MPI_COMM_WORLD,
        recover(&j, NULL, e) == MGRID_UNSUPPORTED
-           && strcmp(e->message, "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
-                                 "ulfm; else start the job again from its last checkpoint")
+           && strcmp(e->message,
+                     "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
+                     "ulfm; else start the job again from its last checkpoint")
                   == 0,
        "an MPI that ends with its first lost rank", e);
   test(MPI_COMM_WORLD, mgrid_state_prove(j.state, NULL, anew(e)) == MGRID_OK, "which changes nothing", e);
@@ -175,7 +183,11 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   snprintf(text, sizeof text, "whole=%d", size);
   for (int i = 0; i < CASES; i++) {
     const char *how = i == STOPS || (i == DIFFERS && rank == 0) ? "stop" : i == DIFFERS ? "shrink" : NULL;
-    j[i] = begin(MPI_COMM_WORLD, "lives", i == FITS_NONE ? 2 : 1, i == FITS_NONE ? whole : i == SHRINKS ? two : one, how, e);
+    j[i] = begin(MPI_COMM_WORLD, "lives", i == FITS_NONE ? 2 : 1,
+                 i == FITS_NONE ? whole
+                 : i == SHRINKS ? two
+                                : one,
+                 how, e);
   }
   test(MPI_COMM_WORLD, !e->status && j[CASES - 1].losses, "states of all", e);
   test(MPI_COMM_WORLD, recover(&j[NOBODY], NULL, e) == MGRID_NOT_NOW, "nobody is lost", e);
@@ -190,13 +202,19 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   test(rest, s == MGRID_OK, "those that remain recover", e);
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
   if (!s) mgrid_loss_describe(j[SHRINKS].loss, &sums, e);
-  test(rest, sums.survivors == size - 1 && sums.layout == size - 2 && sums.idle == 1 && sums.missing == 0, "tp=2 fits one rank less, which is idle", e);
+  test(rest, sums.survivors == size - 1 && sums.layout == size - 2 && sums.idle == 1 && sums.missing == 0,
+       "tp=2 fits one rank less, which is idle", e);
   test(rest, !s && mgrid_state_prove(j[SHRINKS].now, NULL, anew(e)) == MGRID_OK, "the new groups are proved", e);
-  test(rest, !s && mgrid_move_prove(j[SHRINKS].move, mgrid_state_backend(j[SHRINKS].now), NULL, anew(e)) == MGRID_OK, "the move fills them", e);
-  test(rest, !s && mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_OK && !mgrid_state_hurt(j[SHRINKS].now), "and all settle", e);
+  test(rest, !s && mgrid_move_prove(j[SHRINKS].move, mgrid_state_backend(j[SHRINKS].now), NULL, anew(e)) == MGRID_OK,
+       "the move fills them", e);
+  test(rest,
+       !s && mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_OK && !mgrid_state_hurt(j[SHRINKS].now),
+       "and all settle", e);
 
   s = recover(&j[STOPS], NULL, e);
-  test(rest, s == MGRID_REFUSED && strstr(e->message, "rank 7 is lost, and the job stops: ") == e->message + 0 && strstr(e->message, "; go on from the last checkpoint"),
+  test(rest,
+       s == MGRID_REFUSED && strstr(e->message, "rank 7 is lost, and the job stops: ") == e->message + 0
+           && strstr(e->message, "; go on from the last checkpoint"),
        "the host has it stop", e);
   s = recover(&j[DIFFERS], NULL, e);
   test(rest, s == MGRID_DISAGREE, "ranks that decide differently are an error on all", e);
@@ -209,9 +227,11 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   s = recover(&j[LATER], NULL, e);
   MPI_Comm last;
   if (MPIX_Comm_shrink(rest, &last) != MPI_SUCCESS) _exit(1);
-  test(last, s == MGRID_OK && mgrid_plan_world(mgrid_loss_plan(j[LATER].loss)) == size - 2, "a loss while recovering starts over", e);
+  test(last, s == MGRID_OK && mgrid_plan_world(mgrid_loss_plan(j[LATER].loss)) == size - 2,
+       "a loss while recovering starts over", e);
   test(last, !s && mgrid_state_prove(j[LATER].now, NULL, anew(e)) == MGRID_OK, "groups without both", e);
-  test(last, mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_LOST_RANK, "and who settles elsewhere hears of it", e);
+  test(last, mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_LOST_RANK,
+       "and who settles elsewhere hears of it", e);
   for (int i = 0; i < CASES; i++) end(&j[i]);
   MPI_Comm_rank(last, &rank);
   if (rank == 0) printf("1..%d\n", number);

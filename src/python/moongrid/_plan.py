@@ -181,7 +181,7 @@ class Plan(Owner, Mapping[str, Family]):
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
         if laws:
-            words = [word for law in laws for word in ("--law", law)]
+            words = [word for law in laws for word in ("--law", encoded(law).decode())]
             said = json.loads(_command.run("check", "-", *words, "--json", given=self.save(), may_fail=True))
             if not said[0]["ok"]:
                 raise error(said[0]["status"], said[0]["message"])
@@ -337,6 +337,8 @@ def _runtime(limits: Mapping[str, float]) -> int:
 
 def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
+    if not isinstance(recipe, (str, os.PathLike)):
+        raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
     made = Recipe(_runtime(limits), os.fspath(recipe))
     library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe))
     return made

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** steps.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in operations a second where each
+** proofs.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in operations a second where each
 ** rank has a program of its own; and the step of megatron for a million ranks, in seconds.
 **
-**     steps ROUNDS
+**     proofs ROUNDS
 */
 #include "bench.h"
 #include "moongrid.h"
