@@ -7,7 +7,7 @@ local json = require "dkjson"
 local parts = require "parts"
 
 local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "start",
-  "libraries", "simulated", "nccl", "place", "congestion" }
+  "libraries", "simulated", "nccl", "place", "congestion", "losses" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 
 local function fail(...)
@@ -193,7 +193,8 @@ while i <= #arg do
   i = i + 1
 end
 if not next(wanted) then
-  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true } -- each takes as long as all others
+  -- each takes as long as all others, or is about one command
+  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true, losses = true }
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

@@ -104,7 +104,7 @@ describe("scripts/bench", function()
     local _, err, code = run "scripts/bench plann"
     assert.are.equal(2, code)
     assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, start, "
-      .. "libraries, simulated, nccl, place, and --quick, --record, -o FILE\n", err)
+      .. "libraries, simulated, nccl, place, congestion, losses, and --quick, --record, -o FILE\n", err)
   end)
 end)
 
