@@ -28,6 +28,18 @@ static void file_name(char out[64], int64_t save, int64_t rank) {
   snprintf(out, 64, "save%" PRId64 "-rank%" PRId64 ".safetensors", save, rank);
 }
 
+static const shards_tensor *find(const shards *s, const char *name) {
+  for (size_t i = 0; i < s->n; i++)
+    if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
+  return NULL;
+}
+
+/* Return a number of the index's metadata, or -1 if it is absent. */
+static int64_t number_in(const shards *s, const char *name) {
+  const json_t *value = json_object_get(json_object_get(s->index, "metadata"), name);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
 /* --------------------------------------------------------------------- writing */
 
 /* What one rank writes: tensors, and where their elements are. */
@@ -115,7 +127,7 @@ static int64_t last_save(const char *folder, mgrid_error *err) {
   }
   if (access(path, F_OK) && errno == ENOENT) return 0;
   shards *there = shards_open(path, err);
-  int64_t save = there ? shards_number(there, "save") : 0;
+  int64_t save = there ? number_in(there, "save") : 0;
   if (there && save < 1) refuse(err, "%.900s has a checkpoint that is not of this program", folder);
   shards_close(there);
   return save;
@@ -160,7 +172,7 @@ static void read_param(shards *from, const model *m, const param *p, int rank, m
   if (err->status || shards_part_of(m->tensors, tensor, rank, &part, err)) return;
   for (int k = 0; k < ARRAYS && part.elements && !err->status; k++) {
     snprintf(name, sizeof name, "%s%s", tensor, suffix[k]);
-    const shards_tensor *t = shards_find(from, name);
+    const shards_tensor *t = find(from, name);
     if (!t)
       refuse(err, "the checkpoint has no tensor '%s'", name);
     else if (strcmp(t->type, REAL_TYPE) != 0)
@@ -181,7 +193,7 @@ mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, i
     refuse(err, "%.900s has %zu tensors, and the model has %zu", folder, from->n,
            mgrid_plan_ntensors(m->tensors) * ARRAYS);
   for (int i = 0; from && i < m->nparams; i++) read_param(from, m, &m->params[i], rank, err);
-  *step = from ? shards_number(from, "step") : -1;
+  *step = from ? number_in(from, "step") : -1;
   *bytes = from ? (double)from->read : 0;
   if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
   shards_close(from);
