@@ -448,6 +448,21 @@ describe("the price of a step", function()
     os.remove(machine)
   end)
 
+  it("says to what it was fitted, and the error", function()
+    local file = support.file('{ "call": 0, "flops": 4e12, "measured": [["send", "node", 2, 1e9, 0.025], '
+      .. '["send", "node", 2, 1e9, 0.025], ["send", "node", 2, 2e9, 0.055]] }')
+    local line = "build/moongrid step %s --world 8 tp=4 pp=2 --machine %s --costs %s"
+    local recipe_file = recipe(text)
+    local out = run(line:format(recipe_file, nodes, file))
+    assert.equal("node fitted to 3 measured calls: a hop takes 0, 0.777 of the bandwidth; error 2.9% at the median, at most 6.4%",
+      out:match "node fitted[^\n]*")
+    local fit = json.decode((run(line:format(recipe_file, nodes, file) .. " --json"))).fits.node
+    assert.same({ 3, 0 }, { fit.measured, fit.latency })
+    assert.near(1 - 0.0514623 / 0.055, fit.worst_error, 1e-4)
+    os.remove(file)
+    os.remove(recipe_file)
+  end)
+
   it("is the same from Lua", function()
     local file = recipe(text)
     local moongrid = require "moongrid"
