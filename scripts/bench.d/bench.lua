@@ -193,7 +193,8 @@ while i <= #arg do
   i = i + 1
 end
 if not next(wanted) then
-  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true, step = true } -- each takes as long as all others
+  -- each takes as long as all others
+  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true, step = true }
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

@@ -538,9 +538,11 @@ memory of the rank with the most
     assert.same({ all.from.families.pp.seconds, 0 }, { of["pp seconds"].from, of["pp seconds"].to })
     assert.same({ all.from.families.pp.levels.node.bytes, 0 }, { of["pp bytes out of node"].from, of["pp bytes out of node"].to })
     assert.equal("the steps cost the same\n", (run "build/moongrid diff megatron --world 64 tp=8 vs tp=8 --step"))
-    _, err, code = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
+    assert.equal("", select(2, run "build/moongrid diff picotron --world 8 vs tp=2 --step"))
+    local refused
+    out, refused, code = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
     assert.same({ "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own\n", 1 },
-      { err, code })
+      { refused, code })
   end)
 
   describe("is drawn", function()
