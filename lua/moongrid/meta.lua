@@ -103,6 +103,27 @@ function Plan:text() end
 ---@return moongrid.Programs
 function Plan:step(file) end
 
+---Return what the job becomes when these ranks are lost (src/survive/README.md); the recipe that the plan is of decides,
+---with the parameters of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
+---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
+---@return moongrid.Loss
+function Plan:lose(what) end
+
+---@class moongrid.Loss
+---@field how "replace"|"shrink"|"stop"
+---@field why string of a stop
+---@field plan? moongrid.Plan of the survivors; nil after a stop
+---@field lost integer[] ascending
+---@field layout integer ranks of the new layout
+---@field old_ranks integer[] the old rank of each rank of the plan, from rank 0 on
+---@field idle integer[] old ranks that are in none of its families
+---@field params string[] parameters that changed, "dp=3"
+---@field digest? string of the plan
+---@field communicators { kept: integer, made: integer, dropped: integer, families: table<string, table> }
+---@field bytes { stay: integer, moved: integer, missing: integer }
+---@field uncounted integer tensors that do not move: of one plan alone, or of another shape
+---@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts of which no copy is left
+
 ---Return the order of creation, a line per step: of the whole job, or of one rank.
 ---@param rank? integer
 ---@return string

@@ -189,7 +189,7 @@ function Programs:class(rank) end
 function Programs:prove(rules) end
 
 ---@param rank integer
----@return table[] # entries: { operation, family, bytes, line, ... }; a loop (`times`) or group has its own in `body`
+---@return table[] # entries with what they have: operation, family, bytes, line, ...; a loop (`times`) or group has its own in `body`
 function Programs:program(rank) end
 
 ---What the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks are

@@ -171,7 +171,7 @@ static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spa
                           mgrid_arg_integers("which", x->nlost, x->lost), mgrid_arg_integer("spares", spares),
                           mgrid_arg_integer("missing", x->sums.missing) };
   mgrid_status    s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
-  r->by = "the policy '" POLICY "'";
+  r->by = "the policy '" POLICY "'", r->usual = false;
   return s ? s : read_reply(l->policy, r, err);
 }
 
@@ -182,12 +182,12 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   mgrid_error  why = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
   int64_t      gone = 0;
-  *out = (mgrid_loss_reply){ .by = "the default" };
+  *out = (mgrid_loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
   if (gone == 0) return MGRID_OK; /* nobody's place is empty */
   if (l->how) {
-    out->by = "the caller";
+    out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
       if (strcmp(l->how, answers[i]) == 0) out->how = (mgrid_loss_answer)i;
     mgrid_loss_set *set = l->nchanged ? add_set(out, l->nchanged, &why) : NULL;

@@ -55,35 +55,49 @@ mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err) {
 /* ------------------------------------------------------------------- bytes */
 
 /* Count what all places need of a tensor and of a shard that is missing. */
-static int64_t needed_of(const mgrid_pair *p, const mgrid_loss *x, const mgrid_loss_missing_part *m, int64_t places) {
+static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
   mgrid_seat shard, part;
   int64_t    bytes = 0;
-  (void)x;
   if (!mgrid_tensor_seat(p->from, m->holders[0], &shard)) return 0;
   for (int64_t i = 0; i < places; i++)
     if (mgrid_tensor_seat(p->to, i, &part)) bytes += mgrid_common_bytes(p, &shard, &part);
   return bytes;
 }
 
-mgrid_status mgrid_loss_count_bytes(const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+/* Return the bytes that a place needs, and *stay: those of them that an old rank has. */
+static int64_t bytes_of(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay) {
+  int64_t need = 0;
+  *stay = 0;
+  for (size_t i = 0; i < next->pairs.n; i++) {
+    const mgrid_pair *p = &next->pairs.pair[i];
+    mgrid_seat        shard, part;
+    if (!mgrid_tensor_seat(p->to, place, &part)) continue;
+    need += mgrid_tensor_elements(p->to, &part) * p->to->width;
+    if (mgrid_tensor_seat(p->from, old, &shard)) *stay += mgrid_common_bytes(p, &shard, &part);
+  }
+  return need;
+}
+
+enum { FEW = 1 << 20 }; /* pairs of a place and a rank whose bytes are kept for the next loss */
+
+mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
   size_t n = next->paired ? next->pairs.n : 0;
   x->tensor = malloc((n + 1) * sizeof *x->tensor);
   if (!x->tensor) return mgrid_oom(err);
   x->sums.uncounted = next->uncounted;
-  for (size_t i = 0; i < n; i++) {
-    const mgrid_pair *p = &next->pairs.pair[i];
-    x->tensor[x->ntensors++] = next->pairs.name[i];
-    for (int64_t r = 0; r < next->places; r++) {
-      mgrid_seat shard, part;
-      if (!mgrid_tensor_seat(p->to, r, &part)) continue;
-      int64_t need = mgrid_tensor_elements(p->to, &part) * p->to->width, stay = 0;
-      if (mgrid_tensor_seat(p->from, x->was[r], &shard)) stay = mgrid_common_bytes(p, &shard, &part);
-      x->sums.stay += stay;
-      x->sums.moved += need - stay;
-    }
+  for (size_t i = 0; i < n; i++) x->tensor[x->ntensors++] = next->pairs.name[i];
+  if (n > 0 && !next->bytes && next->places * x->world <= FEW)
+    next->bytes = calloc((size_t)(next->places * x->world), sizeof *next->bytes);
+  for (int64_t r = 0; r < next->places && n > 0; r++) {
+    mgrid_next_bytes own = { 0, 0, false }, *at = &own;
+    if (next->bytes) at = &next->bytes[r * x->world + x->was[r]];
+    if (!at->known) at->need = bytes_of(next, r, x->was[r], &at->stay), at->known = true;
+    x->sums.stay += at->stay;
+    x->sums.moved += at->need - at->stay;
+  }
+  for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < x->nmissing; k++)
       if (strcmp(x->missing[k].tensor, next->pairs.name[i]) == 0)
-        x->sums.moved -= needed_of(p, x, &x->missing[k], next->places);
-  }
+        x->sums.moved -= needed_of(&next->pairs.pair[i], &x->missing[k], next->places);
   return MGRID_OK;
 }

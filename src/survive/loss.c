@@ -75,14 +75,16 @@ static mgrid_next *decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
     mgrid_text_add(&x->why, "%s says replace: %" PRId64 " rank%s of the layout %s lost, and %" PRId64 " spare%s left",
                    reply.by, gone, mgrid_s_of(gone), gone == 1 ? "is" : "are", spares, spares == 1 ? " is" : "s are");
   } else if (reply.how == MGRID_LOSS_REPLACE) {
-    next = mgrid_next_of(l, x->survivors, false, 0, NULL, err);
-    if (next && !next->plan)
+    next = mgrid_next_of(l, x, false, 0, NULL, err);
+    if (next && !next->plan && !reply.usual)
       mgrid_text_add(&x->why, "the recipe does not accept its layout again: %s", next->why.message);
-  } else {
+  }
+  if (reply.how == MGRID_LOSS_SHRINK || (reply.usual && next && !next->plan && !err->status)) {
+    x->how = MGRID_LOSS_SHRINK;
     mgrid_loss_set none = { 0, NULL };
     for (size_t i = 0; !s && (i < reply.nsets || i == 0) && !(next && next->plan); i++) {
       mgrid_loss_set *set = reply.nsets ? &reply.set[i] : &none;
-      next = mgrid_next_of(l, x->survivors, true, set->n, set->params, err);
+      next = mgrid_next_of(l, x, true, set->n, set->params, err);
       s = next ? MGRID_OK : err->status;
       for (size_t k = 0; next && next->plan && k < set->n; k++) mgrid_text_add(&x->params, "%s\n", set->params[k]);
     }
@@ -124,7 +126,7 @@ mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid
   if (!s && next) {
     x->plan = mgrid_plan_ref(next->plan);
     x->sums.layout = next->places, x->sums.idle = x->survivors - next->places;
-    s = mgrid_loss_place(l, next, x, &why);
+    s = x->was ? mgrid_loss_place_again(l, next, x, &why) : mgrid_loss_place(l, next, x, &why);
     if (!s) s = count_comms(l, next, x, &why);
     if (!s) s = mgrid_loss_count_bytes(next, x, &why);
   } else if (!s) {

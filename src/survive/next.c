@@ -79,6 +79,8 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
 
 void mgrid_next_free(mgrid_next *x) {
   free(x->params);
+  free_texts(x->nargs, x->args);
+  free(x->bytes);
   mgrid_comm_list_free(&x->comms);
   if (x->paired) mgrid_pairs_free(&x->pairs);
   mgrid_plan_free(x->plan);
@@ -120,17 +122,20 @@ static const char **arguments(const mgrid_losses *l, size_t n, char *const *para
   return list;
 }
 
-/* Plan for a world whose last ranks, beyond `places`, are spares. */
-static mgrid_plan *plan_for(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
-                            mgrid_error *err) {
+mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
+                            const int32_t *at, mgrid_error *err) {
   int32_t *list = malloc((size_t)(world - places + 1) * sizeof *list);
   for (int64_t i = places; i < world && list; i++) list[i - places] = (int32_t)i;
   mgrid_spares *spares = mgrid_spares_new(world, world - places, list, err);
   mgrid_plan   *p = NULL;
+  void         *before = NULL;
   if (!spares) return NULL;
-  if (!mgrid_runtime_lend(l->rt, &mgrid_spares_kind, spares, err))
-    p = mgrid_runtime_plan_file(l->rt, world, l->file, n, args, err);
-  mgrid_runtime_lend(l->rt, &mgrid_spares_kind, NULL, NULL);
+  if (!at || !mgrid_losses_lend(l, world, at, &before, err)) {
+    if (!mgrid_runtime_lend(l->rt, &mgrid_spares_kind, spares, err))
+      p = mgrid_runtime_plan_file(l->rt, world, l->file, n, args, err);
+    mgrid_runtime_lend(l->rt, &mgrid_spares_kind, NULL, NULL);
+    if (at) mgrid_losses_lend_again(l, before);
+  }
   mgrid_spares_kind.free(spares);
   if (p && mgrid_plan_nspares(p) != world - places) { /* a plan of a recipe that this library did not make */
     mgrid_plan_free(p);
@@ -140,13 +145,16 @@ static mgrid_plan *plan_for(mgrid_losses *l, int64_t world, int64_t places, size
 }
 
 /* Try worlds from the largest down. A refusal is an answer: x->plan stays NULL. */
-static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, size_t n, const char *const *args, mgrid_error *err) {
+static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors, least = 1;
   if (x->shrinks && most >= l->places) most = l->places - 1;
   if (!x->shrinks) most = least = l->places;
-  for (x->places = most; x->places >= least && !x->plan; x->places--) {
+  for (x->places = most; x->places >= least; x->places--) {
     mgrid_error why = MGRID_ERROR_INIT;
-    x->plan = plan_for(l, x->survivors, x->places, n, args, &why);
+    if (mgrid_losses_machine(l))
+      mgrid_next_try_places(l, x, of, &why);
+    else
+      x->plan = mgrid_next_plan(l, x->survivors, x->places, x->nargs, (const char *const *)x->args, NULL, &why);
     if (why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
     if (x->places == most) x->why = why;
     if (x->plan) break;
@@ -185,15 +193,16 @@ static char *joined(size_t n, char *const *params) {
   return text;
 }
 
-static mgrid_next *make(mgrid_losses *l, int64_t survivors, bool shrinks, size_t n, char *const *params,
+static mgrid_next *make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
                         mgrid_error *err) {
   size_t       all = 0;
   mgrid_next  *x = calloc(1, sizeof *x);
   const char **args = arguments(l, n, params, &all);
   mgrid_status s = MGRID_OK;
-  if (!x || !args || !(x->params = joined(n, params))) s = mgrid_oom(err);
-  if (x) x->survivors = survivors, x->shrinks = shrinks, x->why = (mgrid_error)MGRID_ERROR_INIT;
-  if (!s) s = try_worlds(l, x, all, args, err);
+  if (!x || !args || !(x->params = joined(n, params)) || !(x->args = copy_texts(all, args))) s = mgrid_oom(err);
+  if (x) x->survivors = of->survivors, x->shrinks = shrinks, x->why = (mgrid_error)MGRID_ERROR_INIT;
+  if (x && x->args) x->nargs = all;
+  if (!s) s = try_worlds(l, x, of, err);
   if (!s && x->plan) s = mgrid_comm_list_make(&x->comms, x->plan, err);
   if (!s && x->plan) s = pair_tensors(l, x, err);
   if (!s && x->plan) x->fold = mgrid_fold_of(l, x);
@@ -203,15 +212,20 @@ static mgrid_next *make(mgrid_losses *l, int64_t survivors, bool shrinks, size_t
   return NULL;
 }
 
-mgrid_next *mgrid_next_of(mgrid_losses *l, int64_t survivors, bool shrinks, size_t n, char *const *params,
+mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n, char *const *params,
                           mgrid_error *err) {
-  char *text = joined(n, params);
-  if (!text) return mgrid_null_oom(err);
+  bool        by_machine = mgrid_losses_machine(l);
+  char       *text = joined(n, params);
   mgrid_next *x = l->next;
-  while (x && !(x->survivors == survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0)) x = x->after;
+  if (!text) return mgrid_null_oom(err);
+  if (by_machine && x) { /* almost every loss has other places: the last plan is not kept */
+    l->next = x->after;
+    mgrid_next_free(x);
+    x = NULL;
+  }
+  while (x && !(x->survivors == of->survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0)) x = x->after;
   free(text);
-  if (x) return x;
-  if ((x = make(l, survivors, shrinks, n, params, err))) {
+  if (!x && (x = make(l, of, shrinks, n, params, err))) {
     x->after = l->next;
     l->next = x;
   }

@@ -61,6 +61,12 @@ typedef struct mgrid_fold {
   int64_t a, was, is, b;
 } mgrid_fold;
 
+/* What a place of the next layout needs, and what of that an old rank has. */
+typedef struct mgrid_next_bytes {
+  int64_t need, stay;
+  bool    known;
+} mgrid_next_bytes;
+
 /* A plan for fewer ranks, for any of them. */
 typedef struct mgrid_next {
   struct mgrid_next *after;     /* in the list of all */
@@ -71,10 +77,13 @@ typedef struct mgrid_next {
   mgrid_error        why;
   int64_t            places; /* ranks of the layout */
   mgrid_fold         fold;
+  size_t             nargs;
+  char             **args; /* [nargs], all arguments, owned */
   mgrid_comm_list    comms;
   mgrid_pairs        pairs; /* of tensors, ranks of either plan; n 0: there are none */
   bool               paired;
   int64_t            uncounted; /* tensors that are in none of the pairs */
+  mgrid_next_bytes  *bytes;     /* [places x old ranks], as far as known; NULL: too many to keep */
 } mgrid_next;
 
 struct mgrid_losses {
@@ -95,10 +104,38 @@ struct mgrid_losses {
   bool            asked;  /* whether the recipe was looked at: it has a policy, or none */
 };
 
-/* Return the plan for these survivors, made now or before; NULL: an error. */
-mgrid_next *mgrid_next_of(mgrid_losses *l, int64_t survivors, bool shrinks, size_t n, char *const *params,
+/* Plan for a world whose last ranks, beyond `places`, are spares. `at`: the place of each rank in the machine; NULL: the
+** recipe reads none. */
+mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
+                            const int32_t *at, mgrid_error *err);
+/* Return the plan for these survivors, made now or before; NULL: an error. Where the recipe reads the machine, x gets its
+** ranks as well. */
+mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n, char *const *params,
                           mgrid_error *err);
 void        mgrid_next_free(mgrid_next *x);
+
+/* ----------------------------------------------------------- by_machine.c */
+
+/* The machine that the recipe reads; NULL: none. */
+const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
+/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one domain; 0: no machine. */
+size_t mgrid_losses_near(const mgrid_losses *l, int64_t a, int64_t b);
+/* Return the places of the survivors, by their new ranks, or before they have some in order. The caller frees them. */
+int32_t *mgrid_loss_seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
+/* Lend the runtime the machine with these places of n ranks; *before: what it was lent until now, to lend again. */
+mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err);
+void         mgrid_losses_lend_again(const mgrid_losses *l, void *before);
+/* Try the layout of next->places with the folds that suggest themselves: each places the survivors (x), and the recipe
+** is asked about the machine with their places. next->plan NULL: it refuses all of them; *why is about the first. */
+mgrid_status mgrid_next_try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why);
+/* Place the survivors by next->fold instead, if the recipe accepts that, too. */
+mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+
+/* What has a runtime been lent? *x gets one more owner; NULL: nothing. Served by lua/spares.c. */
+typedef struct mgrid_lent_request {
+  const mgrid_item_kind *kind;
+  void                  *x;
+} mgrid_lent_request;
 
 /* ---------------------------------------------------------------- loss.c */
 
@@ -127,7 +164,8 @@ typedef struct mgrid_loss_set {
 } mgrid_loss_set;
 typedef struct mgrid_loss_reply {
   mgrid_loss_answer how;
-  const char       *by; /* who says so: "the policy 'on_lost'" */
+  const char       *by;    /* who says so: "the policy 'on_lost'" */
+  bool              usual; /* nobody: it is the default */
   size_t            nsets;
   mgrid_loss_set   *set; /* [nsets] */
 } mgrid_loss_reply;
@@ -137,11 +175,14 @@ void         mgrid_loss_reply_free(mgrid_loss_reply *r);
 
 /* Fill x->was and x->is: who takes which place of the next plan. places.c */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+/* List folds to so many places, those first that leave most communicators of the old plan whole. Return how many. places.c */
+enum { MGRID_FOLDS_MAX = 8 };
+size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]);
 /* Find the fold of two layouts that keeps most communicators together. places.c */
 mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
 /* Fill what is missing, from the old plan alone. holders.c */
 mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err);
 /* Count bytes. holders.c */
-mgrid_status mgrid_loss_count_bytes(const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
+mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
 #endif

@@ -80,6 +80,45 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
   return best;
 }
 
+/* Count the members of communicators of the old plan that lose no member, in all trials. */
+static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *keep) {
+  const mgrid_comm_list *c = &l->comms;
+  int64_t                whole = 0;
+  for (uint64_t trial = 0; trial < TRIALS; trial++) {
+    draw(f, trial, keep);
+    for (size_t i = 0; i < c->n; i++) {
+      int64_t k = c->start[i];
+      for (; k < c->start[i + 1]; k++) {
+        int64_t y = l->place[c->member[k]] / f->a % f->was, at = 0;
+        while (at < f->is && keep[at] < y) at++;
+        if (at == f->is || keep[at] != y) break;
+      }
+      if (k == c->start[i + 1]) whole += k - c->start[i];
+    }
+  }
+  return whole;
+}
+
+size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]) {
+  int64_t was = l->places, g = gcd(was, places), score[MGRID_FOLDS_MAX],
+          *keep = malloc((size_t)(places + 1) * sizeof *keep);
+  size_t n = 0;
+  fold[0] = (mgrid_fold){ 1, was, places, 1 };
+  if (was == places || !keep) g = 0;
+  for (int64_t ab = 1; ab <= g; ab++)
+    for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
+      if (ab % a) continue;
+      mgrid_fold f = { a, was / ab, places / ab, ab / a };
+      int64_t    whole = whole_by(l, &f, keep);
+      size_t     at = n < MGRID_FOLDS_MAX ? n++ : n;
+      for (; at > 0 && whole > score[at - 1]; at--)
+        if (at < MGRID_FOLDS_MAX) fold[at] = fold[at - 1], score[at] = score[at - 1];
+      if (at < MGRID_FOLDS_MAX) fold[at] = f, score[at] = whole;
+    }
+  free(keep);
+  return n ? n : 1;
+}
+
 /* A coordinate of the middle dim, and how many of its ranks are lost. */
 typedef struct slab {
   int64_t at, lost;
@@ -106,10 +145,22 @@ static void choose(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss 
   for (int64_t i = 0; i < f->is; i++) keep[i] = slabs[i].at;
 }
 
+/* Return the spare that is free and nearest to a rank in the machine, the first of equal ones; -1: there is none. */
+static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t rank) {
+  int64_t found = -1;
+  size_t  most = 0;
+  for (int64_t r = 0; r < l->world && l->world > l->places; r++) {
+    if (l->place[r] >= 0 || x->is[r] != -1) continue;
+    size_t near = mgrid_losses_near(l, rank, r);
+    if (found < 0 || near > most) found = r, most = near;
+  }
+  return found;
+}
+
 /* Fill the places that nobody took: is[] of an old rank is -1 while it is free, -2 where it is lost. */
-static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, mgrid_loss *x) {
+static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
   const mgrid_fold *f = &next->fold;
-  int64_t           spare = 0, any = 0;
+  int64_t           any = 0;
   for (int64_t i = 0; i < next->places; i++) {
     if (x->was[i] >= 0) continue;
     int64_t old = -1;
@@ -117,8 +168,7 @@ static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slab
       int64_t r = l->rank[i % f->a + f->a * (slabs[k].at + f->was * (i / f->a / f->is))];
       if (x->is[r] == -1) old = r;
     }
-    while (old < 0 && spare < l->world && !(l->place[spare] < 0 && x->is[spare] == -1)) spare++;
-    if (old < 0 && spare < l->world) old = spare;
+    if (old < 0) old = nearest_spare(l, x, l->rank[behind(f, keep, i)]);
     while (old < 0 && x->is[any] != -1) any++;
     if (old < 0) old = any;
     x->was[i] = (int32_t)old;
@@ -142,7 +192,7 @@ mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgr
     x->was[i] = x->is[old] == -1 ? old : -1;
     if (x->was[i] >= 0) x->is[old] = (int32_t)i;
   }
-  fill(l, next, slabs, x);
+  fill(l, next, slabs, keep, x);
   int64_t at = next->places;
   for (int64_t r = 0; r < l->world; r++)
     if (x->is[r] == -1) x->was[at] = (int32_t)r, x->is[r] = (int32_t)at++;

@@ -6,7 +6,7 @@
 #include "random.h"
 #include "survive/next.h"
 
-enum { CASES = 300, WORLD = 32, SIDE = 12, ELEMENTS = SIDE * SIDE, LARGE = 4096, LOSSES = 60 };
+enum { CASES = 200, WORLD = 32, SIDE = 12, ELEMENTS = SIDE * SIDE, LARGE = 4096, LOSSES = 60 };
 
 /* ------------------------------------------------------------------ layouts */
 
@@ -41,27 +41,32 @@ static void layout_free(layout *l) {
 /* A random layout of three dims in any order, with tensors cut over some of them, and spares. */
 static void draw_layout(rng *r, layout *l) {
   static const char *const names[] = { "tp", "dp", "pp" };
-  static const char *const cuts[] = { "row = 'tp'", "column = 'tp'", "row = 'pp', column = 'tp'", "row = { 'tp', 'pp' }",
-                                      "column = { 'pp', cyclic = 2 }", "row = 'dp'" };
-  char                     text[2048];
-  size_t                   at[] = { 0, 1, 2 };
+  static const char *const cuts[] = {
+    "row = 'tp'", "column = 'tp'", "row = 'pp', column = 'tp'", "row = { 'tp', 'pp' }", "column = { 'pp', cyclic = 2 }",
+    "row = 'dp'"
+  };
+  char    text[2048];
+  size_t  at[] = { 0, 1, 2 };
   int64_t size[] = { rng_between(r, 1, 3), rng_between(r, 1, 4), rng_between(r, 1, 2) }, spares = rng_between(r, 0, 3);
   rng_shuffle(r, 3, at);
-  int n = snprintf(text, sizeof text,
-                   "return recipe { spares = %d, build = function(world)\n"
-                   "local g = grid(world, '%s-%s-%s', { tp = %d, pp = %d, dp = fill })\n"
-                   "local t = topology(world)\nt.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp')\n",
-                   (int)spares, names[at[0]], names[at[1]], names[at[2]], (int)size[0], (int)size[2]);
+  int n =
+      snprintf(text, sizeof text,
+               "return recipe { spares = %d, build = function(world)\n"
+               "local g = grid(world, '%s-%s-%s', { tp = %d, pp = %d, dp = fill })\n"
+               "local t = topology(world)\nt.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp')\n",
+               (int)spares, names[at[0]], names[at[1]], names[at[2]], (int)size[0], (int)size[2]);
   for (int i = 0; i < 2; i++)
-    n += snprintf(text + n, sizeof text - (size_t)n,
-                  "t.x%d = tensor { over = 'g', axes = { { 'row', %d }, { 'column', %d } }, type = 'f32', cut = { %s } }\n",
-                  i, (int)rng_between(r, 1, SIDE), (int)rng_between(r, 1, SIDE), cuts[rng_between(r, 0, 5)]);
+    n += snprintf(
+        text + n, sizeof text - (size_t)n,
+        "t.x%d = tensor { over = 'g', axes = { { 'row', %d }, { 'column', %d } }, type = 'f32', cut = { %s } }\n", i,
+        (int)rng_between(r, 1, SIDE), (int)rng_between(r, 1, SIDE), cuts[rng_between(r, 0, 5)]);
   if (rng_chance(r, 50))
-    n += snprintf(text + n, sizeof text - (size_t)n,
-                  "t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', %d } }, type = 'f32', cut = { row = 'tp' } },\n"
-                  "tensor { over = 'g', axes = { { 'row', %d }, { 'column', 6 } }, type = 'f32', cut = { column = 'tp' } },\n"
-                  "over = 'dp', pad = 2 }\n",
-                  6 * (int)rng_between(r, 1, 2), (int)rng_between(r, 1, SIDE));
+    n += snprintf(
+        text + n, sizeof text - (size_t)n,
+        "t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', %d } }, type = 'f32', cut = { row = 'tp' } },\n"
+        "tensor { over = 'g', axes = { { 'row', %d }, { 'column', 6 } }, type = 'f32', cut = { column = 'tp' } },\n"
+        "over = 'dp', pad = 2 }\n",
+        6 * (int)rng_between(r, 1, 2), (int)rng_between(r, 1, SIDE));
   snprintf(text + n, sizeof text - (size_t)n, "return t end }");
   int64_t world = size[0] * size[1] * size[2] + spares;
   layout_of(text, world, 0, NULL, NULL, l);
@@ -252,23 +257,25 @@ static void check_map(const rng *r, const mgrid_loss *x, int64_t world, size_t n
 static void check_places(const rng *r, const layout *l, const mgrid_loss *x, size_t n, const int64_t *lost) {
   int64_t spares = mgrid_plan_nspares(l->plan), places = l->world - spares;
   for (int64_t i = 0; i < places && mgrid_loss_how(x) == MGRID_LOSS_REPLACE; i++)
-    if (!is_lost(lost, n, i)) check(r, mgrid_loss_old(x, i) == i);
-    else check(r, mgrid_loss_old(x, i) >= places); /* a spare */
+    if (!is_lost(lost, n, i))
+      check(r, mgrid_loss_old(x, i) == i);
+    else
+      check(r, mgrid_loss_old(x, i) >= places); /* a spare */
 }
 
 static void test_random_losses(void **state) {
   int64_t replaced = 0, shrunk = 0, stopped = 0, gone = 0, moved = 0;
   (void)state;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng             r = rng_new(seed);
-    layout          l;
-    int64_t         lost[WORLD];
-    mgrid_error     err;
-    mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT, by_hand = MGRID_LOSS_SUMS_INIT;
+    rng         r = rng_new(seed);
+    layout      l;
+    int64_t     lost[WORLD];
+    mgrid_error err;
     draw_layout(&r, &l);
-    if (l.world > 1) {
-      size_t      n = draw_lost(&r, l.world, 4, lost);
-      mgrid_loss *x = mgrid_loss_new(l.losses, n, lost, anew(&err));
+    for (int again = 0; again < 3 && l.world > 1; again++) {
+      mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT, by_hand = MGRID_LOSS_SUMS_INIT;
+      size_t          n = draw_lost(&r, l.world, 4, lost);
+      mgrid_loss     *x = mgrid_loss_new(l.losses, n, lost, anew(&err));
       if (!x) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, seed);
       mgrid_loss_describe(x, &sums, &err);
       check(&r, (mgrid_loss_how(x) == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));

@@ -146,12 +146,22 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
     refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is no position; one of 0 to 1 would do")
     refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
+    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2.0")
+    refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
     refused("s:broadcast(s.tp, 8, { rot = 1 })", "8: unknown option of an operation 'rot'; nearest is 'root' (type, root)")
     refused("s:wait 'grads'", "8: wait: nothing was put on the stream 'grads' before; there are none")
     refused("s:on('grads'):barrier(s.tp)\ns:wait 'grad'", "9: wait: nothing was put on the stream 'grad' before; nearest is 'grads' (grads)")
     refused("local function f() s:loop(2, f) end\nf()", "8: loops of a step nest 16 deep at most; does one call itself?", 3)
     refused("s:loop(2^50, function() s:loop(2^50, function() s:mark 'x' end) end)",
       "8: up to here the step has more than 2^60 operations on one rank", 3)
+    refused("local function f() return 1 + f() end f()", "8: the recipe needs more than 64 MiB of memory", 3)
+    refused("s:loop(1e300, function() end)", "8: loop: iterations are 9007199254740992 at most, not 1e+300")
+    refused("s:loop(0/0, function() end)", "8: loop: iterations are a whole number of 0 or more, not nan")
+    refused("s:all_reduce(s.tp, 0/0)", "8: all_reduce: bytes are a whole number of 0 or more, not nan")
+    refused("for i = 1, 100 do s:on('x' .. i):barrier(s.tp) end", "8: a step has 32 streams at most", 3)
+    refused("s.step = 1", "8: a Step cannot be changed")
+    refused("s:loop(3)", "8: loop(n, function): what it repeats is a function, not nil")
+    refused("s:group { 1 }", "8: group(function): what starts together is called by a function, not a table")
     refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1.0")
     refused("s:group(function() s:compute { flops = 1 } end)",
       "8: compute goes before or after a group, which has only operations that start together")
@@ -196,6 +206,24 @@ describe("plan:step", function()
       .. "reduce_scatter(all) of 1048576 bytes line 16" }, { moongrid.load "examples/steps/all_to_all.lua":plan(8):step():prove() })
   end)
 
+  it("has all that an entry says", function()
+    local file = recipe [[s:compute { flops = 2e9, bytes = 64, seconds = 0.5, name = "layer" }
+      s:on "side":all_to_all(s.tp, { 4, 5 })
+      local e = s:on "side":event()
+      s:wait "side" s:wait(e) s:host_wait "side"
+      s:alloc("a", 5) s:free "a" s:mark "end"]]
+    assert.same({
+      { operation = "compute", flops = 2e9, bytes = 64, seconds = 0.5, name = "layer", line = 8 },
+      { operation = "all_to_all", family = "tp", stream = "side", bytes = 9, by_position = "4,5", line = 9 },
+      { operation = "event", stream = "side", line = 10 },
+      { operation = "wait", waits_for = "side", line = 11 }, { operation = "wait", waits_for = "side", line = 11 },
+      { operation = "host_wait", waits_for = "side", line = 11 },
+      { operation = "alloc", name = "a", bytes = 5, line = 12 }, { operation = "free", name = "a", line = 12 },
+      { operation = "mark", name = "end", line = 12 },
+    }, moongrid.load(file):plan(8):step():program(0))
+    os.remove(file)
+  end)
+
   it("refuses a plan of no recipe, and a recipe without a step", function()
     local world = moongrid.world(4)
     local function message(f) return (select(2, pcall(f)):gsub("^.-:%d+: ", "")) end
@@ -225,6 +253,18 @@ describe("run --step", function()
     assert.is_true(all.families.tp.worst >= all.families.tp.seconds and all.families.tp.worst_rank < 8)
   end)
 
+  it("executes an all-to-all of unequal parts", function()
+    local own = recipe [[local list = {}
+      for i = 1, s.dp.size do list[i] = 1000 * i * (s.dp.position + 1) end
+      s:loop(p.n, function() s:all_to_all(s.dp, s.tp.position == 0 and list or 4000) s:all_reduce(s.tp, 64) end)
+      s:all_to_all(s.tp, 1 << 20)]]
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s pp=1 --step 2 --json"):format(own))
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    assert.same({ 24, 24, 3 * (4 * 4000 + 100000) }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
+    os.remove(own)
+  end)
+
   it("writes what each rank did, as a trace", function()
     local trace = os.tmpname()
     local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 2 -o %s"):format(file, trace))
@@ -247,6 +287,24 @@ describe("run --step", function()
     local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --step 1 -o /nowhere/trace"):format(file))
     assert.equal(1, failed)
     assert.truthy(why:find("rank 0: /nowhere/trace: No such file or directory", 1, true), why)
+  end)
+
+  it("has what was planned beside it, on a machine", function()
+    local trace = os.tmpname()
+    local command = ("scripts/launch 8 build/moongrid run %s --step 2 --machine 'node:2[50GB/s] gpu:4[100GB/s]'"):format(file)
+    local out, err, code = run(command .. " --json -o " .. trace)
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    local price = json.decode((run(("build/moongrid step %s --world 8 --rules mpi --machine 'node:2[50GB/s] gpu:4[100GB/s]' --json"):format(file))))
+    assert.near(price.seconds, all.planned, 1e-12)
+    assert.near(price.families.tp.seconds, all.families.tp.planned_seconds, 1e-12)
+    local planned, names = 0, {}
+    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
+      if e.ph == "X" and e.tid == 100 then planned = planned + 1 end
+      if e.name == "thread_name" and e.pid == 3 then names[#names + 1] = e.args.name end
+    end
+    assert.same({ 8 * (3 + 2), "main", "main, planned" }, { planned, names[1], names[2] }) -- a sendrecv travels both ways
+    os.remove(trace)
   end)
 
   it("is state:run_step, and state:step in Lua", function()
@@ -539,10 +597,9 @@ memory of the rank with the most
     assert.same({ all.from.families.pp.levels.node.bytes, 0 }, { of["pp bytes out of node"].from, of["pp bytes out of node"].to })
     assert.equal("the steps cost the same\n", (run "build/moongrid diff megatron --world 64 tp=8 vs tp=8 --step"))
     assert.equal("", select(2, run "build/moongrid diff picotron --world 8 vs tp=2 --step"))
-    local refused
-    out, refused, code = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
+    local _, refused, failed = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
     assert.same({ "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own\n", 1 },
-      { refused, code })
+      { refused, failed })
   end)
 
   describe("is drawn", function()

@@ -70,6 +70,7 @@ describe("spares", function()
     local probe = support.file [[return recipe { machine = "node:2 gpu:5", spares = { per = "node", count = 2 },
       build = function(world) log("%d ranks, the last %d", world.size, world:rank(world.size - 1))
       local t = topology(world) t.all = grid(world, "dp", { dp = fill }) "dp" return t end }]]
+    local _
     _, world = run("build/moongrid plan " .. probe .. " --world 10")
     assert.truthy(world:find("6 ranks, the last 7", 1, true), world)
     os.remove(probe)
@@ -238,5 +239,94 @@ no copy        24 B in 1 part, for a checkpoint to give back
     _, err, code = lose(policy:format 'error("not today")', "--world 8 --ranks 1")
     assert.equal(1, code)
     assert.truthy(err:find(":1: not today\n", 1, true), err)
+  end)
+end)
+
+describe("a recipe that reads the machine", function()
+  local path = support.file [[return recipe { machine = "node:4 gpu:4", spares = { per = "node" },
+    build = function(world)
+      local g = grid(world, "tp-dp", { tp = 3, dp = fill })
+      local t = topology(world)
+      t.tp = g "tp"
+      within(t.tp, machine.node)
+      t.dp = g "dp"
+      return t
+    end }]]
+  local plan = moongrid.load(path):plan(16)
+  teardown(function() os.remove(path) end)
+
+  it("gets the spare of the same node", function()
+    local x = plan:lose { ranks = { 5 } }
+    assert.same({ "replace", { 0, 1, 2, 4, 7, 6, 8, 9, 10, 12, 13, 14, 3, 11, 15 } }, { x.how, x.old_ranks })
+    -- the survivors run where they ran: rank 3 of the plan was rank 4, at place 4
+    assert.equal("node:4 gpu:4 ranks = 0..2,4,7,6,8..10,12..14,3,11,15", x.plan.machine)
+  end)
+
+  it("shrinks where no spare of the node is left, as its law asks", function()
+    for _, lost in ipairs { { 5, 7 }, { 5, 6 }, { 4, 5, 6, 7 } } do
+      local x = plan:lose { ranks = lost }
+      assert.same({ "shrink", 9, 0 }, { x.how, x.layout, x.communicators.families.tp.made })
+      for tp = 0, 2 do
+        local node = x.old_ranks[3 * tp + 1] // 4
+        for i = 1, 3 do assert.equal(node, x.old_ranks[3 * tp + i] // 4) end
+      end
+    end
+  end)
+
+  it("stops where the law lets nobody go on", function()
+    local x = plan:lose { ranks = { 0, 1, 4, 5, 8, 9, 12, 13 } }
+    assert.equal("stop", x.how)
+    assert.truthy(x.why:find("the recipe accepts no layout of 1 to 8 ranks; of 8: ", 1, true), x.why)
+  end)
+
+  it("does not keep the machine of the survivors", function()
+    local recipe_ = moongrid.load(path)
+    local again = recipe_:plan(16)
+    again:lose { ranks = { 5 } }
+    assert.equal(again.digest, recipe_:plan(16).digest)
+    assert.equal(plan.digest, again.digest)
+  end)
+end)
+
+describe("plan:lose", function()
+  it("returns what the job becomes, and its plan", function()
+    local plan = moongrid.load(recipe "spares = 1,"):plan(9)
+    local x = plan:lose { ranks = { 3, 2 } }
+    assert.same({ "shrink", 6, 24 }, { x.how, x.layout, x.bytes.missing })
+    assert.same({ 0, 1, 4, 5, 6, 7, 8 }, x.old_ranks)
+    assert.same({ 7, { 6 } }, { x.plan.world, x.plan.spares })
+    assert.equal(x.digest, x.plan.digest)
+    local again = x.plan:lose { ranks = { 0 } } -- the job goes on, and loses another one: the idle one replaces it
+    assert.same({ "replace", { 6, 1, 2, 3, 4, 5 } }, { again.how, again.old_ranks })
+    assert.same({ "stop", "the caller says so" }, { plan:lose({ ranks = { 0 }, how = "stop" }).how,
+      plan:lose({ ranks = { 0 }, how = "stop" }).why })
+  end)
+
+  it("keeps the parameters of the plan", function()
+    local plan = moongrid.load(recipe ""):plan(8, { tp = 4 })
+    assert.equal(4, plan:lose({ ranks = { 7 } }).layout)
+  end)
+
+  for _, case in ipairs {
+    { { ranks = { 8 } }, "rank 8 is out of range (0 to 7)" },
+    { { ranks = { 1, 1 } }, "rank 1 is lost twice" },
+    { { ranks = {} }, "no rank is lost" },
+    { { ranks = { "1" } }, "lose: number 1 of ranks is a string, not a rank" },
+    { {}, "lose: ranks is a list of lost ranks, not nil" },
+    { { ranks = { 1 }, how = "shrik" }, "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+  } do
+    it("refuses: " .. case[2], function()
+      local ok, message = pcall(function() moongrid.load(recipe ""):plan(8):lose(case[1]) end)
+      assert.same({ false, case[2] }, { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
+    end)
+  end
+
+  it("needs the recipe", function()
+    local world = moongrid.world(4)
+    local t = moongrid.topology(world)
+    t.all = moongrid.grid(world, "dp", { dp = 4 }) "dp"
+    local ok, message = pcall(function() moongrid.plan(t):lose { ranks = { 1 } } end)
+    assert.same({ false, "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one" },
+      { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
   end)
 end)

@@ -5,7 +5,8 @@
 #include "survive/lua/words.h"
 
 static const luaL_Reg        plan_fields[] = { { "spares", mgrid_lua_plan_spares }, { NULL, NULL } };
-static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL }, { .name = NULL } };
+static const luaL_Reg        plan_methods[] = { { "lose", mgrid_lua_plan_lose }, { NULL, NULL } };
+static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, NULL }, { .name = NULL } };
 static const mgrid_lua_field fields[] = { { "spares", "any" }, { NULL, NULL } };
 
 extern const mgrid_lua_slice mgrid_lua_slice_survive;
@@ -15,4 +16,6 @@ const mgrid_lua_slice        mgrid_lua_slice_survive = {
          .fields = fields,
          .world = mgrid_lua_spares_world,
          .end = mgrid_lua_spares_end,
+         .name = "survive",
+         .serve = mgrid_lua_serve_lent,
 };

@@ -4,6 +4,7 @@
 */
 #include "families/grid.h"
 #include "machine/lua/words.h"
+#include "recipe/runtime.h"
 #include "survive/lua/words.h"
 
 #include <inttypes.h>
@@ -170,6 +171,14 @@ int mgrid_lua_plan_spares(lua_State *L) {
     lua_rawseti(L, -2, i + 1);
   }
   return 1;
+}
+
+mgrid_status mgrid_lua_serve_lent(mgrid_runtime *rt, void *request, mgrid_error *err) {
+  mgrid_lent_request *r = request;
+  (void)err;
+  for (int i = 0; i < MGRID_LENT_MAX; i++)
+    if (rt->lent[i].kind == r->kind && rt->lent[i].x) r->x = r->kind->ref(rt->lent[i].x);
+  return MGRID_OK;
 }
 
 void mgrid_lua_open_spares(lua_State *L) {
