@@ -651,6 +651,23 @@ memory of the rank with the most
       assert.is_true(waited > 0)
     end)
 
+    it("with names of any characters", function()
+      local file = recipe [[s:compute { name = '</script><b>&"\1', seconds = 1 } s:all_reduce(s.dp, 8)]]
+      for _, ending in ipairs { ".svg", ".html", ".json" } do
+        local name = os.tmpname() .. ending
+        local _, err, code = run(("build/moongrid step %s --world 8 --machine dgx-h100 -o %s"):format(file, name))
+        assert.same({ "", 0 }, { err, code })
+        local all = support.read(name)
+        if ending == ".json" then
+          assert.equal(4, #json.decode(all).traceEvents) -- names of a process and a thread, two slices
+        else
+          assert.is_nil(all:find("<b>", 1, true))
+        end
+        os.remove(name)
+      end
+      os.remove(file)
+    end)
+
     it("as events, whose slices do not overlap", function()
       local all = json.decode(picture ".json")
       local until_of, names, waits = {}, {}, 0
