@@ -6,8 +6,8 @@
 local json = require "dkjson"
 local parts = require "parts"
 
-local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "proofs", "start",
-  "libraries", "simulated", "nccl", "place", "congestion", "step", "losses" }
+local order = { "plan", "instructions", "moves", "enumerate", "create", "torch", "questions", "policies", "proofs",
+  "start", "libraries", "simulated", "nccl", "place", "congestion", "step", "losses" }
 local B = { quick = false, record = false, out = "build/bench.json", dir = "build/bench" }
 
 local function fail(...)
