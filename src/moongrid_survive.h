@@ -118,6 +118,55 @@ MGRID_API mgrid_move *mgrid_loss_move(const mgrid_loss *x, int64_t rank, size_t 
 /* Print the loss as text, or as JSON. */
 MGRID_API mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err);
 
+/* ------------------------------------------------------------- recovery */
+
+typedef struct mgrid_recover_options {
+  size_t      size;    /* sizeof(mgrid_recover_options) */
+  const char *name;    /* of the new state; NULL: as the old one */
+  double      timeout; /* seconds that those that remain wait for each other; 0: as the backend's */
+  /* A host that finds out itself who is lost, where the backend cannot: a backend of those that remain, in which each has
+  ** the rank that mgrid_loss_rank gives, and the n lost ranks of the old world. backend NULL: MPI finds out. */
+  mgrid_backend *backend;
+  size_t         nlost;
+  const int64_t *lost;
+} mgrid_recover_options;
+#define MGRID_RECOVER_OPTIONS_INIT \
+  { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL }
+
+/* Go on without lost ranks. All that remain call it, also spares, when a call of theirs failed because of a loss
+** (MGRID_LOST_RANK, or MPI's error classes of a failed process and of a revoked communicator), or mgrid_state_hurt says so.
+** In order: it revokes the communicators of all states of the backend, and the backend's own duplicate, so that calls which
+** wait end on all ranks; agrees on who is lost; decides by `losses`, which is of the state's plan, as mgrid_loss_new does,
+** and compares the decision; opens a backend of those that remain, each with its rank of the next plan; and materializes that
+** plan, beside the old state. The host's communicators are not touched. If another rank is lost meanwhile it starts over,
+** with both. All communicators are made again: those that a rank has revoked cannot be kept (the log says how many).
+**   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
+**   *loss  who is lost, and what the job becomes: the map of ranks, what has no copy
+**   *move  the move that fills the new layout from surviving copies, seen from this rank; NULL: not asked for
+** The old state only answers questions. Keep it until mgrid_state_settle succeeds, so that what is lost meanwhile can be
+** recovered from it, too; then free it, which is local. Its settings go over to the new one.
+** MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI 5.0 and later under mpirun --with-ft
+** ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or because no layout
+** fits those that remain; MGRID_DISAGREE if ranks decide differently; MGRID_NOT_NOW if no rank is lost; MGRID_TIMED_OUT if a
+** rank that remains does not come, as one that is stopped: MPI takes it for lost only under mpirun --mca mpi_ft_detector true.
+** After an error nothing was made, and the job goes on from its last checkpoint. */
+MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
+                                           mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
+/* Have all ranks of the state done their part? Called by all of them, with the result of each in `mine` and its error in
+** *err. MGRID_OK on all, or an error on all: MGRID_LOST_RANK if a rank was lost or brings that; then free the state, which
+** waits for nobody, and recover from the old one again. Else that of the first rank that failed by itself. A rank that was
+** not lost must come, too. */
+MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
+/* Find the least number that a rank brings, as the step that every rank has done. Collective over the backend; spares
+** take part. */
+MGRID_API mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err);
+/* Is a rank of the state lost, or has one begun to recover? For a spare, and for a rank that has computed long. Local. */
+MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
+/* The losses of the next plan, with the arguments that it was made from. */
+MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
+/* Borrowed from the state. */
+MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);
+
 #ifdef __cplusplus
 }
 #endif

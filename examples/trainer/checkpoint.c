@@ -28,6 +28,18 @@ static void file_name(char out[64], int64_t save, int64_t rank) {
   snprintf(out, 64, "save%" PRId64 "-rank%" PRId64 ".safetensors", save, rank);
 }
 
+static const shards_tensor *find(const shards *s, const char *name) {
+  for (size_t i = 0; i < s->n; i++)
+    if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
+  return NULL;
+}
+
+/* Return a number of the index's metadata, or -1 if it is absent. */
+static int64_t number_in(const shards *s, const char *name) {
+  const json_t *value = json_object_get(json_object_get(s->index, "metadata"), name);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
 /* --------------------------------------------------------------------- writing */
 
 /* What one rank writes: tensors, and where their elements are. */
@@ -115,38 +127,29 @@ static int64_t last_save(const char *folder, mgrid_error *err) {
   }
   if (access(path, F_OK) && errno == ENOENT) return 0;
   shards *there = shards_open(path, err);
-  int64_t save = there ? shards_number(there, "save") : 0;
+  int64_t save = there ? number_in(there, "save") : 0;
   if (there && save < 1) refuse(err, "%.900s has a checkpoint that is not of this program", folder);
   shards_close(there);
   return save;
 }
 
-/* everybody(), once all have come: a disk may keep a rank for ever, and calls of MPI have no deadline, as those of moongrid
-** have. That the plan is the same on all is known. */
-static bool have_all(mgrid_backend *mpi, const model *m, mgrid_error *err) {
-  mgrid_error late = MGRID_ERROR_INIT;
-  if (!mgrid_agree(mpi, m->tensors, NULL, &late)) return everybody(&m->l.job, err);
-  *err = late;
-  return false;
-}
-
 mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err) {
   const int rank = (int)mgrid_backend_rank(mpi);
   char      path[PATH], file[64];
-  double    save = rank == 0 ? (double)last_save(folder, err) + 1 : 0;
-  if (!have_all(mpi, m, err)) return err->status;
-  group_sum_double(&m->l.job, &save, 1); /* rank 0's */
-  file_name(file, (int64_t)save, rank);
+  int64_t   save = rank == 0 ? last_save(folder, err) + 1 : INT64_MAX;
+  if (!everybody(&m->l, err)) return err->status;
+  if (mgrid_state_least(m->l.state, &save, err)) return err->status; /* rank 0's */
+  file_name(file, save, rank);
   if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
     refuse(err, "the name of the folder is too long");
   else
     write_file(m, path, rank, err);
-  if (!have_all(mpi, m, err)) {
+  if (!everybody(&m->l, err)) {
     unlink(path);
     return err->status;
   }
-  if (rank == 0) write_index(m, folder, (int64_t)save, step, err);
-  if (have_all(mpi, m, err) && rank == 0) remove_others(folder, (int64_t)save);
+  if (rank == 0) write_index(m, folder, save, step, err);
+  if (everybody(&m->l, err) && rank == 0) remove_others(folder, save);
   return err->status;
 }
 
@@ -169,7 +172,7 @@ static void read_param(shards *from, const model *m, const param *p, int rank, m
   if (err->status || shards_part_of(m->tensors, tensor, rank, &part, err)) return;
   for (int k = 0; k < ARRAYS && part.elements && !err->status; k++) {
     snprintf(name, sizeof name, "%s%s", tensor, suffix[k]);
-    const shards_tensor *t = shards_find(from, name);
+    const shards_tensor *t = find(from, name);
     if (!t)
       refuse(err, "the checkpoint has no tensor '%s'", name);
     else if (strcmp(t->type, REAL_TYPE) != 0)
@@ -190,11 +193,11 @@ mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, i
     refuse(err, "%.900s has %zu tensors, and the model has %zu", folder, from->n,
            mgrid_plan_ntensors(m->tensors) * ARRAYS);
   for (int i = 0; from && i < m->nparams; i++) read_param(from, m, &m->params[i], rank, err);
-  *step = from ? shards_number(from, "step") : -1;
+  *step = from ? number_in(from, "step") : -1;
   *bytes = from ? (double)from->read : 0;
   if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
   shards_close(from);
-  if (!have_all(mpi, m, err)) return err->status;
+  if (!everybody(&m->l, err)) return err->status;
   group_sum_double(&m->l.job, bytes, 1);
   for (int i = 0; i < m->nparams; i++)
     for (int k = 0; k < ARRAYS; k++) spread(m, &m->params[i], k);

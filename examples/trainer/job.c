@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.c - makes a model from a recipe, and makes it again at a step boundary.
+** job.c - makes a model from a recipe, and makes it again at a step boundary, and after ranks are lost.
 **
 ** A reload builds the new model beside the one that trains: moongrid evaluates and agrees on the
 ** recipe and keeps the communicators that did not change; then the ranks check that all have a new model;
@@ -28,6 +28,7 @@ mgrid_status refuse(mgrid_error *err, const char *format, ...) {
 static void part_close(job_part *p) {
   model_free(p->model);
   policies_free(p->policies);
+  mgrid_losses_free(p->losses);
   mgrid_state_free(p->state);
   mgrid_runtime_free(p->rt);
   memset(p, 0, sizeof *p);
@@ -39,7 +40,7 @@ static mgrid_status part_open(const job *j, job_part *p, mgrid_error *err) {
   mgrid_status s = layout_open(p->state, &p->layout, err);
   if (s) return s; /* the same on all ranks, because they have agreed on the families */
   p->policies = policies_open(p->rt, p->state, j->rank == 0, err);
-  if (everybody(&p->layout.job, err)) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
+  if (everybody(&p->layout, err)) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
   return err->status;
 }
 
@@ -53,19 +54,21 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   mpi.timeout = j->deadline;
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
+  mgrid_backend_free(j->mpi);                               /* the state has it */
   p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* as that of a reload, which is not the state's */
-  return p->state ? part_open(j, p, err) : err->status;
+  if (p->state) p->losses = mgrid_losses_new(p->rt, mgrid_state_plan(p->state), n, args, NULL, err);
+  return p->losses ? part_open(j, p, err) : err->status;
 }
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
   job_part new = { 0 };
+  int64_t      missing = 0;
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
   if (s) return s;
-  if ((s = part_open(j, &new, err))) {
-    part_close(&new);
-    return s;
-  }
-  if ((s = model_carry(j->part.model, new.model, j->mpi, j->rank, err))) {
+  new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
+  s = new.losses ? part_open(j, &new, err) : err->status;
+  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, &missing, err);
+  if (s) {
     part_close(&new);
     return s;
   }
@@ -75,8 +78,70 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
   return MGRID_OK;
 }
 
+/* ------------------------------------------------------------------- ranks are lost */
+
+/* A step is done where a rank has passed the sum over all ranks in step() of main.c: then each has its gradients, and does
+** what it has not done. */
+static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
+  const bool idle =
+      j->part.layout.idle; /* it was: then it has neither gradients nor losses, and counts ahead of others */
+  int64_t ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
+  if (mgrid_state_least(l->state, &ahead, err)) return err->status;
+  if (!idle && j->step < -ahead) optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
+  if (!idle && j->step == -ahead && ahead < 0) memcpy(&loss, &j->losses[j->step - 1], sizeof loss);
+  j->step = -ahead;
+  if (mgrid_state_least(l->state, &loss, err)) return err->status;
+  if (ahead < 0) memcpy(&j->losses[j->step - 1], &loss, sizeof loss);
+  return MGRID_OK;
+}
+
+/* The part that goes on, from the one that lost ranks; or from the last checkpoint. */
+static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_error *err) {
+  int64_t missing = 0;
+  double  bytes;
+  fault_at("recovered");
+  new->rt = mgrid_runtime_ref(j->part.rt);
+  new->losses = mgrid_losses_after(j->part.losses, loss, err);
+  if (!new->losses || part_open(j, new, err) || catch_up(j, &new->layout, err)) return err->status;
+  fault_at("moving");
+  if (model_carry(j->part.model, new->model, j->mpi, j->rank, loss, &missing, err)) return err->status;
+  fault_at("moved");
+  missing = -missing;
+  if (mgrid_state_least(new->state, &missing, err)) return err->status;
+  policies_set_rate(new->policies, policies_rate(j->part.policies));
+  new->step = j->step;
+  if (!missing) return MGRID_OK;
+  if (!j->checkpoint)
+    return refuse(err,
+                  "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)",
+                  -missing);
+  return checkpoint_read(new->model, j->mpi, j->checkpoint, &new->step, &bytes, err);
+}
+
+mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
+  do {
+    mgrid_loss *loss = NULL;
+    memset(err, 0, sizeof *err), memset(&j->next, 0, sizeof j->next);
+    if (mgrid_state_recover(j->part.state, j->part.losses, NULL, &j->next.state, &loss, NULL, err)) return err->status;
+    j->mpi = mgrid_state_backend(j->next.state);
+    j->rank = (int)mgrid_backend_rank(j->mpi), j->world = (int)mgrid_backend_world(j->mpi);
+    if (setjmp(lost_rank) == 0)
+      fill(j, &j->next, loss, err);
+    else
+      err->status = MGRID_LOST_RANK;
+    if (mgrid_state_settle(j->next.state, err->status, err)) model_forget(j->next.model), part_close(&j->next);
+    snprintf(why, 256, "%s", mgrid_loss_why(loss));
+    mgrid_loss_free(loss);
+  } while (err->status == MGRID_LOST_RANK);
+  if (err->status) return err->status;
+  model_forget(j->part.model);
+  part_close(&j->part);
+  j->part = j->next;
+  j->step = j->part.step;
+  return MGRID_OK;
+}
+
 void job_close(job *j) {
   part_close(&j->part);
-  mgrid_backend_free(j->mpi);
   j->mpi = NULL;
 }

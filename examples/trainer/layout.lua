@@ -16,7 +16,6 @@ local policy = {
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
   checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
-  on_lost = policies.on_lost(),                    -- returns "stop": MPI can do nothing else
 }
 
 return recipe {
@@ -27,10 +26,13 @@ return recipe {
     pp = param.size(1, "pipeline stages"),
     vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
     ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
+    batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
   },
   build = function(world, p)
     local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
     local expert = grid(world, "tp-ep-edp-pp", { tp = p.tp, ep = p.ep, pp = p.pp, edp = fill })
+    local dp = world.size // (p.tp * p.cp * p.pp)
+    if p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
     same(dense "tp", expert "tp") -- matrices of experts are cut like the dense ones
     same(dense "pp", expert "pp") -- and the stages are the same
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,9 @@ static const char help[] =
     "  --deadline N       seconds that a rank may be waited for in moongrid's calls and at checkpoints (120)\n"
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
     "                     may be given several times\n"
+    "  --die R:S:POINT, --hang R:S:POINT\n"
+    "                     for tests: kill or stop rank R at step S; POINT is begin, rate, forward, backward, bucket,\n"
+    "                     embedding, summed, passed, update, updated, checkpoint, end, recovered, moving or moved\n"
     "  --watch            reload the recipe when its file has changed\n"
     "  --stop N           end after step N of --steps, as if interrupted\n"
     "  --progress WHEN    auto, always or never\n"
@@ -124,6 +128,11 @@ static const char *parse(int argc, char **argv, options *o) {
       if (wrong) return wrong;
       continue;
     }
+    if (strcmp(argv[i], "--die") == 0 || strcmp(argv[i], "--hang") == 0) {
+      int signal = argv[i][2] == 'd' ? SIGKILL : SIGSTOP;
+      if (++i == argc || !fault_plan(argv[i], signal)) return "RANK:STEP:POINT is wanted";
+      continue;
+    }
     while (k < n && strcmp(known[k].name, argv[i]) != 0) k++;
     if (k == n) return "unknown option";
     if (known[k].flag)
@@ -168,13 +177,16 @@ typedef struct report {
   FILE   *curve;
   bool    line; /* overwrite the progress line */
   bool    quiet;
-  double  start;
+  double  start, lost; /* lost: when this rank noticed the loss that it recovered from, until the next step; 0: none */
   int64_t first;
   char    name[80];
 } report;
 
 static void show(report *r, const model *m, const options *o, int64_t step, double loss) {
-  if (r->curve) fprintf(r->curve, "%" PRId64 " %.17g\n", step + 1, loss);
+  if (r->curve) fprintf(r->curve, "%" PRId64 " %.17g\n", step + 1, loss), fflush(r->curve);
+  if (r->lost > 0)
+    fprintf(stderr, "trainer: the next step took %.3f s from the loss: %.6f\n", seconds() - r->lost, seconds());
+  r->lost = 0;
   bool end = step + 1 == o->stop;
   if (r->quiet || !(r->line || end || (step + 1) % 10 == 0)) return;
   double tokens = (double)(step + 1 - r->first) * m->c.batch * m->c.seq / (seconds() - r->start);
@@ -202,14 +214,15 @@ static mgrid_status resume(job *j, const options *o, int64_t *step, const report
 
 /* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
 static bool changed(const job *j, const char *path, struct timespec *last) {
-  double      yes = 0;
+  int64_t     no = 1;
   struct stat now;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (j->rank == 0 && stat(path, &now) == 0) {
-    yes = last->tv_sec && (now.st_mtim.tv_sec != last->tv_sec || now.st_mtim.tv_nsec != last->tv_nsec);
+    no = !last->tv_sec || (now.st_mtim.tv_sec == last->tv_sec && now.st_mtim.tv_nsec == last->tv_nsec);
     *last = now.st_mtim;
   }
-  group_spread(&j->part.layout.job, &yes, 1, 0);
-  return yes != 0;
+  if (mgrid_state_least(j->part.state, &no, &e) == MGRID_LOST_RANK) left_by_loss();
+  return !no;
 }
 
 /* MiB that this process has held at most. */
@@ -245,29 +258,114 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
   fflush(stdout);
 }
 
-/* An error is that of all ranks. */
-static mgrid_status train(job *j, const options *o, report *r, mgrid_error *err) {
-  change_at        first = { .n = (size_t)o->nrest - 1 };
-  const change_at *now = &first;
-  struct timespec  last = { 0 };
-  int64_t          step = 0;
-  for (size_t i = 0; i < first.n; i++) first.args[i] = o->rest[i + 1];
-  if (o->watch) changed(j, o->rest[0], &last);
-  if (o->resume && resume(j, o, &step, r, err)) return err->status;
-  r->start = seconds(), r->first = step;
-  for (; step < o->stop; step++) {
-    boundary(j, o, step, r, &now, &last);
-    model *m = j->part.model;
-    double sum = pipeline_step(m, step);
+/* One step: gradients, then a sum over all ranks. Whoever passes it knows that each rank has its gradients, so after a loss the
+** step is done on all or on none (catch_up in job.c); what follows it needs no other rank. */
+static void step(job *j, const options *o, report *r) {
+  model  *m = j->part.model;
+  double  one = 1;
+  int64_t n = j->step;
+  fault_step(n), fault_at("begin");
+  double rate = policy_learning_rate(j->part.policies, n, o->steps);
+  fault_at("rate");
+  if (!m->l.idle) {
+    double sum = pipeline_step(m, n);
     optimizer_reduce(m);
-    optimizer_update(m, step, policy_learning_rate(j->part.policies, step, o->steps));
     double loss = pipeline_loss(m, sum);
-    if (j->rank == 0) show(r, m, o, step, loss);
-    if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop)
-        && checkpoint_write(m, j->mpi, o->checkpoint, step + 1, err))
-      return err->status;
+    fault_at("summed");
+    group_sum_double(&m->l.job, &one, 1);
+    fault_at("passed");
+    optimizer_update(m, n, rate);
+    j->losses[n] = loss;
   }
+  j->step++;
+  fault_at("updated");
+  if (j->rank == 0) show(r, m, o, n, j->losses[n]);
+}
+
+/* What a run remembers between its steps. */
+typedef struct course {
+  change_at        first;
+  const change_at *now;
+  struct timespec  last;
+} course;
+
+/* An error is that of all ranks, but for MGRID_LOST_RANK, which is where this one noticed it. */
+static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_error *err) {
+  while (j->step < o->stop) {
+    boundary(j, o, j->step, r, &c->now, &c->last);
+    step(j, o, r);
+    if (o->checkpoint && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
+      fault_at("checkpoint");
+      if (checkpoint_write(j->part.model, j->mpi, o->checkpoint, j->step, err)) return err->status;
+    }
+    fault_at("end");
+  }
+  return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all have come to the end, with all that they wrote */
+}
+
+/* The first rank writes the curve. One that takes over goes on where the last one was killed. */
+static void open_curve(job *j, const options *o, report *r) {
+  char  line[128], kept[128] = "";
+  FILE *was = !j->step ? NULL : fopen(o->curve, "r");
+  while (was && fgets(line, sizeof line, was)) {
+    int64_t n;
+    double  loss;
+    if (*line == '#') memcpy(kept, line, sizeof kept);
+    if (strchr(line, '\n') && sscanf(line, "%" SCNd64 " %lg", &n, &loss) == 2 && n >= 1 && n <= j->step)
+      j->losses[n - 1] = loss;
+  }
+  if (was) fclose(was);
+  if (r->curve) fclose(r->curve);
+  if (!(r->curve = fopen(o->curve, "w"))) fail(j->rank, o->curve, strerror(errno));
+  if (*kept)
+    fputs(kept, r->curve);
+  else
+    fprintf(r->curve, "# %s, %d rank%s, %s precision\n", r->name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
+  for (int64_t n = r->first; n < j->step; n++) fprintf(r->curve, "%" PRId64 " %.17g\n", n + 1, j->losses[n]);
+  fflush(r->curve);
+}
+
+static void begin_report(job *j, const options *o, report *r) {
+  bool is_auto = !o->progress || strcmp(o->progress, "auto") == 0;
+  r->quiet = !is_auto && strcmp(o->progress, "never") == 0;
+  r->line = is_auto ? on_terminal() : !r->quiet;
+  if (o->curve && j->rank == 0) open_curve(j, o, r);
+}
+
+/* Go on with the ranks that remain. */
+static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err) {
+  char   why[256] = "";
+  double began = seconds();
+  int    was = j->world;
+  if (job_recover(j, why, err)) return err->status;
+  name_layout(&j->part.layout, r->name, sizeof r->name);
+  if (!r->lost) r->lost = began;
+  if (j->rank) return MGRID_OK;
+  begin_report(j, o, r);
+  fprintf(stderr,
+          "trainer: step %" PRId64
+          ": %d of %d ranks are lost; it goes on as %s on %d, %.3f s after the loss was noticed\n",
+          j->step, was - j->world, was, r->name, j->world, seconds() - began);
   return MGRID_OK;
+}
+
+/* Train; whenever ranks are lost, go on with those that remain. */
+static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) {
+  course c = { .first.n = (size_t)o->nrest - 1 };
+  c.now = &c.first;
+  for (size_t i = 0; i < c.first.n; i++) c.first.args[i] = o->rest[i + 1];
+  if (o->watch) changed(j, o->rest[0], &c.last);
+  if (o->resume && resume(j, o, &j->step, r, err)) return err->status;
+  r->start = seconds(), r->first = j->step;
+  for (;;) {
+    if (setjmp(lost_rank) == 0)
+      train(j, o, r, &c, err);
+    else
+      err->status = MGRID_LOST_RANK;
+    if (err->status != MGRID_LOST_RANK) return err->status;
+    memset(err, 0, sizeof *err);
+    if (go_on(j, o, r, err)) return err->status;
+  }
 }
 
 static int run(job *j, const options *o) {
@@ -279,17 +377,12 @@ static int run(job *j, const options *o) {
     if (j->rank == 0) fprintf(stderr, "trainer: --gradient-check is for one rank\n");
     return exit_code(MGRID_USAGE);
   }
-  if (j->rank == 0) {
-    bool is_auto = !o->progress || strcmp(o->progress, "auto") == 0;
-    r.quiet = !is_auto && strcmp(o->progress, "never") == 0;
-    r.line = is_auto ? on_terminal() : !r.quiet;
-    if (o->curve && !(r.curve = fopen(o->curve, "w"))) fail(j->rank, o->curve, strerror(errno));
-    if (r.curve)
-      fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
-  }
-  int code = exit_code(train(j, o, &r, &e));
+  begin_report(j, o, &r);
+  int code = exit_code(live(j, o, &r, &e));
   if (e.status == MGRID_TIMED_OUT) { /* rank 0 may be the one that is not there; and MPI_Finalize would wait for it */
-    fprintf(stderr, "trainer: rank %d: %s\n", j->rank, e.message);
+    fprintf(stderr, "trainer: rank %d: %s%s%s\n", j->rank, e.message,
+            o->checkpoint ? "; the job goes on from its last checkpoint by --resume " : "",
+            o->checkpoint ? o->checkpoint : "");
     _exit(code);
   }
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
@@ -299,12 +392,15 @@ static int run(job *j, const options *o) {
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
-  job          j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline };
-  mgrid_error  e = MGRID_ERROR_INIT;
+  job j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline, .checkpoint = o->checkpoint };
+  mgrid_error e = MGRID_ERROR_INIT;
+  j.losses = room((size_t)o->steps, sizeof *j.losses);
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
-  int          code = s ? exit_code(s) : run(&j, o);
+  fault_begin(j.rank);
+  int code = s ? exit_code(s) : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);
+  free(j.losses);
   return code;
 }
 
@@ -339,8 +435,9 @@ int main(int argc, char **argv) {
   if (o.write_text) {
     code = write_text(o.write_text, text, length);
   } else {
+    setenv("OMPI_MCA_async_mpi_finalize", "1", 0); /* else Open MPI 5 may wait there for a rank that was lost */
     MPI_Init(NULL, NULL);
-    /* Set before communicators are made, which inherit it: the policy on_lost decides on a failed call. */
+    /* Set before communicators are made, which inherit it: a call that fails because of a loss returns. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

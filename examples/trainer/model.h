@@ -18,6 +18,7 @@
 #define TRAINER_MODEL_H
 
 #include <mpi.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <inttypes.h>
@@ -54,7 +55,8 @@ typedef struct config {
 
 typedef struct policies policies;
 
-/* This rank's group of a family. size 0: the rank is in none. */
+/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, as one that is idle; its rank is -1 then, and its
+** size that of the groups of others, where all have one. */
 typedef struct group {
   const char *family;
   MPI_Comm    comm;
@@ -66,13 +68,19 @@ typedef struct group {
 typedef struct layout {
   group             tp, cp, dp, pp, ep, dp_cp, expert_data, embedding, job;
   const mgrid_grid *dense, *experts; /* the state's: ranks that share dense parameters, and experts */
+  mgrid_state      *state;
+  bool              idle; /* this rank is in no family: a spare */
 } layout;
+
+/* A call over a group, or over all ranks, that finds a rank lost jumps here. */
+extern jmp_buf lost_rank;
+_Noreturn void left_by_loss(void);
 
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
-mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err);
+mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err);
 /* True if no rank has an error in *err. Else false on all, with the first rank's error, so that all can stop. */
-bool   everybody(const group *all, mgrid_error *err);
+bool   everybody(const layout *l, mgrid_error *err);
 void   layout_ask(layout *l, policies *p);         /* p is asked when a call fails */
 group *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void   group_sum(const group *g, real *x, int n);
@@ -90,6 +98,7 @@ void group_spread(const group *g, double *x, int n, int from);
 void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
 void        group_sent(const group *g, MPI_Request *r);
+void        group_forget(MPI_Request *r); /* of a group that was revoked */
 void        group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
@@ -111,7 +120,6 @@ double       policy_learning_rate(policies *p, int64_t step, int64_t steps);
 double       policies_rate(const policies *p); /* the last one, which a reload keeps */
 void         policies_set_rate(policies *p, double rate);
 bool         policy_checkpoint(policies *p, int64_t step, int64_t steps);
-void         policy_on_lost(policies *p, const char *family, int ranks);
 
 /* ----------------------------------------------------------------- data.c */
 
@@ -255,6 +263,7 @@ void   head_backward(model *m, slot *s);
 ** model on one. */
 model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err);
 void   model_free(model *m);
+void   model_forget(model *m); /* what it sends, after a loss; then free it */
 
 /* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
 double pipeline_step(model *m, int64_t step);
@@ -287,17 +296,21 @@ void tensor_name(const char *parameter, char out[PARAM_NAME]);
 /* Put a parameter into m->topology, on all ranks. Nothing after an error. */
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
 /* Carry all values of a model to one of the same config under another layout. Collective over `mpi`, whose rank this
-** is; errors are those of all ranks. */
-mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, mgrid_error *err);
+** is; errors are those of all ranks. After a loss (or NULL) from copies that are left; the bytes that have none on this rank
+** are added to *missing. */
+mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss, int64_t *missing,
+                         mgrid_error *err);
 
 /* ------------------------------------------------------------------ job.c */
 
 typedef struct job_part { /* the part that a reload replaces */
   mgrid_runtime *rt;
   mgrid_state   *state;
+  mgrid_losses  *losses; /* of the state's plan */
   policies      *policies;
   layout         layout;
   model         *model;
+  int64_t        step; /* of the model, while it is `next` */
 } job_part;
 
 typedef struct job {
@@ -305,16 +318,31 @@ typedef struct job {
   const char    *text;
   size_t         length;
   int            rank, world;
-  double         deadline; /* seconds that calls over all ranks may take; 0: as moongrid has it */
-  mgrid_backend *mpi;
-  job_part       part;
+  double         deadline;   /* seconds that calls over all ranks may take; 0: as moongrid has it */
+  mgrid_backend *mpi;        /* of the state */
+  job_part       part, next; /* next: while it recovers */
+  const char    *checkpoint; /* the folder; NULL: none */
+  int64_t        step;       /* how many are done: the cursor of the data */
+  double        *losses;     /* [steps], of those that this rank has done */
 } job;
 
-/* Both are collective over MPI_COMM_WORLD. After an error of job_reload the job trains on as before,
+/* Both are collective over all ranks. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
+/* Go on with the ranks that remain: under the next layout, with what they have; what has no copy left comes from the last
+** checkpoint, and so does all else then. *why says what was lost. All that remain call it; errors are those of all. */
+mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
+
+/* --------------------------------------------------------------- fault.c */
+
+/* "RANK:STEP:POINT" of --die and --hang, for tests: the rank, as it was at the start, is killed or stopped there. False: it
+** is none. */
+bool         fault_plan(const char *text, int signal);
+void         fault_begin(int rank);
+void         fault_step(int64_t step);
+void         fault_at(const char *point);
 mgrid_status refuse(mgrid_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
 

@@ -47,6 +47,7 @@ static void reduce_family(model *m, const group *g) {
     }
     n += values(p);
   }
+  fault_at("bucket");
   if (n) reduce_bucket(m, g, from, m->nparams, bucket);
   free(bucket);
 }
@@ -54,6 +55,7 @@ static void reduce_family(model *m, const group *g) {
 void optimizer_reduce(model *m) {
   reduce_family(m, &m->l.dp_cp);
   reduce_family(m, &m->l.expert_data);
+  fault_at("embedding");
   if (m->l.embedding.size > 1) group_sum(&m->l.embedding, m->embedding->g, (int)values(m->embedding));
 }
 
@@ -62,6 +64,7 @@ void optimizer_update(model *m, int64_t step, double rate) {
   double       full1 = 1 - pow(keep1, (double)step + 1), full2 = 1 - pow(keep2, (double)step + 1);
   for (int i = 0; i < m->nparams; i++) {
     param *p = &m->params[i];
+    if (i == m->nparams / 2) fault_at("update");
     for (size_t k = 0; k < values(p); k++) {
       double g = p->g[k], w = p->w[k];
       p->m[k] = (real)(keep1 * p->m[k] + (1 - keep1) * g);

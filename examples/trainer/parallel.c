@@ -9,21 +9,35 @@
 
 #include "moongrid_mpi.h"
 
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { GROUPS = 9 };
 
+jmp_buf lost_rank;
+
+_Noreturn void left_by_loss(void) { longjmp(lost_rank, 1); }
+
 static void groups(layout *l, group *all[GROUPS]) {
   group *each[GROUPS] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
   memcpy(all, each, sizeof each);
 }
 
-mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) {
+static int dim(const mgrid_grid *g, const char *name) {
+  for (size_t i = 0; i < mgrid_grid_ndims(g); i++)
+    if (strcmp(mgrid_grid_dim(g, i).name, name) == 0) return (int)mgrid_grid_dim(g, i).size;
+  return 1;
+}
+
+mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   static const char *const names[GROUPS] = { "tp", "cp", "dp", "pp", "ep", "dp_cp", "expert_data", "embedding", "job" };
   group                   *all[GROUPS];
   groups(l, all);
+  l->state = state;
   for (int i = 0; i < GROUPS; i++) {
     const mgrid_group *g = mgrid_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
@@ -34,6 +48,11 @@ mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) 
   l->dense = mgrid_plan_grid(mgrid_state_plan(state), "dense");
   l->experts = mgrid_plan_grid(mgrid_state_plan(state), "expert");
   if (!l->dense || !l->experts) return refuse(err, "the layout has no grid '%s'", l->dense ? "expert" : "dense");
+  l->idle = l->job.rank < 0;
+  if (!l->idle) return MGRID_OK;
+  l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"), l->dp.size = dim(l->dense, "dp");
+  l->pp.size = dim(l->dense, "pp"), l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "edp");
+  l->dp_cp.size = l->cp.size * l->dp.size;
   return MGRID_OK;
 }
 
@@ -51,33 +70,44 @@ group *layout_find(layout *l, const char *family) {
   return NULL;
 }
 
-/* MPI returns errors (main.c sets that), and a policy decides what to do about a lost rank. */
+/* Does MPI say that a rank is lost, or that another rank has seen it and revoked the group? */
+static bool tells_of_loss(int code) {
+#ifdef MPIX_ERR_PROC_FAILED
+  int class = MPI_SUCCESS;
+  MPI_Error_class(code, &class);
+  return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED;
+#else
+  (void)code;
+  return false;
+#endif
+}
+
+/* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the job. */
 static void check(const group *g, int code, const char *what) {
   if (code == MPI_SUCCESS) return;
+  if (tells_of_loss(code)) left_by_loss();
   char text[MPI_MAX_ERROR_STRING] = "";
   int  n = 0;
   MPI_Error_string(code, text, &n);
   fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
-  if (g->policies) policy_on_lost(g->policies, g->family, g->size);
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
-bool everybody(const group *all, mgrid_error *err) {
-  double mine[2] = { err->status ? all->size - all->rank : 0, !err->status }; /* first that failed; any that did not */
-  if (all->size > 1) check(all, MPI_Allreduce(MPI_IN_PLACE, mine, 2, MPI_DOUBLE, MPI_MAX, all->comm), "verdict");
-  if (mine[0] == 0) return true;
-  int from = all->size - (int)mine[0];
-  if (all->size > 1) check(all, MPI_Bcast(err, (int)sizeof *err, MPI_BYTE, from, all->comm), "verdict");
-  if (mine[1] > 0) {
-    char text[sizeof err->message];
-    snprintf(text, sizeof text, "rank %d: %.1000s", from, err->message);
-    memcpy(err->message, text, sizeof text);
-  }
+/* Where all ranks fail alike each keeps its own words. */
+bool everybody(const layout *l, mgrid_error *err) {
+  mgrid_error own = *err;
+  if (!mgrid_state_settle(l->state, err->status, err)) return true;
+  size_t before = strlen(err->message), after = strlen(own.message);
+  if (own.status && before > after && strcmp(err->message + before - after, own.message) == 0) *err = own;
+  if (err->status == MGRID_LOST_RANK) left_by_loss();
   return false;
 }
 
+/* Does this rank have nobody to talk to? */
+static bool alone(const group *g) { return g->size <= 1 || g->comm == MPI_COMM_NULL; }
+
 void group_sum_double(const group *g, double *x, int n) {
-  if (g->size > 1) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm), "sum");
+  if (!alone(g)) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm), "sum");
 }
 
 #ifdef TRAINER_F32
@@ -93,7 +123,7 @@ static void narrow(double *wide, real *x, int n) {
 }
 
 void group_sum(const group *g, real *x, int n) {
-  if (g->size <= 1) return;
+  if (alone(g)) return;
   double *wide = widened(x, (size_t)n);
   group_sum_double(g, wide, n);
   narrow(wide, x, n);
@@ -114,7 +144,7 @@ void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
 #endif
 
 void group_max(const group *g, real *x, int n) {
-  if (g->size > 1) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, REAL_MPI, MPI_MAX, g->comm), "maximum");
+  if (!alone(g)) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, REAL_MPI, MPI_MAX, g->comm), "maximum");
 }
 
 void group_gather(const group *g, const real *mine, real *all, int n) {
@@ -134,17 +164,18 @@ void group_exchange_rows(const group *g, const real *out, const int *out_rows, r
     from[i] = i ? from[i - 1] + n[i - 1] : 0;
     to[i] = i ? to[i - 1] + m[i - 1] : 0;
   }
-  check(g, MPI_Alltoallv(out, n, from, REAL_MPI, in, m, to, REAL_MPI, g->comm), "exchange of rows");
+  int code = MPI_Alltoallv(out, n, from, REAL_MPI, in, m, to, REAL_MPI, g->comm);
   free(n);
+  check(g, code, "exchange of rows");
 }
 
 void group_spread(const group *g, double *x, int n, int from) {
-  if (g->size > 1) check(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
+  if (!alone(g)) check(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
 }
 
 void group_spread_reals(const group *g, real *x, size_t n) {
   enum { MOST = 1 << 30 };
-  for (size_t at = 0; g->size > 1 && at < n; at += MOST)
+  for (size_t at = 0; !alone(g) && at < n; at += MOST)
     check(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm), "broadcast");
 }
 
@@ -155,6 +186,8 @@ MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
 }
 
 void group_sent(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "send"); }
+
+void group_forget(MPI_Request *r) { MPI_Wait(r, MPI_STATUS_IGNORE); }
 
 void group_receive(const group *g, int from, int tag, real *x, int n) {
   check(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");

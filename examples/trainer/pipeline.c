@@ -53,6 +53,7 @@ static double forward(model *m, int64_t step, work w) {
     attention_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
     mlp_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
   }
+  if (w.microbatch == 0) fault_at("forward");
   if (w.stage->last) return head_forward(m, s);
   s->sent_x = group_send(&m->l.pp, after(m), w.out + FORWARD, s->x, n);
   return 0;
@@ -70,6 +71,7 @@ static void backward(model *m, work w) {
     mlp_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
     attention_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
   }
+  if (w.microbatch == 0) fault_at("backward");
   if (w.stage->first)
     embed_backward(m, s);
   else

@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct policies {
-  mgrid_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint, *on_lost;
+  mgrid_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint;
   double        rate;                                    /* the last good one */
   bool          talks;                                   /* this rank prints errors; only one does */
   char          said[sizeof((mgrid_error *)0)->message]; /* the last error printed, to print it once */
@@ -29,7 +29,6 @@ enum { MOST_CHUNKS = 64 };
     f(p, gradient_family); \
     f(p, learning_rate); \
     f(p, checkpoint); \
-    f(p, on_lost); \
   } while (0)
 
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err) {
@@ -54,6 +53,7 @@ static mgrid_arg text(const char *name, const char *t) { return mgrid_arg_text(n
 static mgrid_arg boolean(const char *name, bool b) { return mgrid_arg_boolean(name, b); }
 
 static void tell(policies *p, const mgrid_error *err) {
+  if (err->status == MGRID_LOST_RANK) left_by_loss();
   if (!p->talks || strcmp(p->said, err->message) == 0) return;
   snprintf(p->said, sizeof p->said, "%s", err->message);
   fprintf(stderr, "trainer: %s\n", err->message);
@@ -137,16 +137,4 @@ bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
   if (mgrid_policy_call(p->checkpoint, 2, q, &err) || mgrid_policy_boolean(p->checkpoint, NULL, &yes, &err))
     tell(p, &err);
   return yes;
-}
-
-/* MPI's communicators cannot go on without a lost rank, so the job ends; the answer of the recipe is
-** printed. */
-void policy_on_lost(policies *p, const char *family, int ranks) {
-  mgrid_arg   q[] = { text("family", family), integer("ranks", ranks) };
-  mgrid_error err = MGRID_ERROR_INIT;
-  const char *action = "stop";
-  if (mgrid_policy_call(p->on_lost, 2, q, &err) || mgrid_policy_text(p->on_lost, NULL, &action, &err))
-    fprintf(stderr, "trainer: %s\n", err.message);
-  else if (strcmp(action, "stop") != 0)
-    fprintf(stderr, "trainer: policy 'on_lost' says '%s'; over MPI a job can only stop\n", action);
 }

@@ -149,6 +149,7 @@ local function step(s, p, policy)
   if s.embedding then over("all_reduce", s.embedding, V * D * REAL) end
   over("all_reduce", s.dp_cp, 8) -- the loss
   if pp > 1 then s:broadcast(s.pp, 8, { root = pp - 1 }) end
+  over("all_reduce", s.job, 8) -- whether all ranks have their gradients, before the first one updates
 end
 
 return { step = step }

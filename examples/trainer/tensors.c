@@ -69,8 +69,16 @@ static void set_parts(const mgrid_move *move, param **p, int which, mgrid_buffer
                    : (mgrid_buffer){ NULL, 0 };
 }
 
-mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, mgrid_error *err) {
-  mgrid_move   *move = mgrid_move_new(from->tensors, to->tensors, rank, 0, NULL, NULL, err);
+mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss, int64_t *missing,
+                         mgrid_error *err) {
+  mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
+  mgrid_move_sums    sums = MGRID_MOVE_SUMS_INIT;
+  int64_t           *is = room((size_t)mgrid_plan_world(from->tensors), sizeof *is); /* new ranks of the old ones */
+  for (int64_t i = 0; loss && i < mgrid_plan_world(from->tensors); i++) is[i] = mgrid_loss_rank(loss, i), o.nold++;
+  o.old = is;
+  mgrid_move *move = mgrid_move_new(from->tensors, to->tensors, rank, 0, NULL, &o, err);
+  if (move && !mgrid_move_bytes(move, &sums, err)) *missing += sums.missing * ARRAYS;
+  free(is);
   size_t        n = mgrid_move_ntensors(move);
   param       **old = room(n + 1, sizeof(param *)), **new = room(n + 1, sizeof(param *));
   mgrid_buffer *before = room(n + 1, sizeof *before), *after = room(n + 1, sizeof *after);

@@ -191,7 +191,7 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
   if (m->nchunks > 1) early = 2 * early + (m->nchunks - 1) * ranks;
   if (strcmp(order, "gpipe") == 0) early = total;
   m->warmup = early < total ? early : total;
-  m->nslots = m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
+  m->nslots = l->idle ? 0 : m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
 }
 
 /* Choose the families over which gradients are summed, and the sizes of buckets. After an error ask the other
@@ -221,7 +221,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->c = *c, m->l = *l, m->text = text, m->length = length;
   layout_ask(&m->l, ask);
   cut_up(m, ask, err);
-  if (!everybody(&l->job, err)) {
+  if (!everybody(l, err)) {
     free(m->chunks), free(m->place);
     free(m);
     return NULL;
@@ -253,7 +253,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
   choose_sums(m, ask, err);
-  if (everybody(&l->job, err)) return m;
+  if (everybody(l, err)) return m;
   model_free(m);
   return NULL;
 }
@@ -266,6 +266,11 @@ static void free_layer(layer_cache *c) {
   free(c->qkv), free(c->kv), free(c->chance), free(c->mixed), free(c->before), free(c->after);
   free(e->expert), free(e->order), free(e->sent), free(e->received), free(e->rows), free(e->place);
   free(e->chance), free(e->gate), free(e->x), free(e->before), free(e->after), free(e->y);
+}
+
+void model_forget(model *m) {
+  for (int i = 0; m && i < m->nslots * m->nchunks; i++)
+    group_forget(&m->slots[i].sent_x), group_forget(&m->slots[i].sent_d);
 }
 
 void model_free(model *m) {

@@ -189,7 +189,13 @@ function Programs:class(rank) end
 function Programs:prove(rules) end
 
 ---@param rank integer
----@return table[] # entries: { operation, family, bytes, line, ... }; a loop (`times`) or group has its own in `body`
+---@return table[] # entries with what they have: operation, family, bytes, line, ...; a loop (`times`) or group has its own in `body`
 function Programs:program(rank) end
+
+---What the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks are
+---means: compute + exposed + bubble = seconds.
+---@param options? { machine: string?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: table? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: src/step/README.md
+---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, families: table, memory: table, busiest: table? }
+function Programs:price(options) end
 
 return { Step, StepGroup, Programs }

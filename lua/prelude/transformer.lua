@@ -105,6 +105,7 @@ return function(s, p, families, defaults, where)
 
   local travel = v.overlap and s:on "data" or s
   local function together() if v.overlap then s:wait "data" end end
+  local function after_computes() if v.overlap then travel:wait(s:event()) end end -- gradients travel once they exist
 
   -- Calls over tp around a matrix that is cut by columns and the next one by rows: all-reduces, or with the sequence
   -- cut an all-gather and a reduce-scatter [K]; backward gathers the input of the first again, and the gradient of the
@@ -136,6 +137,7 @@ return function(s, p, families, defaults, where)
     if g.dp or g.expert_dp and expert > 0 then together() end
   end
   local function scatter(bytes_dense, bytes_expert)
+    after_computes()
     if g.dp and bytes_dense > 0 then travel:reduce_scatter(g.dp, bytes_dense * grad) end
     if g.expert_dp and bytes_expert > 0 then travel:reduce_scatter(g.expert_dp, bytes_expert * grad) end
   end
@@ -281,6 +283,7 @@ return function(s, p, families, defaults, where)
   -- Gradients over the replicas: an all-reduce, or with ZeRO a reduce-scatter, and the new weights back [Z, section 7].
   s:mark "optimizer"
   if v.zero == 0 then
+    after_computes()
     if g.dp then travel:all_reduce(g.dp, all_dense * grad) end
     if g.expert_dp and all_expert > 0 then travel:all_reduce(g.expert_dp, all_expert * grad) end
   elseif v.zero < 3 then

@@ -373,6 +373,22 @@ function parts.policies(B)
   t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
 end
 
+-- ----------------------------------------------------------------------- proofs
+
+function parts.proofs(B)
+  B.compile("proofs", "scripts/bench.d/proofs.c")
+  local data = {}
+  assert(B.samples(data, ("%s/proofs %d"):format(B.dir, B.quick and 3 or 50)))
+  local t = B.table("mgrid_step_expect of the next call", "ns")
+  t:row("in a loop, one of four", data.expect)
+  t:target("a call, ns", t:find "in a loop, one of four".median, 20)
+  t = B.table("a proof where 512 ranks have 512 programs", "operations a second")
+  t:row("executed", data.executed)
+  t = B.table("the step of megatron, 1,048,576 ranks, tp=8 pp=16", "s")
+  t:row("evaluated", data.evaluated)
+  t:row("proved", data.proved)
+end
+
 -- ---------------------------------------------------------------------- start
 
 function parts.start(B)

@@ -8,6 +8,7 @@ local json = require "dkjson"
 
 local placing = require "placing"
 local write, traffic, graph_of, scotch = placing.write, placing.traffic, placing.graph_of, placing.scotch
+local cut_of = placing.cut_of
 
 -- Hosts of an allocation, at random among racks of 128: the file of the switches, and the list in the order of arrival.
 local function allocate(B, seed, hosts, racks)
@@ -37,7 +38,8 @@ local function quality(B)
   local plan = json.decode(planned)
   local graph = graph_of(plan, hosts)
   local best, worse, beat = {}, 0, 0
-  local rows = { arrival = {}, sorted = {}, scotch = {}, ours = {} }
+  local rows = { arrival = {}, sorted = {}, scotch = {}, ours = {}, jax = {}, megatron = {}, megatron_ours = {} }
+  local meshed = B.first_line "${PYTHON:-python3} scripts/bench.d/jax_mesh.py 2> /dev/null"
   for seed = 1, runs do
     local names, size = allocate(B, seed, hosts, racks)
     local line = ("build/moongrid place %s/place.lua --world %d %s --machine '%s/racks.conf nodes=%s gpu:8' "
@@ -47,6 +49,17 @@ local function quality(B)
     for r = 0, racks - 1 do if size[r] then sizes[#sizes + 1] = size[r] end end
     local rival = scotch(B, graph, hosts, sizes)
     local ours = found.cost / 1048576
+    if meshed then
+      local part, b = {}, 0
+      for host in meshed:gmatch "%d+" do
+        part[b], b = tonumber(names[tonumber(host) + 1]:match "%d+") // 128, b + 1
+      end
+      table.insert(rows.jax, cut_of(graph, part))
+    end
+    local usual = line:gsub(" order=%S+", " order=tp-cp-ep-dp-pp-vp", 1)
+    usual = assert(json.decode((B.run(usual))), usual).hosts
+    table.insert(rows.megatron, usual.arrival / 1048576)
+    table.insert(rows.megatron_ours, usual.cost / 1048576)
     table.insert(rows.arrival, found.arrival / 1048576)
     table.insert(rows.sorted, found.sorted / 1048576)
     table.insert(rows.ours, ours)
@@ -57,12 +70,15 @@ local function quality(B)
   end
   local t = B.table(("bytes between racks, %d hosts of %d racks of 128, %d random allocations"):format(hosts, racks,
     runs), "MiB")
-  for _, row in ipairs { { "in the order of arrival", "arrival" }, { "sorted by rack", "sorted" },
-                         { "by Scotch", "scotch" }, { "moongrid place --search order", "ours" } } do
+  for _, row in ipairs { { "in the order of arrival", "arrival" }, { "by JAX's mesh_utils, a host a granule", "jax" },
+                         { "sorted by rack", "sorted" }, { "by Scotch", "scotch" },
+                         { "moongrid place --search order", "ours" },
+                         { "Megatron's order of dims, in the order of arrival", "megatron" },
+                         { "Megatron's order of dims, moongrid place --search order", "megatron_ours" } } do
     if #rows[row[2]] > 0 then
       t:row(row[1], rows[row[2]])
     else
-      t:note("%s: skipped, there is no scotch_gmap", row[1])
+      t:note("%s: skipped, there is no %s", row[1], row[2] == "jax" and "PYTHON with jax" or "scotch_gmap")
     end
   end
   table.sort(best)

@@ -57,7 +57,7 @@ function placing.graph_of(plan, blocks)
   return graph
 end
 
-local function cut_of(graph, part)
+function placing.cut_of(graph, part)
   local sum = 0
   for a, row in pairs(graph) do
     for b, weight in pairs(row) do
@@ -111,7 +111,7 @@ function placing.scotch(B, graph, blocks, sizes)
       load[rack], load[to] = load[rack] - 1, (load[to] or 0) + 1
     end
   end
-  return cut_of(graph, part), part
+  return placing.cut_of(graph, part), part
 end
 
 return placing

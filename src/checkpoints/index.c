@@ -368,14 +368,3 @@ void shards_close(shards *s) {
   json_decref(s->index);
   free(s->file), free(s->tensor), free(s);
 }
-
-const shards_tensor *shards_find(const shards *s, const char *name) {
-  for (size_t i = 0; i < s->n; i++)
-    if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
-  return NULL;
-}
-
-int64_t shards_number(const shards *s, const char *name) {
-  const json_t *value = json_object_get(json_object_get(s->index, "metadata"), name);
-  return json_is_integer(value) ? json_integer_value(value) : -1;
-}

@@ -48,11 +48,8 @@ typedef struct shards {
 } shards;
 
 /* Open an index, a folder with one, or a single .safetensors file. Returns NULL after an error. O(files + parts). */
-shards              *shards_open(const char *path, mgrid_error *err);
-void                 shards_close(shards *s); /* may be NULL */
-const shards_tensor *shards_find(const shards *s, const char *name);
-/* Return a number of the index's metadata, or -1 if it is absent. */
-int64_t shards_number(const shards *s, const char *name);
+shards *shards_open(const char *path, mgrid_error *err);
+void    shards_close(shards *s); /* may be NULL */
 /* Read elements from to from + n - 1 of a rank's part. */
 mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
                          mgrid_error *err);

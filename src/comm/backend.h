@@ -15,11 +15,11 @@ typedef struct mgrid_comm_spec {
   const mgrid_descriptor *backend; /* the backend that the family asks for, else the state's */
   const mgrid_choice     *options; /* of its family; NULL: a group of one rank, which needs no communicator */
   const int32_t          *ranks;   /* [size], global ranks in group order; NULL if the descriptor has no `lists` */
-  int64_t                 size, position; /* size 0: this rank is no member, but takes part (mgrid_backend.whole) */
+  int64_t                 size, position; /* size 0: this rank is not a member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
   int                     tag;            /* [0, 32768), equal on all members, different for each family and round */
-  void *const            *parent; /* NULL, or where the communicator is, or will be when those before this one are
-                                             made, out of which it is split; size 0: of which this rank takes part */
+  void *const            *parent; /* the communicator to split it from: NULL, or a pointer to it, which is filled once
+                                             the specs before this one are created; also where size is 0 */
 } mgrid_comm_spec;
 
 /* Element types of mgrid_backend_ops.collective, which MPI and NCCL both have. */
@@ -61,15 +61,15 @@ typedef struct mgrid_together {
 ** leave the library. */
 typedef int mgrid_outcome;
 enum {
-  MGRID_GAVE_UP = -1, /* another rank failed and told us; its error is the one to report */
+  MGRID_GAVE_UP = -1, /* another rank failed and notified us; its error is the one to report */
   MGRID_LATE = -2,    /* of mgrid_wait: the deadline passed */
   MGRID_NOT_YET = -3  /* of an mgrid_look: not finished, look again */
 };
 /* The outcome as a status, for calls after which no verdict follows. */
 static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o; }
 
-/* Messages that one backend carries for another (mpi, pmix or the host's own for one that is `carried`): small, and every wait has
-** a deadline. */
+/* Small messages that one backend (mpi, pmix, the host's functions) carries for another, which is `carried`. Every wait
+** has a deadline. */
 typedef struct mgrid_carrier_ops {
   /* Called first: prepare for messages and set the first deadline. *local_rank and *local_size: index of
   ** this rank among the ranks of its machine, and their number. Collective. After MGRID_NO_MEMORY
@@ -83,18 +83,18 @@ typedef struct mgrid_carrier_ops {
                         mgrid_error *err);
   mgrid_outcome (*recv)(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
                         mgrid_error *err);
-  /* tell: let a rank know that this one failed, so that it stops waiting. heard: a rank that has told this
-  ** one so, or -1; each notice is returned once. A notice counts only in the phase in which it was sent;
-  ** `phase` begins the next one, with a number that is equal on all ranks. */
+  /* tell: notify a rank that this one failed, so that it stops waiting. heard: return a rank that has notified this
+  ** one, or -1; each notice is returned once. A notice counts only in the phase in which it was sent; `phase` begins
+  ** the next one, with a number that is equal on all ranks. */
   void (*tell)(mgrid_backend *b, int64_t to);
   int64_t (*heard)(mgrid_backend *b);
   void (*phase)(mgrid_backend *b, uint64_t number);
 } mgrid_carrier_ops;
 
-/* The rows of a box in the part of one rank: bytes that lie side by side. */
+/* The rows of a box in the part of one rank. A row is contiguous bytes. */
 typedef struct mgrid_rows {
   char   *at;        /* the current row */
-  int64_t row, done; /* bytes of a row, and of the current one those that are done */
+  int64_t row, done; /* bytes of a row; bytes of the current row that are done */
   int     n;         /* loops around it, the slowest first */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX]; /* [n]; strides in bytes */
   bool    converts; /* elements change their type when they are packed: convert.h */
@@ -102,54 +102,54 @@ typedef struct mgrid_rows {
 
 /* A message between two ranks of the world, a part of a move: move.c */
 typedef struct mgrid_post {
-  size_t            slot; /* by which its end is told; no other message has it until then */
+  size_t            slot; /* `look` reports its end by this number, which no other message has until then */
   int64_t           peer;
   bool              receive;
   void             *data;
   size_t            bytes; /* 1 or more, and equal on both sides */
-  const mgrid_rows *rows;  /* where `data` is one after the other; NULL: side by side */
+  const mgrid_rows *rows;  /* where the bytes of `data` are; NULL: contiguous */
 } mgrid_post;
 
-/* Rows that are apart, `planes` times `count` of them, copied to a place where they lie side by side, or from there. */
+/* A copy of strided rows, `planes` times `count` of them, to or from contiguous memory. */
 typedef struct mgrid_slab {
   char   *apart, *packed;
-  int64_t row, count, stride, planes, plane_stride; /* bytes of a row; of strides 1 or more where they are looked at */
+  int64_t row, count, stride, planes, plane_stride; /* bytes of a row; strides that are used are 1 or more */
   bool    pack;                                     /* from `apart` to `packed`, else back */
 } mgrid_slab;
 
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
   bool typed;    /* takes rows */
-  bool together; /* what all ranks post at once must fit together, and ends together */
-  bool
-      watches; /* `look` knows when to give up: MGRID_LATE where nothing moves, MGRID_GAVE_UP where ranks are missing */
-  /* By whom a rank tells others that it gave up, and hears it of them; may be NULL, and answer NULL. */
+  bool together; /* what ranks post in one call must match, and ends together */
+  bool watches;  /* `look` knows when to give up: MGRID_LATE if nothing moves, MGRID_GAVE_UP if ranks are missing */
+  /* Return the backend by which ranks notify each other that they gave up. May be NULL, and return NULL. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
-  /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank
-  ** that fails here takes no part. */
+  /* Until `close` let calls over all ranks take *seconds at most; 0: the backend's own limit, which it writes there. A
+  ** rank that fails here does not take part. */
   mgrid_status (*open)(mgrid_backend *b, double *seconds, mgrid_error *err);
-  /* Local, before the ranks agree, so that a failure is one of all ranks: can it move? NULL: it can. */
+  /* Check that it can move; before the ranks agree, so that a failure reaches all of them. Local. NULL: it can. */
   mgrid_status (*ready)(mgrid_backend *b, mgrid_error *err);
-  /* Local: can messages begin and end in this memory? `what` names it. NULL: in any. */
+  /* Check that messages can begin and end in this memory, which `what` names. Local. NULL: in any. */
   mgrid_status (*reaches)(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
-  /* Local: are the parts of this rank in memory that other processes can read, in all moves of the backend? NULL: no. */
+  /* Return whether other processes can read the parts of this rank in all moves of the backend. Local. NULL: no. */
   bool (*reads)(mgrid_backend *b);
-  /* After the ranks agreed, over all of them and with a verdict: make what messages go over. NULL: it is there. */
+  /* After the ranks agreed, make what messages go over. Collective, with a verdict. NULL: it is there. */
   mgrid_status (*connect)(mgrid_backend *b, mgrid_error *err);
-  /* Local: memory to pack in, the backend's own; the next call may give the same. NULL: malloc. */
+  /* Return memory to pack in. It is the backend's; the next call may return the same. Local. NULL: malloc. */
   void *(*memory)(mgrid_backend *b, size_t bytes, mgrid_error *err);
-  /* Copy in memory of parts. It may go on after the call: what is posted later waits for it, and so do later copies.
-  ** NULL: the CPU's own, and so while `copies`, where there is one, is false. */
+  /* Copy between memory of parts and of messages. The copy may go on after the call: later posts and copies wait for
+  ** it. NULL, or while `copies` is there and returns false: the CPU copies. */
   bool (*copies)(mgrid_backend *b);
   mgrid_status (*copy)(mgrid_backend *b, const mgrid_slab *rows, mgrid_error *err);
-  /* mgrid_look: have all copies ended? NULL: they end in the call. */
+  /* An mgrid_look for the end of all copies. NULL: they end in the call. */
   mgrid_outcome (*copied)(mgrid_backend *b, mgrid_error *err);
-  /* Local: memory for messages in slots 0 to n - 1. */
+  /* Prepare for messages in slots 0 to n - 1. Local. */
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
   mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
-  /* Slots of messages that ended since the last call; ended has room for all. news: this rank went on in another way. */
+  /* Get the slots of messages that ended since the last call; `ended` has room for all. news: this rank made other
+  ** progress since then. */
   mgrid_outcome (*look)(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err);
-  /* Local. False: memory of messages may still be read or written; only after a failure. */
+  /* Return false, only after a failure, if memory of messages may still be read or written. Local. */
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
@@ -173,6 +173,7 @@ typedef struct mgrid_survival_ops {
   ** alone, likewise. */
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
+
 /* Calls on streams of a GPU: they begin without waiting, as in a step that is executed. One program at a time. */
 typedef struct mgrid_timed_call { /* of a call, or of a sleep */
   uint64_t tag;                   /* as it was begun */
@@ -196,11 +197,11 @@ typedef struct mgrid_streams_ops {
   void (*close)(mgrid_backend *b, bool failed);             /* local. failed: calls may hang */
 } mgrid_streams_ops;
 
-/* What can become of a communicator in a larger world; the members of a group do the least that one of them can. */
+/* What becomes of a communicator in a larger world. The members of a group choose the lowest that any of them can. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
   void        *native;  /* the communicator that this rank had of the group, or NULL */
-  mgrid_growth can;     /* what the members and their order allow; of a new rank, which knows nothing, MGRID_KEPT */
+  mgrid_growth can;     /* what the members and their order allow; on a new rank, which cannot know, MGRID_KEPT */
   mgrid_growth agreed;  /* what all members do */
   char         why[96]; /* why this rank cannot do better, or "" */
 } mgrid_origin;
@@ -211,8 +212,8 @@ typedef struct mgrid_backend_ops {
   /* Over all ranks; all is [world * bytes]. */
   mgrid_status (*allgather)(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
   mgrid_status (*bcast)(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-  /* Can these n be created? Local, and called before agreement, so that a failure reaches all ranks
-  ** before anything is made. */
+  /* Check that these n can be created; before agreement, so that a failure reaches all ranks before anything is made.
+  ** Local. */
   mgrid_status (*check)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
   /* Create n communicators of this rank, in schedule order; each is a call over its members, and all
   ** members create those that they share in the same order. After a failure go on to the end, because
@@ -221,19 +222,19 @@ typedef struct mgrid_backend_ops {
   /* All members call destroy in the same order. abort does not wait for other ranks; NULL: use destroy. */
   void (*destroy)(mgrid_backend *b, size_t n, void **native);
   void (*abort)(mgrid_backend *b, size_t n, void **native);
-  /* Make the communicator of spec->ranks out of the larger one `from`, or anew: the members at the n positions are
-  ** left out and take no part. NULL unless the descriptor has `shrinks`. */
+  /* Make the communicator of spec->ranks from the larger one `from`, or anew. The members at the n positions are left
+  ** out and do not take part. NULL unless the descriptor has `shrinks`. */
   mgrid_outcome (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                           void **native, mgrid_error *err);
-  /* Some of its ranks are lost: abort it, rather than destroy it, when its last user is gone. May be NULL. */
+  /* Note that some of its ranks are lost: abort it instead of destroying it when its last user is gone. May be NULL. */
   void (*lose)(mgrid_backend *b, void *native);
-  /* End what runs on n communicators, on this rank; afterwards only shrink and destroy work. NULL unless
-  ** the descriptor has `revokes`. */
+  /* End the calls that run on n communicators on this rank; afterwards only shrink and destroy work. NULL unless the
+  ** descriptor has `revokes`. */
   mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-  /* Collective over the members: check members and order, a sum, broadcasts, a ring, and what else costs no memory
-  ** that stays. NULL where create makes nothing. */
+  /* Check members and order, a sum, broadcasts, a ring, and anything else that keeps no memory afterwards. Collective
+  ** over the members. NULL if create makes nothing. */
   mgrid_outcome (*prove)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
-  void (*close)(mgrid_backend *b); /* releases b itself */
+  void (*close)(mgrid_backend *b); /* frees b */
 
   /* Collectives for proofs and benchmarks; all four are NULL in a backend without communicators. A buffer
   ** is in the memory that communicators of `kind` use (GPU or CPU). Calls return when they are finished.
@@ -244,27 +245,27 @@ typedef struct mgrid_backend_ops {
                        bool to_buffer, mgrid_error *err);
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                               mgrid_error *err);
-  /* Begin n calls over communicators of this backend, then wait for all of them, at most so many seconds: MGRID_TIMED_OUT
-  ** names what did not end, and the members that did not come if it is one collective. NULL: not supported. */
+  /* Begin n calls over communicators of this backend, then wait at most `seconds` for all of them. MGRID_TIMED_OUT
+  ** names the calls that did not end; for a single collective, also the members that did not arrive. NULL: not
+  ** supported. */
   mgrid_status (*together)(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
 
-  /* Suspend the n communicators, in this order, or resume them; each is a call over its members. First with `dry`:
-  ** could it be done? NULL: there is nothing to do. */
+  /* Suspend the n communicators in this order, or resume them; each is a call over its members. A first call with `dry`
+  ** only checks that it can be done. NULL: there is nothing to do. */
   mgrid_outcome (*suspend)(mgrid_backend *b, size_t n, void **native, bool resume, bool dry, mgrid_error *err);
-  /* Add what they hold. NULL: nothing. */
+  /* Add the memory that they hold to *sum. NULL: none. */
   mgrid_status (*held)(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
-  /* For each of the n the members vote by messages what becomes of it: origin[i].agreed. Then, for one that is to
-  ** grow, a call over its members. NULL: all are created again. */
+  /* For each of the n let its members vote by messages what becomes of it: origin[i].agreed. `grow` then grows one, a
+  ** call over its members. NULL: all are created again. */
   mgrid_outcome (*growth)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                           mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
                         mgrid_error *err);
-  /* The communicator was another backend's: it is b's from now on. */
+  /* Take over a communicator from another backend. */
   void (*adopt)(mgrid_backend *b, mgrid_backend *from, void *native);
 
-  /* What the communicator has besides, local: the window that is the ith of the option `windows`, where there is one;
-  ** the device communicator and the version of NCCL whose ncclDevComm it is, or NULL. Both are NULL unless the
-  ** descriptor has `furnishes`. */
+  /* Get the ith window of the option `windows`, if there is one; the device communicator, or NULL, and the version of
+  ** NCCL whose ncclDevComm it is. Local. Both are NULL unless the descriptor has `furnishes`. */
   void (*window)(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
   const void *(*device)(mgrid_backend *b, void *native, int *version);
 
@@ -280,8 +281,8 @@ typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.
 typedef struct mgrid_place {
   int64_t machines, index;        /* machines of the job, 0 until the first state is made; index of this one */
   int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
-  int64_t block;                  /* ranks of a machine, where those of each follow each other, as many on all (the last
-                                     one may have fewer); 0: otherwise, and where there is one, or one for each rank */
+  int64_t block;                  /* ranks of a machine, if those of each are consecutive and equally many (the last one
+                                     may have fewer); 0: otherwise, and with one machine, or one for each rank */
   int     gpus, gpu;              /* of a backend on GPUs, set when it is opened: how many, and index of this rank's */
 } mgrid_place;
 
@@ -291,8 +292,8 @@ enum { MGRID_LAYOUT = 0x6d000000 + MGRID_VERSION_MAJOR * 10000 + MGRID_VERSION_M
 /* MGRID_MISSING unless both are of one version; `what` names the other. verdict.c */
 mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
 
-/* What a slice keeps with a backend until that closes, as which ranks read each other in moves of tensors. The slice's own
-** struct begins with one; its function `free`, which no other slice has, is how it is found again. */
+/* Data that a slice keeps with a backend until it closes, for example which ranks read each other in moves. The struct
+** of the slice begins with one of these; its function `free`, which no other slice has, identifies it. */
 typedef struct mgrid_attached {
   struct mgrid_attached *next;
   void (*free)(struct mgrid_attached *a);
@@ -317,8 +318,8 @@ struct mgrid_backend {
   uint64_t                 epoch;     /* of core: the number of its last creation among those */
   uint64_t                 meetings;  /* of core: rendezvous so far; identical on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: rendezvous.c */
-  /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether the group of a family with these
-  ** options gets a communicator; single: make it. Both are local; NULL if the backend makes none. */
+  /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether the group of a family with
+  ** these options gets a communicator; single: make it. Both are local; NULL if the backend makes none. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place     place;
@@ -336,12 +337,12 @@ struct mgrid_backend {
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
 
-/* Ranks that did not come to a call over all ranks. missing.c */
+/* Ranks that did not arrive at a call over all ranks. missing.c */
 enum { MGRID_MISSING_SHOWN = 8 };
 typedef struct mgrid_missing {
-  int64_t n;                         /* how many; 0 where it is not known who */
+  int64_t n;                         /* how many; 0 if they are not known */
   int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
-  uint8_t lost;                      /* 1: their processes have failed; no bool, since it comes from others */
+  uint8_t lost;                      /* 1: their processes have failed; not a bool, since other ranks send it */
 } mgrid_missing;
 void mgrid_missing_add(mgrid_missing *m, int64_t rank);
 /* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or MGRID_LOST_RANK */
@@ -349,36 +350,37 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed, mgrid_error *err);
-/* The same in parts, for a caller whose all-reduce brings other words too: the minimum over all ranks, whose own
-** failure comes before that of this rank; the word to bring; what follows from the minimum of that word. */
+/* The same in steps, for a caller whose all-reduce has other words, too. _of: return the word of this rank. _min: make
+** the all-reduce; its own failure counts before that of this rank. _tell: return the verdict that follows from the
+** minimum `who` of these words. */
 mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
                                const mgrid_error *failed, mgrid_error *err);
 uint64_t     mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err);
 
-/* What other ranks say, and what a carrier or a store says in their name, may be anything: it is looked at here before it
-** is used. A broadcast from `root`, of all ranks; MGRID_BACKEND where there is no such rank, as ranks that agreed would
-** have said one. */
+/* Other ranks, carriers and stores may send anything. These functions check what was received before it is used.
+** mgrid_hear: a broadcast from `root` over all ranks; MGRID_BACKEND if there is no such rank. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes, mgrid_error *err);
 /* The error: "what another rank said cannot be: WHAT". */
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* An error of another rank gets an end, no control characters, and a status that exists or MGRID_BACKEND. */
+/* Make an error of another rank safe: end its texts, replace control characters, and turn an unknown status into
+** MGRID_BACKEND. */
 void mgrid_error_heard(mgrid_error *e);
-/* Is it a rank of a world of this size? -1 with an error where it is none. */
+/* Return the rank if a world of this size has it, else -1 after filling *err. */
 int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err);
-/* Are these ranks that may be missing, as a carrier tells? missing.c */
+/* Check a carrier's list of missing ranks. missing.c */
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err);
 
-/* An error because ranks did not come gets the name of the call that they did not come to. verdict.c */
+/* Add the name of the call to an error about ranks that did not arrive. verdict.c */
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err);
 
 /* What a backend library exports, under the name in its descriptor: its entry points. */
 typedef struct mgrid_backend_entry {
   int layout; /* MGRID_LAYOUT */
-  /* With options that are whole. NULL: it needs a carrier. */
+  /* Open with complete options. NULL: it needs a carrier. */
   mgrid_backend *(*open)(const mgrid_backend_options *options, mgrid_error *err);
-  /* Over an open carrier, of which it becomes another owner. Collective. */
+  /* Open over a carrier, and become another owner of it. Collective. */
   mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, mgrid_error *err);
   mgrid_status (*probe)(char *buf, size_t len,
                         mgrid_error *err); /* what is installed, as text; or an error that names what is missing */
@@ -388,7 +390,7 @@ typedef struct mgrid_backend_entry {
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry
 
-/* Check a timeout of the host: MGRID_OUT_OF_RANGE where it is below 0, or no number. `what` says whose it is. */
+/* Check a timeout of the host: MGRID_OUT_OF_RANGE if it is below 0 or not a number. `what` says whose it is. */
 static inline mgrid_status mgrid_timeout_check(double timeout, const char *what, mgrid_error *err) {
   return timeout >= 0 ? MGRID_OK
                       : mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: a timeout is 0 (the default) seconds or more, not %g",

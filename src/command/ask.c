@@ -83,7 +83,8 @@ static mgrid_status read_question(const cli *c, const json_t *info, question *q,
       done = put_value(q->args, arg);
     else if (declares(settings, arg, len) && !declares(params, arg, len))
       done = put_value(q->settings, arg);
-    else if (!declares(params, arg, len) && !near_declared(params, arg, len) && (near = near_declared(settings, arg, len)))
+    else if (!declares(params, arg, len) && !near_declared(params, arg, len)
+             && (near = near_declared(settings, arg, len)))
       return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown setting '%.*s'; nearest is '%s'", (int)len, arg, near);
     else
       q->params[q->nparams++] = arg;

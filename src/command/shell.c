@@ -9,9 +9,11 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { HISTORY = 1000 }; /* lines kept */
@@ -160,6 +162,35 @@ static mgrid_status run_typed(const cli *c, mgrid_runtime *rt, const char *typed
   return s;
 }
 
+extern char **environ;
+
+/* Run ":why 0 8" as `moongrid why` of this recipe, world and arguments, in a process of its own. */
+static mgrid_status run_subcommand(const cli *c, char *typed) {
+  enum { FIXED = 12, WORDS = 64 };
+  char        world[24], self[] = "/proc/self/exe";
+  const char *argv[FIXED + CLI_ARGS_MAX + WORDS];
+  size_t      n = 0, words = 0;
+  char       *rest = NULL, *word = strtok_r(typed, " \t", &rest);
+  if (!word) return cli_usage(c, "a colon takes a subcommand of moongrid for this recipe, as :why 0 1");
+  if (strcmp(word, c->command->name) == 0) return cli_usage(c, "this is a shell already");
+  snprintf(world, sizeof world, "%" PRId64, c->world);
+  const struct {
+    const char *name, *value;
+  } given[] = { { "--world", world }, { "--params", c->params }, { "--machine", c->machine }, { "--color", c->color } };
+  argv[n++] = "moongrid", argv[n++] = word, argv[n++] = c->recipe;
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+    if (given[i].value) argv[n++] = given[i].name, argv[n++] = given[i].value;
+  for (size_t i = 0; i < c->nargs; i++) argv[n++] = c->args[i];
+  while ((word = strtok_r(NULL, " \t", &rest)) && words++ < WORDS - 1) argv[n++] = word;
+  argv[n] = NULL;
+  if (word) return cli_usage(c, "a line has at most %d words", WORDS);
+  pid_t child;
+  int   how = 0;
+  if (posix_spawn(&child, self, NULL, NULL, (char *const *)argv, environ) || waitpid(child, &how, 0) < 0)
+    return cli_usage(c, "moongrid cannot be started again: %s", self);
+  return WIFEXITED(how) ? (mgrid_status)(100 * WEXITSTATUS(how)) : MGRID_LIMIT;
+}
+
 /* Read and run lines up to the end. At a terminal mistakes are shown and the prompt goes on; else the first one ends it. */
 static mgrid_status converse(const cli *c, mgrid_runtime *rt, bool asks) {
   editor       e = { 0 };
@@ -172,7 +203,11 @@ static mgrid_status converse(const cli *c, mgrid_runtime *rt, bool asks) {
     if (e.library && *line) e.add_history(line);
     if (typed.len) mgrid_text_str(&typed, "\n");
     mgrid_text_str(&typed, line);
-    if (typed.len && typed.data[strspn(typed.data, " \t\n")]) s = run_typed(c, rt, typed.data, &more);
+    char *begins = typed.len ? typed.data + strspn(typed.data, " \t\n") : NULL;
+    if (begins && *begins == ':' && begins[1] != ':')
+      s = run_subcommand(c, begins + 1);
+    else if (begins && *begins)
+      s = run_typed(c, rt, typed.data, &more);
     if (!more) mgrid_text_free(&typed);
   }
   if (asks) printf("\n");
@@ -195,7 +230,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   bool           asks = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (p && asks) {
     cli_show_head(&c, p, "", false);
-    printf("t is its topology, with world and p; families and grids have their names. Tab completes, Ctrl-D ends.\n");
+    printf("t is its topology, with world and p; families and grids have their names; :why 0 1, :draw and the\n"
+           "other subcommands are for it. Tab completes, Ctrl-D ends.\n");
   }
   mgrid_plan_free(p);
   if (p) s = converse(&c, rt, asks);
@@ -211,6 +247,8 @@ const cli_command command_shell = {
   .about =
       "Read lines of Lua and print what they return, with the words of recipes and what build of this one has made:\n"
       "its families and grids by name, the topology t, the world, the parameters p. A name that is assigned stays.\n"
+      "A line that begins with a colon is a subcommand for this recipe: ':why 0 8', ':draw --family tp', ':diff vs "
+      "tp=4'.\n"
       "At a terminal lines are edited, completed by Tab and kept in a history, if libedit or readline is here; in a\n"
       "pipe the first mistake ends.",
   .sample = "moongrid shell megatron --world 16 tp=2 pp=2",

@@ -44,16 +44,6 @@ bool mgrid_points_apart(const mgrid_points *p) {
   return true;
 }
 
-bool mgrid_points_has(const mgrid_points *p, int64_t point) {
-  int64_t rest = point - p->offset;
-  for (int i = 0; i < p->n && rest >= 0; i++) {
-    int64_t step = rest / p->at[i].stride;
-    if (step >= p->at[i].size) return false;
-    rest -= step * p->at[i].stride;
-  }
-  return rest == 0;
-}
-
 /* --------------------------------------------------------------------- walk */
 
 /* Another set that may hold some points of the current piece: what remains of it from mode `level` on. */

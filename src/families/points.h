@@ -22,7 +22,6 @@ typedef struct mgrid_points {
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride);
 /* Return whether each stride is larger than the reach of the smaller ones together. */
 bool mgrid_points_apart(const mgrid_points *p);
-bool mgrid_points_has(const mgrid_points *p, int64_t point);
 
 /* Receive points of a set: `weight` of them, of which `point` is the lowest in every mode, are first found in
 ** others[in], or with in = -1 in none. Return false to end the walk. */

@@ -248,5 +248,6 @@ mgrid_status mgrid_machine_check_law(const mgrid_machine_model *m, const mgrid_p
                       "law %s needs a machine: --machine FILE, TEXT or PRESET, or machine = in the recipe", law);
   mgrid_error  why = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_machine_hold(row, m, f, family, level, &why);
-  return s ? mgrid_fail(err, s, "law %s does not hold: %s", law, why.message) : MGRID_OK;
+  if (!s) return MGRID_OK;
+  return mgrid_fail(err, s, "law %s%s: %s", law, s == MGRID_REFUSED ? " does not hold" : "", why.message);
 }

@@ -236,6 +236,7 @@ mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_erro
   *own = *m;
   atomic_init(&own->refs, 1);
   own->at = copy_of(m->at, (size_t)m->nranks * sizeof *m->at, &failed);
+  own->topology = m->topology;
   own->source = copy_of(m->source, m->source ? strlen(m->source) + 1 : 0, &failed);
   for (size_t i = 0; i < m->ntiers; i++) {
     const mgrid_tier *t = &m->tier[i];
@@ -309,6 +310,18 @@ int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, m
 size_t mgrid_node_level(const mgrid_machine_model *m) {
   int64_t l = mgrid_machine_find(m, "node");
   return l >= 0 && (size_t)l < m->ntiers ? (size_t)l : m->ntiers > 1 ? m->ntiers - 2 : 0;
+}
+
+size_t mgrid_nvlink_level(const mgrid_machine_model *m) {
+  const char *const named[] = { "clique", "nvlink" };
+  for (int i = 0; i < 2; i++) {
+    int64_t l = mgrid_machine_find(m, named[i]);
+    if (l >= 0 && (size_t)l + 1 < m->ntiers) return (size_t)l;
+  }
+  size_t level = mgrid_node_level(m);
+  double place = m->tier[m->ntiers - 1].link.bandwidth;
+  while (level > 0 && place > 0 && m->tier[level].link.bandwidth >= place * (double)m->tier[level].most) level--;
+  return level;
 }
 
 mgrid_status mgrid_machine_fits(const mgrid_machine_model *m, int64_t world, mgrid_error *err) {

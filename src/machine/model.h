@@ -48,10 +48,11 @@ struct mgrid_machine_model {
   size_t         ntiers, ncrossings;
   mgrid_tier     tier[MGRID_LEVELS_MAX];
   mgrid_crossing crossing[MGRID_LEVELS_MAX];
-  int64_t        places; /* 0: as many as the ranks need */
-  int64_t        nranks; /* of `at` */
-  int32_t       *at;     /* the place of each rank; NULL: rank r is at place r */
-  char          *source; /* what it was made from, for messages: "dgx-h100", "hosts.txt"; NULL: text */
+  int64_t        places;   /* 0: as many as the ranks need */
+  int64_t        nranks;   /* of `at` */
+  int32_t       *at;       /* the place of each rank; NULL: rank r is at place r */
+  bool           topology; /* the source is an NCCL topology, which NCCL reads, too */
+  char          *source;   /* what it was made from, for messages: "dgx-h100", "hosts.txt"; NULL: text */
 };
 
 /* ------------------------------------------------------------------ model.c */
@@ -88,6 +89,9 @@ mgrid_link  mgrid_level_link(const mgrid_machine_model *m, size_t level);
 int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, mgrid_error *err);
 /* Return the level of hosts: "node", else the last before the places. */
 size_t mgrid_node_level(const mgrid_machine_model *m);
+/* Return the level of NVLink domains: "clique" or "nvlink", else the farthest whose places reach each other at the bandwidth
+** of a place; that of hosts if no bandwidth is known. */
+size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 /* Compare with where the ranks of a job run: `host` identifies the host of each, `name` is the name of `rank`'s. Refuse the
 ** first ranks that the machine puts into one host and that run in two, or the other way; then a host with the name of
 ** another. A job on one host is a trial of any machine: nothing differs. hosts.c */

@@ -99,6 +99,7 @@ mgrid_machine_model *mgrid_machine_from(const char *text, size_t length, const c
     m = NULL;
   }
   if (m && !m->source) m->source = mgrid_strdup(name);
+  if (m) m->topology = *r == &mgrid_reads_nccl;
   mgrid_tree_free(&t);
   free(topology);
   free(nodes);

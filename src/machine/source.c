@@ -59,6 +59,15 @@ static mgrid_machine_model *from_environment(const char *words, mgrid_error *err
   return m;
 }
 
+/* Is the first word the name of a file that is not there? Then the error of opening it is the right one. */
+static bool looks_like_file(const char *source, char *name, size_t room) {
+  size_t n = strcspn(source, " \t\r\n");
+  if (n == 0 || n >= room) return false;
+  memcpy(name, source, n);
+  name[n] = '\0';
+  return strpbrk(name, "./") && !strpbrk(name, ":=[");
+}
+
 mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {
   char name[4096];
   if (mgrid_lacks(source, "the source of the machine", err)) return NULL;
@@ -66,5 +75,6 @@ mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {
   if (n) return from_file(name, source + n, err);
   if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
     return from_environment(source + 5, err);
-  return mgrid_machine_words(source, "machine", err);
+  return looks_like_file(source, name, sizeof name) ? from_file(name, "", err)
+                                                    : mgrid_machine_words(source, "machine", err);
 }

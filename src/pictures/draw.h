@@ -30,13 +30,13 @@ typedef struct mgrid_tier {
 } mgrid_tier;
 
 typedef struct mgrid_part {
-  const char *name; /* of the grid; "": no name */
-  mgrid_grid *grid;
-  int64_t    *rank_at; /* of each position of the grid, -1: none; NULL: as the grid says */
+  const char                *name; /* of the grid; "": no name */
+  mgrid_grid                *grid;
+  int64_t                   *rank_at; /* of each position of the grid, -1: none; NULL: as the grid says */
   const mgrid_machine_model *machine; /* NULL: ranks are not drawn where they run */
-  int64_t     cells; /* ranks drawn: the product of `shown` */
-  int         n;     /* 1 or more */
-  mgrid_tier  level[MGRID_TIERS_MAX];
+  int64_t                    cells;   /* ranks drawn: the product of `shown` */
+  int                        n;       /* 1 or more */
+  mgrid_tier                 level[MGRID_TIERS_MAX];
 } mgrid_part;
 
 typedef struct mgrid_sheet {
@@ -78,9 +78,10 @@ void mgrid_reach_text(const mgrid_machine_model *m, const mgrid_family *f, mgrid
 
 /* What to draw. */
 typedef struct mgrid_drawing {
-  const mgrid_plan          *plan;
-  const mgrid_machine_model *machine; /* draw ranks where they run, and colour groups by what they cross; NULL: on grids */
-  size_t                     n;
+  const mgrid_plan *plan;
+  const mgrid_machine_model
+            *machine; /* draw ranks where they run, and colour groups by what they cross; NULL: on grids */
+  size_t     n;
   const int *family;  /* [n], families of the plan; text with n 0: the sheets, with all groups listed beside them */
   int64_t    rank;    /* highlight this rank's groups; -1: none */
   int        columns; /* width of text */
@@ -101,6 +102,7 @@ typedef struct mgrid_page {
   const char          *html;   /* page.html with its scripts */
   const char          *recipe; /* for the title */
   const json_t        *axes;   /* [{ name, values: [text] }] */
+  bool                 places; /* ranks are drawn where they run, if every place of the plan's machine has one */
   size_t               n;      /* number of choices */
   mgrid_frame_of_page *frame;  /* [n] */
 } mgrid_page;

@@ -36,9 +36,14 @@ static json_t *part_json(const mgrid_part *part) {
 }
 
 /* Write where ranks are drawn: "sheets", and the "sheet_of" each family. */
-static mgrid_status put_sheets(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
-  mgrid_sheets sheets;
-  mgrid_status s = mgrid_sheets_make(&sheets, p, NULL, -1, 0, err);
+static mgrid_status put_sheets(const mgrid_plan *p, bool places, mgrid_text *t, mgrid_error *err) {
+  mgrid_sheets               sheets;
+  const mgrid_machine_model *m = places ? mgrid_plan_machine(p) : NULL;
+  mgrid_status               s = mgrid_sheets_make(&sheets, p, m, -1, 0, err);
+  if (!s && m && sheets.sheet->cells != p->content.world) { /* the page draws no empty places */
+    mgrid_sheets_free(&sheets);
+    s = mgrid_sheets_make(&sheets, p, NULL, -1, 0, err);
+  }
   if (s) return s;
   json_t *all = json_array(), *of = json_array();
   for (size_t i = 0; i < sheets.n; i++) {
@@ -112,7 +117,7 @@ static json_t *given_json(const mgrid_content *c) {
   return all;
 }
 
-static mgrid_status put_frame(const mgrid_frame_of_page *f, mgrid_text *t, mgrid_error *err) {
+static mgrid_status put_frame(const mgrid_frame_of_page *f, bool places, mgrid_text *t, mgrid_error *err) {
   if (!f->plan) {
     mgrid_text_str(t, "{\"error\":");
     put_value(t, json_string(f->error ? f->error : ""));
@@ -121,7 +126,7 @@ static mgrid_status put_frame(const mgrid_frame_of_page *f, mgrid_text *t, mgrid
   }
   mgrid_text_str(t, "{\"plan\":");
   mgrid_status s = mgrid_plan_print_json(f->plan, -1, put_json, t, err);
-  if (!s) s = put_sheets(f->plan, t, err);
+  if (!s) s = put_sheets(f->plan, places, t, err);
   if (!s) s = put_creations(f->plan, t, err);
   mgrid_text_str(t, ",\"given\":");
   put_value(t, given_json(&f->plan->content));
@@ -145,7 +150,7 @@ mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_erro
   mgrid_text_str(out, ",\"frames\":[");
   for (size_t i = 0; i < page->n && !s; i++) {
     if (i) mgrid_text_str(out, ",");
-    s = put_frame(&page->frame[i], out, err);
+    s = put_frame(&page->frame[i], page->places, out, err);
   }
   mgrid_text_str(out, "]}");
   mgrid_text_str(out, data + strlen("@DATA@"));

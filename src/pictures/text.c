@@ -327,7 +327,8 @@ static void list_cover(const mgrid_drawing *d, const mgrid_sheet *sheet, const m
   for (int i = 0; i < sheet->nparts; i++)
     for (int64_t k = 0; k < sheet->part[i].cells; k++) {
       int64_t rank = mgrid_part_rank(&sheet->part[i], k);
-      if (rank >= 0 && (d->rank < 0 || rank == d->rank)) list_groups(d, f, rank, columns, d->columns - digits - 20, out);
+      if (rank >= 0 && (d->rank < 0 || rank == d->rank))
+        list_groups(d, f, rank, columns, d->columns - digits - 20, out);
     }
 }
 

@@ -266,13 +266,14 @@ int64_t mgrid_step_ticks(double seconds) {
 
 /* ------------------------------------------------------------------ checks */
 
-static mgrid_status refuse_node(const step_pricing *p, const step_node *n, const char *why, mgrid_error *err) {
-  mgrid_text t = { 0 };
-  mgrid_step_node_text(p->s, n, &t);
-  mgrid_fail(err, MGRID_REFUSED, "%s%s%s%s, line %d: %s", mgrid_text_chars(&t), n->name ? " '" : "",
-             n->name ? p->s->word[n->name] : "", n->name ? "'" : "", n->line, why);
-  mgrid_text_free(&t);
-  return err ? err->status : MGRID_REFUSED;
+static mgrid_status refuse_flops(const step_pricing *p, const step_node *n, mgrid_error *err) {
+  char line[40] = "";
+  if (n->line) snprintf(line, sizeof line, ", line %d,", n->line);
+  return mgrid_fail(
+      err, MGRID_REFUSED,
+      "compute%s%s%s%s has flops, and what a GPU of the machine does in a second is not known: flops, as in "
+      "--flops 400T",
+      n->name ? " '" : "", n->name ? p->s->word[n->name] : "", n->name ? "'" : "", line);
 }
 
 mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err) {
@@ -280,9 +281,7 @@ mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err) {
   for (size_t i = 0; i < s->nprograms; i++)
     for (size_t k = 0; k < s->program[i].n; k++)
       if (s->program[i].node[k].kind == STEP_COMPUTE && s->program[i].node[k].flops > 0 && !(p->costs.flops > 0))
-        return refuse_node(p, &s->program[i].node[k],
-                           "it has flops, and how many a GPU of the machine does in a second is not known (flops)",
-                           err);
+        return refuse_flops(p, &s->program[i].node[k], err);
   for (size_t t = 0; t < p->types.n; t++)
     for (size_t i = 0; i < s->nslots; i++) {
       int32_t           shape = p->shapes.of[t * s->nslots + i];

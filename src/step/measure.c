@@ -147,13 +147,13 @@ static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how 
 }
 
 /* Collective, but for the end of the file. */
-static mgrid_status write_trace(const mgrid_step *s, mgrid_backend *b, const step_spans *spans, const char *path,
+static mgrid_status write_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *spans,
                                 FILE **file, mgrid_error *err) {
-  mgrid_status status = mgrid_step_trace(s, b, spans, *file, err);
+  mgrid_status status = mgrid_step_trace(s, b, how, spans, *file, err);
   if (status || !*file) return status;
   bool bad = ferror(*file), closed = fclose(*file) == 0;
   *file = NULL;
-  return bad || !closed ? mgrid_fail(err, MGRID_REFUSED, "%s: %s", path, strerror(errno)) : MGRID_OK;
+  return bad || !closed ? mgrid_fail(err, MGRID_REFUSED, "%s: %s", how->trace, strerror(errno)) : MGRID_OK;
 }
 
 mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
@@ -174,7 +174,7 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
     mine[1 + 3 * i] = spent[i].calls, mine[2 + 3 * i] = spent[i].bytes, mine[3 + 3 * i] = spent[i].seconds;
   if (!status) status = b->ops->allgather(b, mine, g.all, g.width * sizeof *mine, &own);
   if (!status && !(*out = report(&g, how))) status = mgrid_oom(&own);
-  if (!status && how->trace) status = mgrid_verdict(b, write_trace(s, b, &spans, how->trace, &file, &own), &own, &own);
+  if (!status && how->trace) status = mgrid_verdict(b, write_trace(s, b, how, &spans, &file, &own), &own, &own);
   if (file) fclose(file), remove(how->trace);
   if (status && *out) json_decref(*out), *out = NULL;
   free(spent);

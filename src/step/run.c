@@ -102,6 +102,35 @@ static bool is_carried(const step_runner *r, const mgrid_shared *c) {
   return c->backend != r->state->backend->kind && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
 }
 
+/* Where some all-to-all of the step has bytes by position, all are messages: what others send is not known here, but that
+** none is larger than the buffer. */
+static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
+                                    const step_buffers *in, step_calls *out) {
+  const char *at = r->s->word[n->name];
+  if (mgrid_step_streams(r))
+    return mgrid_fail(r->err, MGRID_UNSUPPORTED,
+                      "%s of the step has bytes by position, line %d: that runs over MPI alone",
+                      mgrid_step_rows[n->kind].name, n->line);
+  if (out->n + 2 * (size_t)(g->size - 1) > MGRID_TOGETHER_MAX)
+    return mgrid_fail(r->err, MGRID_LIMIT,
+                      "%s of the step has bytes by position, line %d: that runs in groups of %d at most",
+                      mgrid_step_rows[n->kind].name, n->line, MGRID_TOGETHER_MAX / 2 + 1);
+  for (int64_t i = 0; i < g->size; i++) {
+    char      *end = NULL;
+    int64_t    bytes = n->listed ? strtoll(at, &end, 10) : n->bytes / g->size;
+    mgrid_work w = {
+      .call = MGRID_SENDRECV, .type = MGRID_FLOAT, .send = in->send, .recv = in->recv, .to = i, .from = -1
+    };
+    if (end) at = end + (*end == ',');
+    if (i == g->position) continue;
+    w.count = elements(r, bytes);
+    out->comm[out->n] = g->comm, out->work[out->n++] = w;
+    w.to = -1, w.from = i, w.count = r->room;
+    out->comm[out->n] = g->comm, out->work[out->n++] = w;
+  }
+  return MGRID_OK;
+}
+
 mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *out) {
   out->n = 0;
   for (uint32_t i = at; i < r->p->node[at].end; i++) {
@@ -114,8 +143,14 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
     if (!mgrid_group_native(g))
       return mgrid_fail(r->err, MGRID_UNSUPPORTED,
                         "the family %s of the step has no communicator: it is lazy, or of backend none", g->name);
+    const step_buffers *in = is_carried(r, g->comm) ? &r->carried : &r->own;
+    if (q->kind == STEP_ALL_TO_ALL && r->by_position) {
+      mgrid_status s = add_by_position(r, q, g, in, out);
+      if (s) return s;
+      continue;
+    }
     out->comm[out->n] = g->comm;
-    out->work[out->n++] = work_of(r, q, g->size, is_carried(r, g->comm) ? &r->carried : &r->own);
+    out->work[out->n++] = work_of(r, q, g->size, in);
   }
   return MGRID_OK;
 }
@@ -166,9 +201,21 @@ static mgrid_status execute(step_runner *r, bool streams, uint32_t from, uint32_
 
 /* ---------------------------------------------------------------------- run */
 
-/* The most elements of a call; those of parts are rounded up. */
+static bool has_lists(const mgrid_step *s) {
+  for (size_t i = 0; i < s->nprograms; i++)
+    for (uint32_t k = 0; k < s->program[i].n; k++)
+      if (s->program[i].node[k].kind == STEP_ALL_TO_ALL && s->program[i].node[k].listed) return true;
+  return false;
+}
+
+/* The most elements of a call; those of parts are rounded up. Of calls by position those of any rank. */
 static size_t most_elements(const step_runner *r) {
   size_t most = 1;
+  for (size_t i = 0; i < r->s->nprograms && r->by_position; i++)
+    for (uint32_t k = 0; k < r->s->program[i].n; k++) {
+      const step_node *n = &r->s->program[i].node[k];
+      if (n->kind == STEP_ALL_TO_ALL && elements(r, n->bytes) > most) most = elements(r, n->bytes);
+    }
   for (uint32_t i = 0; i < r->p->n; i++) {
     const step_node *n = &r->p->node[i];
     if (n->slot < 0) continue;
@@ -181,7 +228,7 @@ static size_t most_elements(const step_runner *r) {
 /* Allocate the buffers of each kind of communicator that the program uses. Local. */
 static mgrid_status make_buffers(step_runner *r) {
   mgrid_backend *b = r->state->backend;
-  size_t         bytes = most_elements(r) * ELEMENT;
+  size_t         bytes = (r->room = most_elements(r)) * ELEMENT;
   for (uint32_t i = 0; i < r->p->n; i++) {
     const step_node *n = &r->p->node[i];
     if (n->slot < 0 || group_of(r, n)->size == 1 || !mgrid_group_native(group_of(r, n))) continue;
@@ -215,6 +262,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
                      .spent = spent,
                      .spans = spans,
                      .rank = rank,
+                     .by_position = has_lists(s),
                      .err = &own };
   bool         streams = mgrid_step_streams(&r);
   mgrid_status status = make_buffers(&r);

@@ -7,7 +7,7 @@
 #define MGRID_STEP_RUN_H
 
 #include "comm/state.h"
-#include "step/step.h"
+#include "step/price.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -22,9 +22,12 @@ typedef struct step_how {
   step_computing compute;
   bool           unproved;
   const char    *trace; /* the file of the last step; NULL: none */
+  /* Of rank 0: what was planned on its machine, for the file; NULL: no machine. */
+  const step_price   *price;
+  const step_records *records;
 } step_how;
 #define STEP_HOW_INIT \
-  { 1, 1, 1e14, MGRID_TIMEOUT, STEP_NOTHING, false, NULL }
+  { 1, 1, 1e14, MGRID_TIMEOUT, STEP_NOTHING, false, NULL, NULL, NULL }
 
 /* Read "sleep" or "gemm"; `name` is the option's. */
 mgrid_status mgrid_step_computing_of(const char *name, const char *text, step_computing *out, mgrid_error *err);
@@ -54,9 +57,10 @@ typedef struct step_spans { /* of the last step */
   bool       on, full; /* full: more than STEP_SPANS_MAX, or than there is memory for; the rest is left out */
 } step_spans;
 void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seconds);
-/* Rank 0 writes what all ranks did into the file, open or NULL on others, in the trace event format of Chrome. Collective. */
-mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_spans *mine, FILE *file,
-                              mgrid_error *err);
+/* Rank 0 writes what all ranks did, and what was planned, into the file, open or NULL on others, in the trace event format
+** of Chrome. Collective. */
+mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *mine,
+                              FILE *file, mgrid_error *err);
 
 /* --------------------------------------------------------------------- run.c */
 
@@ -82,6 +86,8 @@ typedef struct step_runner {
   bool                last; /* this is the last one */
   int64_t             rank;
   step_buffers        own, carried; /* for communicators of the backend; of its carrier */
+  size_t              room;         /* elements of each */
+  bool                by_position;  /* some all-to-all of the step has its bytes by position */
   mgrid_error        *err;
   /* of run_streams.c */
   uint64_t *reached;                  /* [nslots]: calls that ended, in the end also the first of each stream */

@@ -74,7 +74,7 @@ typedef struct step_node {
   uint32_t end;    /* the entry after this one and all in it */
   int32_t  line;   /* of the recipe; 0: not known */
   uint32_t file;   /* a word of the step: the source; */
-  uint32_t name;   /* of compute, alloc, free, mark; "": none */
+  uint32_t name;   /* of compute, alloc, free, mark; the list of bytes by position, "4,5"; "": none */
   uint32_t type;   /* of the elements; "": none */
   int32_t  other;  /* STEP_WAIT, STEP_HOST_WAIT: the stream; STEP_WAIT of an event: its entry, see `listed` */
   int64_t  bytes;  /* of the buffer; of compute: read and written */

@@ -2,7 +2,7 @@
 **
 ** trace.c - what all ranks did in a step, as a file that Perfetto and chrome://tracing open: one process for each rank, one
 ** thread for each stream, a complete event ("X") for each call and compute (Trace Event Format, Duration and Complete
-** Events). Times are microseconds since each rank began the step.
+** Events). Times are microseconds since each rank began the step. Below the streams are those as planned on a machine.
 */
 #include "step/run.h"
 
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 1024 }; /* events of a rank that are gathered at once */
+enum { ROUND = 1024 };  /* events of a rank that are gathered at once */
+enum { PLANNED = 100 }; /* added to the number of a stream that is planned */
 
 void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seconds) {
   if (x->n == x->room) {
@@ -33,7 +34,7 @@ static void put(FILE *f, bool *first, json_t *event) {
 }
 
 /* Names and order of the rank and its streams. */
-static void put_names(FILE *f, bool *first, const mgrid_step *s, int64_t rank) {
+static void put_names(FILE *f, bool *first, const mgrid_step *s, int64_t rank, bool planned) {
   const step_program *p = &s->program[s->class[s->of[rank]].program];
   char                name[64];
   snprintf(name, sizeof name, "rank %" PRId64, rank);
@@ -42,10 +43,13 @@ static void put_names(FILE *f, bool *first, const mgrid_step *s, int64_t rank) {
   put(f, first,
       json_pack("{sssssIs{sI}}", "ph", "M", "name", "process_sort_index", "pid", (json_int_t)rank, "args", "sort_index",
                 (json_int_t)rank));
-  for (int i = 0; i < p->nstreams; i++)
+  for (int i = 0; i < p->nstreams * (planned ? 2 : 1); i++) {
+    int of = i % p->nstreams;
+    snprintf(name, sizeof name, "%.40s%s", s->word[p->stream[of]], i < p->nstreams ? "" : ", planned");
     put(f, first,
-        json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid", i, "args",
-                  "name", s->word[p->stream[i]]));
+        json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid",
+                  of + (i < p->nstreams ? 0 : PLANNED), "args", "name", name));
+  }
 }
 
 static json_t *arguments(const mgrid_step *s, const step_program *p, uint32_t at) {
@@ -61,9 +65,11 @@ static json_t *arguments(const mgrid_step *s, const step_program *p, uint32_t at
   return list;
 }
 
-static void put_span(FILE *f, bool *first, const mgrid_step *s, int64_t rank, const step_span *x) {
+/* An event of a rank's entry, in microseconds. */
+static void put_span(FILE *f, bool *first, const mgrid_step *s, int64_t rank, uint32_t node, bool planned, double begun,
+                     double took) {
   const step_program *p = &s->program[s->class[s->of[rank]].program];
-  const step_node    *n = &p->node[x->node];
+  const step_node    *n = &p->node[node];
   mgrid_text          t = { 0 };
   if (n->kind == STEP_COMPUTE)
     mgrid_text_str(&t, n->name ? s->word[n->name] : "compute");
@@ -72,9 +78,22 @@ static void put_span(FILE *f, bool *first, const mgrid_step *s, int64_t rank, co
   const char *category = n->slot >= 0 ? mgrid_step_family_of(s, n) : mgrid_step_rows[n->kind].name;
   put(f, first,
       json_pack("{sssssssIsisfsfs{sosssi}}", "ph", "X", "name", mgrid_text_chars(&t), "cat", category, "pid",
-                (json_int_t)rank, "tid", (int)n->stream, "ts", 1e6 * x->begun, "dur", 1e6 * (double)x->seconds, "args",
-                "planned", arguments(s, p, x->node), "file", s->word[n->file], "line", (int)n->line));
+                (json_int_t)rank, "tid", (int)n->stream + (planned ? PLANNED : 0), "ts", begun, "dur", took, "args",
+                "planned", arguments(s, p, node), "file", s->word[n->file], "line", (int)n->line));
   mgrid_text_free(&t);
+}
+
+/* What was planned: records are of types, whose ranks do the same at the same time. Of loops that go on alike the first
+** rounds are there alone. */
+static void put_planned(FILE *f, bool *first, const mgrid_step *s, const step_how *how) {
+  const step_types *types = &how->price->by.types;
+  for (int64_t rank = 0; rank < s->plan->content.world; rank++)
+    for (size_t i = 0; i < how->records->n; i++) {
+      const step_record *x = &how->records->record[i];
+      double             us = 1e6 / STEP_SECOND;
+      if (x->type == types->of[rank] && x->node < s->program[s->class[s->of[rank]].program].n)
+        put_span(f, first, s, rank, x->node, true, us * (double)x->moved, us * (double)(x->ended - x->moved));
+    }
 }
 
 /* The events of a rank are from 0 to room - 1; a node past the program's: none. */
@@ -83,13 +102,13 @@ static void put_round(FILE *f, bool *first, const mgrid_step *s, int64_t world, 
     const step_program *p = &s->program[s->class[s->of[rank]].program];
     for (size_t i = 0; i < ROUND; i++) {
       const step_span *x = &all[(size_t)rank * ROUND + i];
-      if (x->node < p->n) put_span(f, first, s, rank, x);
+      if (x->node < p->n) put_span(f, first, s, rank, x->node, false, 1e6 * x->begun, 1e6 * (double)x->seconds);
     }
   }
 }
 
-mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_spans *mine, FILE *file,
-                              mgrid_error *err) {
+mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *mine,
+                              FILE *file, mgrid_error *err) {
   int64_t      world = mgrid_backend_world(b);
   bool         first = true;
   step_span   *part = calloc(ROUND, sizeof *part), *all = calloc((size_t)world * ROUND, sizeof *all);
@@ -97,7 +116,7 @@ mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_
   mgrid_status status = mgrid_verdict(b, part && all ? MGRID_OK : MGRID_NO_MEMORY, NULL, err);
   if (!status) status = b->ops->allreduce_min(b, &left, 1, err);
   if (!status && file) fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
-  for (int64_t rank = 0; rank < world && !status && file; rank++) put_names(file, &first, s, rank);
+  for (int64_t rank = 0; rank < world && !status && file; rank++) put_names(file, &first, s, rank, how->price != NULL);
   for (size_t at = 0; at < UINT64_MAX - left && !status; at += ROUND) {
     memset(part, 0xFF, ROUND * sizeof *part);
     size_t n = at < mine->n ? mine->n - at : 0;
@@ -105,6 +124,7 @@ mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_
     status = b->ops->allgather(b, part, all, ROUND * sizeof *part, err);
     if (!status && file) put_round(file, &first, s, world, all);
   }
+  if (!status && file && how->price) put_planned(file, &first, s, how);
   if (!status && file) fputs("\n]}\n", file);
   free(part);
   free(all);

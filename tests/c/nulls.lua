@@ -21,6 +21,7 @@ local inputs = {
   ["mgrid_step_price_options *"] = "&f->pricing",
   ["mgrid_step *"] = "f->step", ["mgrid_step_follower *"] = "f->step_follower",
   ["mgrid_losses *"] = "f->losses", ["mgrid_loss *"] = "f->loss", ["mgrid_losses_options *"] = "&f->losing",
+  ["mgrid_recover_options *"] = "&f->recovering",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
   ["mgrid_tensor *const *"] = "f->tensors_of", ["mgrid_machine_model *"] = "f->model",
@@ -42,7 +43,7 @@ local outputs = {
   ["mgrid_move_peer *"] = "&f->peer",
   ["mgrid_step_call *"] = "&f->call", ["mgrid_step_time *"] = "&f->step_time",
   ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
-  ["mgrid_loss_sums *"] = "&f->lost",
+  ["mgrid_loss_sums *"] = "&f->lost", ["mgrid_loss **"] = "&f->out_loss", ["mgrid_move **"] = "&f->out_move",
   ["mgrid_machine_level *"] = "&f->level", ["mgrid_machine_counts *"] = "&f->crossed",
 }
 
@@ -60,7 +61,7 @@ local special = {
   ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
   ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
   ["mgrid_losses_new.args"] = "f->settings", ["mgrid_loss_digest.out"] = "f->text",
-  ["mgrid_loss_move.tensors"] = "f->tensors",
+  ["mgrid_loss_move.tensors"] = "f->tensors", ["mgrid_state_least.number"] = "f->list",
   ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
   ["mgrid_relabel.pieces"] = "8", ["mgrid_relabel.out"] = "f->list",
   ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors",
@@ -104,7 +105,7 @@ local frees = { mgrid_step_follower = 1, mgrid_machine_model = "mgrid_machine_fr
   mgrid_state = 1, mgrid_tensor = 1, mgrid_move = 1, mgrid_step = 1, mgrid_losses = 1, mgrid_loss = 1,
   mgrid_runtime = 1, mgrid_policy = 1 }
 
-local borrowed = { mgrid_state_runtime = true }
+local borrowed = { mgrid_state_runtime = true, mgrid_state_backend = true }
 
 local function unknown(what, where)
   io.stderr:write(("nulls.lua: %s has a %s, which it does not know\n"):format(where, what))

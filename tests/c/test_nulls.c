@@ -36,6 +36,9 @@ typedef struct fixture {
   mgrid_loss              *loss;
   mgrid_losses_options     losing;
   mgrid_loss_sums          lost;
+  mgrid_recover_options    recovering;
+  mgrid_loss              *out_loss;
+  mgrid_move              *out_move;
   const char              *tensors[1];
   const mgrid_family      *families[1], *nothing_families[4];
   const mgrid_tensor      *tensors_of[1], *nothing_tensors[1];
@@ -193,15 +196,12 @@ static void open_fixture(fixture *f) {
   f->peer = (mgrid_move_peer)MGRID_MOVE_PEER_INIT, f->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
   f->level = (mgrid_machine_level)MGRID_MACHINE_LEVEL_INIT;
   f->crossed = (mgrid_machine_counts)MGRID_MACHINE_COUNTS_INIT;
-<<<<<<< HEAD
   f->model = mgrid_machine_parse("node:2[50GB/s] gpu:4[300GB/s]", &e);
-=======
-  f->model = mgrid_machine_parse("node:2 gpu:4", &e);
   f->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT, f->lost = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
+  f->recovering = (mgrid_recover_options)MGRID_RECOVER_OPTIONS_INIT;
   f->losing.how = "stop";
   f->losses = mgrid_losses_new(f->runtime, f->plan, 0, NULL, &f->losing, &e);
   f->loss = mgrid_loss_new(f->losses, 1, (const int64_t[]){ 3 }, &e);
->>>>>>> i29a
   f->buffers[0] = (mgrid_buffer){ f->text, sizeof f->text };
   f->tensors_of[0] = f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
   const char    *other = "cut=dp";

@@ -309,7 +309,162 @@ static void test_random_prices(void **state) {
   if (!one) assert_true(priced > 600 && repeats > 50);
 }
 
+/* ----------------------------------------------------------------- by hand */
+
+#define NODES "node:2[50GB/s,2us] gpu:4[300GB/s,1us]" /* two nodes of four; tp is a node, dp goes across */
+#define RAILS "node:2[100GB/s,2us] gpu:4[300GB/s,1us] rail = gpu[10GB/s]"
+
+typedef struct sample {
+  const char *step, *machine, *costs;
+  bool        mpi;
+  double      seconds, compute, exposed, hidden;
+} sample;
+
+static const sample samples[] = {
+  /* a ring: twice, 3 hops, and 3/4 of the bytes */
+  { "s:all_reduce(s.tp, 3e9)", NODES, "", false, 2 * (3e-6 + 0.0075), 0, 0.015006, 0 },
+  /* a tree: up and down 2 levels, twice the bytes */
+  { "s:all_reduce(s.tp, 300)", NODES, "", false, 4e-6 + 2e-9, 0, 4.002e-6, 0 },
+  /* four groups share the link of a node */
+  { "s:all_gather(s.dp, 10^9)", NODES, "", false, 2e-6 + 0.5 / 12.5, 0, 0.040002, 0 },
+  /* one hop between nodes, six within; one group leaves the node */
+  { "s:all_gather(s.all, 8 * 10^9)", NODES, "", false, 8e-6 + 7.0 / 50, 0, 0.140008, 0 },
+  { "s:reduce_scatter(s.all, 8 * 10^9)", NODES, "", false, 8e-6 + 7.0 / 50, 0, 0.140008, 0 },
+  /* four rails of 10 GB/s are slower than the node */
+  { "s:all_gather(s.all, 8 * 10^9)", RAILS, "", false, 8e-6 + 7.0 / 40, 0, 0.175008, 0 },
+  /* NVLink within the node does not need rails */
+  { "s:all_gather(s.tp, 3e9)", RAILS, "\"nvlink\": \"node\"", false, 3e-6 + 0.0075, 0, 0.007503, 0 },
+  /* each of four members sends half of its bytes to the other node */
+  { "s:all_to_all(s.all, 10^9)", NODES, "", false, 2e-6 + 2.0 / 50, 0, 0.040002, 0 },
+  { "s:broadcast(s.all, 10^9)", NODES, "", false, 8e-6 + 1.0 / 50, 0, 0.020008, 0 },
+  /* half of it comes from the other node to the root's; within a node 7/8 come to the root */
+  { "s:gather(s.all, 10^9)", NODES, "", false, 2e-6 + 0.5 / 50, 0, 0.010002, 0 },
+  { "s:barrier(s.all)", NODES, "", false, 4e-6, 0, 4e-6, 0 },
+  /* switches reduce: 6/5 of the bytes, two hops */
+  { "s:all_reduce(s.tp, 3e9)", NODES, "\"nvlink\": \"node\", \"nvls\": true", false, 2e-6 + 0.012, 0, 0.012002, 0 },
+  /* of a measured 0.5 at 100 MB and 1 at 10 GB, 0.75 at 1 GB; and a call takes 10 us before */
+  { "s:all_gather(s.dp, 10^9)", NODES,
+    "\"call\": 1e-5, \"efficiency\": { \"all_gather\": { \"node\": [[1e8, 0.5], [1e10, 1]] } }", false,
+    12e-6 + 0.5 / 9.375, 0, 12e-6 + 0.5 / 9.375, 0 },
+  /* of all, unless there is one of the operation */
+  { "s:all_gather(s.dp, 10^9)", NODES,
+    "\"efficiency\": { \"*\": { \"*\": [[1, 0.5]] }, \"send\": { \"*\": [[1, 0.1]] } }", false, 2e-6 + 0.08, 0,
+    0.080002, 0 },
+  { "s:all_reduce(s.tp, 3e9)", NODES, "\"latency\": { \"gpu\": 2e-6 }", false, 2 * (6e-6 + 0.0075), 0, 0.015012, 0 },
+  /* a compute of 10 ms beside a call; ranks of the other node compute longer, and bytes move once all have come */
+  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9) s:wait 'side'", NODES, "", false, 0.040002, 0.01,
+    0.030002, 0.01 },
+  { "s:compute { seconds = 0.01 * (1 + s.dp.position) } s:all_gather(s.dp, 10^9)", NODES, "", false, 0.060002, 0.015,
+    0.040002, 0 },
+  { "s:compute { flops = 4 * 10^12 }", NODES, "\"flops\": 1e15", false, 0.004, 0.004, 0, 0 },
+  { "s:compute { flops = 10^12, bytes = 10^12 }", NODES, "\"flops\": 1e15, \"memory\": 1e13", false, 0.1, 0.1, 0, 0 },
+  /* a pipeline of two stages and four microbatches of 10 ms, without bytes: a fifth of each stage's time is bubble */
+  { "s:loop(4, function() if s.dp.position == 1 then s:recv(s.dp, 0, 0) end s:compute { seconds = 0.01 }\n"
+    "if s.dp.position == 0 then s:send(s.dp, 1, 0) end end)",
+    NODES, "\"latency\": { \"node\": 0 }", false, 0.05, 0.04, 0, 0 },
+  /* a million rounds of 2 us and 10 us */
+  { "s:loop(10^6, function() s:sendrecv(s.dp, s.dp:next(true), s.dp:prev(true), 0) s:compute { seconds = 10e-6 } end)",
+    NODES, "", false, 12, 10, 2, 0 },
+  /* MPI: doubling, 3 rounds; members of a node share its link */
+  { "s:all_reduce(s.all, 300)", NODES, "", true, 4e-6 + 300 * 4 / 50e9 + 2 * 300 / 300e9, 0, 4e-6 + 26e-9, 0 },
+  /* of two levels: within the node a quarter goes three hops twice, one group of two between nodes */
+  { "s:all_reduce(s.all, 8 * 10^9)", NODES, "", true, 2 * (3e-6 + 0.02) + 2 * (2e-6 + 0.08), 0, 0.20001, 0 },
+  /* streams do not exist there: 10 ms, then the call, in which each waits for its turn */
+  { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9)", NODES, "", true, 0.050002, 0.01, 0.040002, 0 },
+};
+
+static void test_by_hand(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    const sample *x = &samples[i];
+    for (int detail = STEP_IN_FULL; detail <= STEP_IN_SHORT; detail++) {
+      mgrid_error err;
+      fixture     f;
+      step_costs  costs;
+      step_price  p;
+      mgrid_text  text = { 0 }, of = { 0 };
+      mgrid_text_add(&text,
+                     "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 4, dp = fill })\n"
+                     "local t = topology(world) t.tp, t.dp, t.all = g 'tp', g 'dp', g('tp', 'dp') return t end,\n"
+                     "step = function(s) %s end }",
+                     x->step);
+      mgrid_text_add(&of, "{ %s%s%s }", strstr(x->costs, "call") ? "" : "\"call\": 0",
+                     *x->costs && !strstr(x->costs, "call") ? ", " : "", x->costs);
+      if (!fixture_make(&f, mgrid_text_chars(&text), 8, x->machine, anew(&err))
+          || mgrid_step_costs_of(f.m, x->mpi, mgrid_text_chars(&of), &costs, &err)
+          || mgrid_step_price_of(f.s, f.m, &costs, (step_detail)detail, NULL, &p, &err))
+        fail_msg("%s: %s", x->step, err.message);
+      if (fabs(p.seconds - x->seconds) > 2e-12 || fabs(p.mean.compute - x->compute) > 1e-11 * (1 + x->compute)
+          || fabs(p.mean.exposed - x->exposed) > 1e-11 * (1 + x->exposed) || fabs(p.mean.hidden - x->hidden) > 1e-11)
+        fail_msg("%s on %s: %.15g s, %.15g computes, %.15g exposed, %.15g hidden", x->step, x->machine, p.seconds,
+                 p.mean.compute, p.mean.exposed, p.mean.hidden);
+      mgrid_step_price_free(&p);
+      fixture_free(&f);
+      mgrid_text_free(&text);
+      mgrid_text_free(&of);
+    }
+  }
+}
+
+/* What cannot be priced is refused with what is missing. */
+static void test_refusals(void **state) {
+  static const struct {
+    const char *step, *machine, *costs, *message;
+  } bad[] = {
+    { "s:all_reduce(s.dp, 8)", "node:2 gpu:4[300GB/s]", NULL,
+      "groups of dp cross the level node, whose bandwidth the machine does not say, as in node[50GB/s]; that of a "
+      "nearer level "
+      "does not replace it" },
+    { "s:all_reduce(s.tp, 8)", "node:2 gpu:4", NULL,
+      "groups of tp cross the level gpu, whose bandwidth the machine does not say, as in gpu[50GB/s]" },
+    { "s:all_reduce(s.tp, 8)", "node:1[1GB/s] gpu:4[1GB/s]", NULL,
+      "a world of 8 ranks does not fit the machine, which has 4 places" },
+    { "s:compute { name = 'layer', flops = 1 }", NODES, NULL,
+      "compute 'layer', line 1, has flops, and what a GPU of the machine does in a second is not known: flops, as in "
+      "--flops 400T" },
+    { "s:loop(10^6, function() s:compute { seconds = 10^4 } end)", NODES, NULL, "the step takes more than 53 days" },
+    { "if s.dp.position == 0 then s:send(s.dp, 1, 8) end", NODES, NULL,
+      "a step is priced if every rank reaches its end, which this one's do not" },
+    { "", NODES, "{ \"flop\": 1 }",
+      "costs: unknown key 'flop'; nearest is 'flops' (flops, memory, call, latency, nvlink, nvls, efficiency, "
+      "source)" },
+    { "", NODES, "{ \"flops\": -1 }", "costs: flops: a number from 0 on expected" },
+    { "", NODES, "[]", "costs: an object expected, { \"flops\": 4e14 }" },
+    { "", NODES, "{", "costs: line 1: string or '}' expected near end of file" },
+    { "", NODES, "{ \"latency\": { \"nod\": 1 } }", "costs: unknown level 'nod'; nearest is 'node' (node, gpu)" },
+    { "", NODES, "{ \"nvls\": true }", "costs: nvls: the level nvlink, too, expected" },
+    { "", NODES, "{ \"nvlink\": \"gpu\" }", "costs: nvlink: a level with levels within it expected" },
+    { "", NODES, "{ \"efficiency\": { \"allreduce\": {} } }",
+      "costs: unknown operation 'allreduce'; nearest is 'all_reduce' (all_reduce, all_gather, reduce_scatter, "
+      "all_to_all, broadcast, "
+      "reduce, gather, scatter, barrier, send, recv)" },
+    { "", NODES, "{ \"efficiency\": { \"*\": { \"*\": [[8, 0.5], [4, 0.6]] } } }",
+      "costs: *: [bytes, share] with bytes that ascend, and a share above 0 and up to 1, expected" },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    mgrid_error              err;
+    fixture                  f;
+    mgrid_text               text = { 0 };
+    mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
+    mgrid_step_time          t = MGRID_STEP_TIME_INIT;
+    mgrid_text_add(
+        &text,
+        "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 4, dp = fill }) local t = "
+        "topology(world) t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) %s end }",
+        bad[i].step);
+    if (!fixture_make(&f, mgrid_text_chars(&text), 8, bad[i].machine, anew(&err))) fail_msg("%s", err.message);
+    o.costs = bad[i].costs;
+    assert_int_not_equal(MGRID_OK, mgrid_step_price(f.s, f.m, &o, &t, anew(&err)));
+    assert_string_equal(bad[i].message, err.message);
+    assert_true(t.seconds == 0);
+    fixture_free(&f);
+    mgrid_text_free(&text);
+  }
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_prices) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_refusals),
+                                      cmocka_unit_test(test_random_prices) };
   return run_program("price", tests, argc, argv);
 }

@@ -14,6 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* New memory is no zeros, unless it is so large that filling it would cost more than it finds. */
+enum { POISON_MOST = 4 << 20 };
+
 static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
 static rig_block        *blocks;
 static int               file = -1;
@@ -99,7 +102,7 @@ int rig_alloc(void **p, size_t bytes) {
   if (place >= 0) at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, place);
   if (at != MAP_FAILED
       && rig_add((rig_block){ .at = at, .bytes = bytes, .kind = RIG_DEVICE, .device = current, .place = place }))
-    return *p = rig_the_manner.poison ? memset(at, 0xA5, length) : at, 0;
+    return *p = bytes <= POISON_MOST ? memset(at, 0xA5, length) : at, 0;
   if (at != MAP_FAILED) munmap(at, length);
   rig_take(RIG_DEVICE, current, -(long long)bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;

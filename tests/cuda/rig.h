@@ -75,8 +75,7 @@ RIG_API void rig_leaks(
 typedef struct rig_manner {
   const char *machine;             /* where CUDARIG_MACHINE is not set */
   void (*wrong)(const char *text); /* NULL: nobody is told */
-  int  runtime, needed, major; /* the runtime's version; that of the driver, at least; what of both makes a major one */
-  bool poison;                 /* new memory is no zeros */
+  int runtime, needed, major; /* the runtime's version; that of the driver, at least; what of both makes a major one */
 } rig_manner;
 
 RIG_API extern rig_manner rig_the_manner;

@@ -77,6 +77,7 @@ static void memory(void) {
   OK(cudaMemGetInfo(&before, &total));
   OK(cudaMalloc(&p, 1 << 20));
   OK(cudaMemGetInfo(&after, &total));
+  check(*(unsigned char *)p == 0xA5, "new memory is no zeros");
   check(before - after == 1 << 20 && cudarig_count("device") == live + (1 << 20), "memory is counted");
   OK(cudaPointerGetAttributes(&a, (char *)p + 100));
   check(a.type == cudaMemoryTypeDevice && a.device == 3 && !a.hostPointer, "attributes of device memory");
@@ -158,7 +159,7 @@ static void order(void) {
   IS(cudaEventQuery(f), cudaErrorNotReady);
   OK(cudaStreamWaitEvent(t, f, 0));
   OK(cudaMemsetAsync(word, 1, 4, t));
-  check(!*(volatile unsigned *)word, "a stream waits for an event");
+  check(*(volatile unsigned *)word == 0xA5A5A5A5, "a stream waits for an event");
   OK(cudaStreamSynchronize(t));
   check(done && *word == 0x01010101, "and goes on after it");
   OK(cudaEventSynchronize(f));

@@ -103,8 +103,8 @@ describe("scripts/bench", function()
   it("refuses a part that is not there", function()
     local _, err, code = run "scripts/bench plann"
     assert.are.equal(2, code)
-    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, start, "
-      .. "libraries, simulated, nccl, place, congestion, losses, and --quick, --record, -o FILE\n", err)
+    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, proofs, start, "
+      .. "libraries, simulated, nccl, place, congestion, step, losses, and --quick, --record, -o FILE\n", err)
   end)
 end)
 

@@ -90,6 +90,42 @@ describe("a cluster", function()
         "ranks 0 and 4 are in node 0, and run on two hosts; 4 ranks are so") .. "\n", 1, true), err)
     end)
 
+    it("whose GPUs and NVLink cliques NVML says", function()
+      local source = support.file [[
+        #include <stdio.h>
+        #include <string.h>
+        #include <unistd.h>
+        int nvmlInit_v2(void) { return 0; }
+        int nvmlShutdown(void) { return 0; }
+        int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(long)(i + 1); return i > 3; }
+        int nvmlDeviceGetPciInfo_v3(void *d, char *p) { return sprintf(p + 36, "00000000:%02lX:00.0", 16 * (long)d) < 0; }
+        int nvmlDeviceGetGpuFabricInfo(void *d, unsigned char *f) {
+          char     name[64] = "";
+          unsigned clique;
+          gethostname(name, 63);
+          clique = (name[4] - '0') % 2;
+          memset(f, getenv("NO_CLUSTER") ? 0 : 0xab, 16);
+          memset(f + 16, 0, 4);
+          memcpy(f + 20, &clique, 4);
+          f[24] = 3;
+          return 0;
+        } ]]
+      local dir = source .. ".d"
+      support.run(("mkdir %s && sed '1i#include <stdlib.h>' %s > %s/nvml.c && cc -shared -fPIC -o %s/libnvidia-ml.so.1 %s/nvml.c"):format(
+        dir, source, dir, dir, dir))
+      local line = "LAUNCH_OPTIONS='-x LD_LIBRARY_PATH -x NO_CLUSTER' LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH %s scripts/cluster 4 8 "
+        .. "build/moongrid machine %s"
+      local out, err, code = run(line:format(dir, "", ""))
+      assert.same({ 0, "clique:2 node:2 gpu:2 ranks = 0..1,4..5,2..3,6..7" }, { code, out:match "^machine +(.-)\n" }, err)
+      out = run(line:format(dir, "", "--json"))
+      local cluster = ("ab"):rep(16)
+      assert.truthy(out:find(('"domains": [\n      "%s.0", "%s.1"]'):format(cluster, cluster), 1, true), out)
+      assert.truthy(out:find('"00000000:10:00.0", "00000000:20:00.0", "00000000:10:00.0"', 1, true), out)
+      out = run(line:format(dir, "NO_CLUSTER=1", "")) -- NVLink that ends at the host
+      assert.equal("node:4 gpu:2", out:match "^machine +(.-)\n")
+      support.run("rm -r " .. dir .. " " .. source)
+    end)
+
     it("which `moongrid machine` collects, names of hosts included", function()
       local out, err, code = run "LAUNCH_OPTIONS='--map-by node' scripts/cluster 3 6 build/moongrid machine --json"
       assert.equal(0, code, err)
@@ -109,6 +145,44 @@ describe("a cluster", function()
       assert.truthy(err:find(where:format(0, "ranks 0 and 3 are in node 0 (node0), and run on two hosts; 3 ranks are so"), 1, true), err)
       os.remove(path .. ".json")
     end)
+  end)
+
+  it("runs ranks where place --search order says, by its files for launchers", function()
+    local conf = support.file "SwitchName=s0 Nodes=node0,node2\nSwitchName=s1 Nodes=node1,node3\nSwitchName=top Switches=s[0-1]\n"
+    local text = [[return recipe { traffic = { dp = "1 GB all_reduce" }, build = function(world)
+      local g, t = grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = fill }), topology(world)
+      t.tp, t.dp, t.pp = g "tp", g "dp", g "pp"
+      %s
+      return t
+    end }]]
+    local free, bound = support.file(text:format ""), support.file(text:format
+      "within(t.tp, machine.node) within(t.dp, machine.switch)")
+    local machine = ("'%s nodes=node0,node1,node2,node3 gpu:2'"):format(conf)
+    for _, ending in ipairs { "rankfile", ".json" } do
+      local _, err, code = run(("build/moongrid place %s --world 8 --machine %s --search order -o %s.%s"):format(free, machine,
+        conf, (ending:gsub("%.", ""))))
+      assert.same({ "", 0 }, { err, code })
+    end
+    local _, err, code = run(("build/moongrid plan %s --world 8 --machine %s"):format(bound, machine))
+    assert.equal(1, code) -- as they are listed the law does not hold
+    assert.truthy(err:find("within(a, machine.switch): 4 of 4 groups of the family cross: the first is group 0: its rank 0 is "
+      .. "in switch 0 (s0) and rank 2 in switch 1 (s1)", 1, true), err)
+    local out
+    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' scripts/cluster 4 8 sh -c "
+      .. "'echo $OMPI_COMM_WORLD_RANK $(hostname)'"):format(conf))
+    assert.equal(0, code, err)
+    local where = {}
+    for rank, host in out:gmatch "(%d+) (%w+)\n" do where[tonumber(rank) + 1] = host end
+    assert.same({ "node0", "node0", "node2", "node2", "node1", "node1", "node3", "node3" }, where)
+    local line = ("scripts/cluster 4 8 build/moongrid run %s --machine %s.json"):format(bound, conf)
+    out, err, code = run(("LAUNCH_OPTIONS='--rankfile %s.rankfile' "):format(conf) .. line)
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
+    _, err, code = run(line) -- without the file hosts two and three have changed places
+    assert.equal(1, code)
+    assert.truthy(err:find("moongrid: [rank 0/8] rank 2: the ranks do not run where the machine says: rank 2 runs on node1, "
+      .. "and is in node 1 (node2);", 1, true), err)
+    for _, path in ipairs { conf, free, bound, conf .. ".rankfile", conf .. ".json" } do os.remove(path) end
   end)
 
   it("tells that a host has another version, and names both", function()

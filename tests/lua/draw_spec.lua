@@ -338,6 +338,19 @@ describe("moongrid draw -o x.html", function()
     assert.same({ 0, 1, 2, 3, 4, 5, 6, 7 }, data.frames[2].sheets[1].parts[1].ranks)
   end)
 
+  it("has ranks where they run, if every place of the machine has one", function()
+    local function sheets(machine)
+      run(("build/moongrid draw megatron --world 16 tp=2 %s -o %s"):format(machine, page))
+      local data = json.decode(read(page):match '<script type="application/json"[^>]*>(.-)</script>' or read(page):match '({"recipe":.-})</script>')
+      return data.frames[1].sheets
+    end
+    local own = sheets ""
+    local placed = sheets "--machine 'rack:2 node:2 gpu:4 ranks = 8..15,0..7'"
+    assert.are.same({ { { "gpu", 4 }, { "node", 2 }, { "rack", 2 } }, { 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7 } },
+      { placed[1].parts[1].levels, placed[1].parts[1].ranks })
+    assert.are.same(own, sheets "--machine 'node:2 gpu:10,6'")
+  end)
+
   it("refuses what a page cannot have", function()
     local function refused(line, code, message)
       local _, err, got = run("build/moongrid draw " .. line)

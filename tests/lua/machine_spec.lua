@@ -110,10 +110,10 @@ describe("a machine", function()
     assert.are.same({ "moongrid: unknown law 'wihtin'; nearest is 'within' (within, aligned, spread)\n", 1 },
       { err, status })
     _, err, status = moongrid_ "check picotron --world 8 --machine 4 --law 'within(tp, machine.nodes)'"
-    assert.are.same({ "moongrid: law within(tp, machine.nodes) does not hold: unknown level of the machine 'nodes'; nearest "
+    assert.are.same({ "moongrid: law within(tp, machine.nodes): unknown level of the machine 'nodes'; nearest "
       .. "is 'node' (node, gpu)\n", 1 }, { err, status })
     _, err, status = moongrid_ "check picotron --world 8 --machine 4 --law 'aligned(tp, machine.node)'"
-    assert.are.same({ "moongrid: law aligned(tp, machine.node) does not hold: aligned needs domains that cross levels, as "
+    assert.are.same({ "moongrid: law aligned(tp, machine.node): aligned needs domains that cross levels, as "
       .. "rail = gpu makes them; node is a level\n", 1 }, { err, status })
   end)
 end)

@@ -101,6 +101,29 @@ describe("moongrid place", function()
     os.remove(path)
   end)
 
+  it("says what follows for NCCL: NVLink domains, rails, variables", function()
+    local placed = place "megatron --world 64 tp=8 pp=2 --machine dgx-h100 --family tp,pp,dp".nccl
+    assert.are.same({ nvlink = { level = "node", ranks = 8, inside = { "tp" } }, rails = { rail = { "pp", "dp" } },
+                      variables = { NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN = "8" } }, placed)
+    placed = place "megatron --world 144 tp=8 pp=2 --machine gb200-nvl72 --family tp,pp,dp".nccl
+    assert.are.same({ "rack", 72, { "tp", "dp" } }, { placed.nvlink.level, placed.nvlink.ranks, placed.nvlink.inside })
+    placed = place "megatron --world 60 tp=2 pp=2 --machine 'clique:4 node:4 gpu:4' --family tp".nccl
+    assert.are.same({ "clique", 16, {} }, { placed.nvlink.level, placed.nvlink.ranks, placed.variables }) -- the last has 12
+    local path = file [[<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="AuthenticAMD" familyid="1"
+      modelid="1"><pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>
+      <pci busid="0000:02:00.0" class="0x030200"><gpu dev="1" sm="90" rank="1" gdr="1"/></pci></cpu></system>]]
+    placed = place("megatron --world 2 tp=2 --machine " .. path .. " --family tp").nccl
+    assert.are.equal(path, placed.variables.NCCL_TOPO_FILE)
+    os.remove(path)
+    local out = moongrid "place megatron --world 64 tp=8 pp=2 --machine dgx-h100 --family tp,pp,dp"
+    assert.are.equal([[
+nccl           inside one NVLink domain, a node, where NVLink SHARP can reduce:
+               tp
+               on one rail, whatever nodes they cross: pp, dp
+               NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8
+]], out:match "\n(nccl .*)")
+  end)
+
   local function refuses(line, code, message)
     local out, err, status = moongrid("place " .. line)
     assert.are.same({ "", "moongrid: " .. message .. "\n", code }, { out, err, status })

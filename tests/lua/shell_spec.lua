@@ -57,6 +57,30 @@ describe("shell in a pipe", function()
     end)
   end
 
+  it("takes subcommands for its recipe, world and arguments", function()
+    for line, command in pairs {
+      [":why 0 4"] = "why %s 0 4",
+      ["  :draw --family tp,dp "] = "draw %s --family tp,dp",
+      [":ask --rank 3 tp_rank"] = "ask %s --rank 3 tp_rank",
+      [":diff vs tp=4"] = "diff %s vs tp=4",
+    } do
+      local out, err, code = shell(line .. "\n")
+      assert.same({ run("build/moongrid " .. command:format "picotron --world 8 tp=2") }, { out, err, code })
+    end
+    local out, err, code = shell "tp.count\n:why 3 3\n7\n"
+    assert.same({ "4\n", "moongrid: both ranks are 3; two different ranks are needed\n", 1 }, { out, err, code })
+    for line, message in pairs {
+      [":"] = "a colon takes a subcommand of moongrid for this recipe, as :why 0 1",
+      [":shell"] = "this is a shell already",
+      [":why " .. ("1 "):rep(64)] = "a line has at most 64 words",
+    } do
+      out, err, code = shell(line .. "\n")
+      assert.same({ "", "moongrid: " .. message .. "\n", 2 }, { out, err, code })
+    end
+    err = select(2, shell ":whi 0 1\n")
+    assert.truthy(err:find("^moongrid: unknown command 'whi'; nearest is 'why' "), err)
+  end)
+
   it("refuses what has no lines or no recipe", function()
     local saved = support.file ""
     run("build/moongrid plan picotron --world 8 --rules >" .. saved)

@@ -52,6 +52,27 @@ describe("under Slurm", function()
     assert.truthy(err:find("^moongrid: %[rank 0/4%] rank 0: nccl: "), err) -- it has met the others, and finds no GPU
   end)
 
+  it("ranks come up where place --search order says, by SLURM_HOSTFILE", function()
+    local support = dofile "tests/lua/support.lua"
+    local conf = support.file "SwitchName=s0 Nodes=node0,node2\nSwitchName=s1 Nodes=node1,node3\nSwitchName=top Switches=s[0-1]\n"
+    local recipe = support.file [[return recipe { traffic = { dp = "1 GB all_reduce" }, build = function(world)
+      local g, t = grid(world, "tp-dp-pp", { tp = 2, dp = 2, pp = fill }), topology(world)
+      t.tp, t.dp, t.pp = g "tp", g "dp", g "pp"
+      return t
+    end }]]
+    local _, err, code = run(("build/moongrid place %s --world 8 --machine '%s nodes=node[0-3] gpu:2' --search order "
+      .. "-o %s.hosts"):format(recipe, conf, conf))
+    assert.equal(0, code, err)
+    local out
+    out, err, code = run(("SLURM_HOSTFILE=%s.hosts scripts/slurm 4 srun --distribution=arbitrary -N 4 -n 8 -l "
+      .. "hostname"):format(conf))
+    assert.equal(0, code, err)
+    local where = {}
+    for rank, host in out:gmatch "(%d+): (%w+)\n" do where[tonumber(rank) + 1] = host end
+    assert.same({ "node0", "node0", "node2", "node2", "node1", "node1", "node3", "node3" }, where)
+    for _, path in ipairs { conf, recipe, conf .. ".hosts" } do os.remove(path) end
+  end)
+
   it("a rank with other parameters is told", function()
     local _, err, code = run("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4 bash -c "
       .. "'[ $SLURM_PROCID = 3 ] && tp=tp=2; exec build/moongrid run examples/moe.lua $tp'")

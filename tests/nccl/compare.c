@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int   rank, size;
+static int   rank, size, version;
 static void *library, *runtime;
 
 static void *entry(void *from, const char *name) {
@@ -125,6 +125,80 @@ static void derived(ncclComm_t c) {
   say("shrink by nobody", CALL(CommShrink)(c, &lost, 0, &child, NULL, NCCL_SHRINK_DEFAULT));
 }
 
+static void scalable(void) {
+  ncclUniqueId id[3] = { new_id(), new_id(), new_id() };
+  ncclComm_t   c = NULL;
+  say("init with no id", CALL(CommInitRankScalable)(&c, size, rank, 0, id, NULL));
+  say("init with more ids than ranks", CALL(CommInitRankScalable)(&c, size, rank, 3, id, NULL));
+  say("init of rank 5 of 2 by ids", CALL(CommInitRankScalable)(&c, size, 5, 2, id, NULL));
+}
+
+static void memory(ncclComm_t c) {
+  void        *p = NULL, *q = NULL;
+  ncclWindow_t window = NULL;
+  say("memory without a place", CALL(MemAlloc)(NULL, 4096));
+  if (say("memory", CALL(MemAlloc)(&p, 1 << 21)) != ncclSuccess) return;
+  say("a window of no memory", CALL(CommWindowRegister)(c, NULL, 1 << 21, &window, NCCL_WIN_COLL_SYMMETRIC));
+  say("it is none", window ? ncclInternalError : ncclSuccess);
+  say("a window of no bytes", CALL(CommWindowRegister)(c, p, 0, &window, NCCL_WIN_COLL_SYMMETRIC));
+  say("it is none", window ? ncclInternalError : ncclSuccess);
+  if (version >= 22902)
+    say("a window without a place", CALL(CommWindowRegister)(c, p, 1 << 21, NULL, NCCL_WIN_COLL_SYMMETRIC));
+  say("a window", CALL(CommWindowRegister)(c, p, 1 << 21, &window, NCCL_WIN_COLL_SYMMETRIC));
+  say("it is one", window ? ncclSuccess : ncclInternalError);
+  say("its end", CALL(CommWindowDeregister)(c, window));
+  say("the end of none", CALL(CommWindowDeregister)(c, NULL));
+  say("memory again", CALL(MemAlloc)(&q, 4096));
+  say("its end", CALL(MemFree)(q));
+  say("the end of the first", CALL(MemFree)(p));
+}
+
+/* NCCL 2.29.7 and later; the headers of this build may be older. */
+static void suspended(void) {
+  ncclResult_t (*suspend)(ncclComm_t, int) = NULL, (*resume)(ncclComm_t) = NULL;
+  ncclResult_t (*stats)(ncclComm_t, int, uint64_t *) = NULL;
+  if (version < 22907) return;
+  suspend = (ncclResult_t(*)(ncclComm_t, int))(uintptr_t)entry(library, "ncclCommSuspend");
+  resume = (ncclResult_t(*)(ncclComm_t))(uintptr_t)entry(library, "ncclCommResume");
+  stats = (ncclResult_t(*)(ncclComm_t, int, uint64_t *))(uintptr_t)entry(library, "ncclCommMemStats");
+  uint64_t   n = 7;
+  ncclComm_t c = made();
+  say("statistics of no communicator", stats(NULL, 0, &n));
+  say("statistics without a place", stats(c, 0, NULL));
+  say("statistics of kind 4", stats(c, 4, &n));
+  say("is it suspended", stats(c, 1, &n));
+  say("it is not", n == 0 ? ncclSuccess : ncclInternalError);
+  say("resume of what is not suspended", resume(c));
+  say("suspend of no communicator", suspend(NULL, 1));
+  say("suspend with flag 2", suspend(c, 2));
+  say("suspend", suspend(c, 1));
+  say("suspend again", suspend(c, 1));
+  say("is it suspended now", stats(c, 1, &n));
+  say("it is", n == 1 ? ncclSuccess : ncclInternalError);
+  say("resume", resume(c));
+  say("resume again", resume(c));
+  say("destroy", CALL(CommDestroy)(c));
+}
+
+/* NCCL 2.29.2 and later: what is refused. */
+static void grown(void) {
+  ncclResult_t (*get_id)(ncclComm_t, ncclUniqueId *) = NULL;
+  ncclResult_t (*grow)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *) = NULL;
+  if (version < 22902) return;
+  get_id = (__typeof__(get_id))(uintptr_t)entry(library, "ncclCommGetUniqueId");
+  grow = (__typeof__(grow))(uintptr_t)entry(library, "ncclCommGrow");
+  ncclUniqueId id;
+  ncclComm_t   c = made(), more = NULL;
+  say("id for no communicator", get_id(NULL, &id));
+  say("id without a place", get_id(c, NULL));
+  say("grow to as many ranks", grow(c, size, NULL, -1, &more, NULL));
+  say("grow to no ranks", grow(c, 0, NULL, -1, &more, NULL));
+  say("grow without a place", grow(c, size + 1, NULL, -1, NULL, NULL));
+  say("grow with a rank", grow(c, size + 1, NULL, rank, &more, NULL));
+  say("grow of nothing without an id", grow(NULL, size + 1, NULL, size, &more, NULL));
+  say("destroy", CALL(CommDestroy)(c));
+}
+
 static void ends(cudaStream_t stream) {
   float     *buffer = NULL;
   ncclComm_t c = made();
@@ -152,6 +226,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   library = dlopen("libnccl.so.2", RTLD_NOW), runtime = dlopen("libcudart.so.13", RTLD_NOW);
   if (!library || !runtime) return 77;
+  CALL(GetVersion)(&version);
   CUDA(SetDevice)(rank);
   CUDA(StreamCreateWithFlags)(&stream, cudaStreamNonBlocking);
   creation();
@@ -159,8 +234,12 @@ int main(int argc, char **argv) {
   questions(c);
   wrong_calls(c, stream);
   derived(c);
+  memory(c);
   say("destroy", CALL(CommDestroy)(c));
   ends(stream);
+  scalable();
+  suspended();
+  grown();
   MPI_Finalize();
   return 0;
 }

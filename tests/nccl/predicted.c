@@ -3,6 +3,7 @@
 ** predicted.c - what a plan says that NCCL takes, against what the CUDA runtime of tests/cuda and the kernel count, on NCCL's
 ** own host code. Under mpirun; host.sh runs it. TAP from rank 0, a line for each figure, the most of any rank.
 **
+**     predicted split             a family and one that is split from it, with and without split_share
 **     predicted [CHANNELS ...]    with NCCL_ALGO=NVLS on a machine with multicast: NVLink SHARP
 */
 #include "rigged.h"
@@ -100,6 +101,34 @@ static void measure(mgrid_backend *b, int channels, int hosts) {
   p_Free(buffer);
 }
 
+static void split(mgrid_backend *b) {
+  for (int share = 0; share < 2; share++) {
+    mgrid_error        e = MGRID_ERROR_INIT;
+    mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+    mgrid_resources    r = MGRID_RESOURCES_INIT;
+    mgrid_site         site = MGRID_SITE_INIT;
+    char               text[512];
+    snprintf(text, sizeof text,
+             "return recipe { build = function(world) local t = topology(world) "
+             "local g = grid(world, 'tp-dp', { tp = 2, dp = fill }) "
+             "t.all = g('tp', 'dp'):with { nccl = { min_ctas = 4, max_ctas = 4, split_share = %s } } "
+             "t.dp = g 'dp':with { parent = 'all', nccl = { min_ctas = 4, max_ctas = 4 } } return t end }",
+             share ? "true" : "false");
+    o.text = text, o.length = strlen(text), o.name = "split";
+    long long    before = device_bytes();
+    mgrid_state *s = mgrid_open(b, "split", 0, NULL, &o, &e);
+    if (!s) {
+      test(false, e.message);
+      continue;
+    }
+    site.machine_ranks = size;
+    mgrid_plan_resources(mgrid_state_plan(s), rank, &site, &r, &e);
+    row(share ? "created, and split from with split_share" : "created, and split from", 4, r.created,
+        device_bytes() - before, !share);
+    mgrid_state_free(s);
+  }
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   load();
@@ -108,7 +137,9 @@ int main(int argc, char **argv) {
   int            hosts = as_hosts();
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e), *b = open_nccl(mpi, &e);
   mgrid_state   *first = world_of(b, "max_ctas = 1", &e); /* what a process takes once */
-  for (int i = 1; i < argc; i++) measure(b, atoi(argv[i]), hosts);
+  bool           splits = argc > 1 && !strcmp(argv[1], "split");
+  if (splits) split(b);
+  for (int i = 1; i < argc && !splits; i++) measure(b, atoi(argv[i]), hosts);
   mgrid_state_free(first);
   mgrid_backend_free(b);
   mgrid_backend_free(mpi);

@@ -176,12 +176,18 @@ def refusals(tap: Ranks, mg: Any, MPI: Any) -> None:
     except MPI.Exception:
         freed = "refused"
     tap.same(freed, "refused", "to free a group's communicator")
-    group = state["tp"]
+    told("a plan that is a number", lambda: job.materialize(3), (102, "3 is no Plan"))
+    group, comm_of_tp = state["tp"], state["tp"].comm
+    tap.check(group.comm is comm_of_tp, "a group has one communicator of mpi4py")
     state.close()
     told("a group of a closed state", lambda: group.comm, (202, "the state is closed"))
+    tap.check(comm_of_tp == MPI.COMM_NULL and MPI.COMM_SELF.size == 1, "its communicator is COMM_NULL")
     state = job.open(RECIPE)
     state.close()
+    tap.same(job.given, [], "a job keeps nothing of closed states")
+    left, alone = job.open(RECIPE)["tp"].comm, MPI.COMM_SELF.size  # a state that nobody closes
     job.close()
+    tap.check(left == MPI.COMM_NULL and alone == 1, "communicators of a closed job are COMM_NULL")
     told("a closed job", lambda: job.open(RECIPE), (202, "the job is closed"))
     told("a state of a closed job", lambda: job.world, (202, "the job is closed"))
     inter = comm.Split(comm.rank % 2).Create_intercomm(0, comm, 1 - comm.rank % 2)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tap import ROOT, Tap
+from tap import ROOT, Tap, refusal
 
 import moongrid as mg
 from moongrid import _command
@@ -282,9 +282,32 @@ def moves(tap: Tap) -> None:
         tap.same(sum(n for _, n in runs), length, f"the runs of {name} on an axis")
 
 
+def steps(tap: Tap) -> None:
+    plan = mg.plan("picotron", 8, tp=2, pp=2, layers=4)
+    step = plan.step()
+    report = json.loads(command("step", "picotron", "--world", "8", "tp=2", "pp=2", "layers=4", "--json"))
+    tap.same((step.digest, step.classes), (report["digest"], report["classes"]), "a step is that of the command")
+    step.prove()
+    step.prove(blocking=True)
+    calls = [list(step.calls(rank)) for rank in range(8)]
+    tap.same(max(sum(call.family == "tp" for call in one) for one in calls), report["families"]["tp"]["calls"], "its calls")
+    tap.same(sum(map(len, calls)), report["operations"], "operations that communicate")
+    tap.check(all(step.operations(rank) > len(calls[rank]) for rank in range(8)), "and others")
+    tap.same((step.class_of(0), step.class_of(8)), (0, -1), "classes of ranks")
+    tap.same({str(call) for call in calls[0] if call.family == "pp"},
+             {"send(pp to 1) of 16777216 bytes", "recv(pp from 1) of 16777216 bytes"}, "a call as text")
+    family_order = mg.plan(ROOT / "examples/steps/family_order.lua", 4).step()
+    tap.same(refusal(family_order.prove), (406, "cycle: rank 0 (dp 0, node 0) waits in reduce_scatter(dp) line 15 for rank 2 "
+             "(dp 1, node 0), which waits in all_to_all(node) line 18 for rank 3 (dp 1, node 1), which waits in "
+             "reduce_scatter(dp) line 15 for rank 1 (dp 0, node 1), which waits in all_to_all(node) line 18 for rank 0"), "a cycle")
+    tap.same(refusal(lambda: mg.topology(4).plan().step()),
+             (202, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it"), "a plan of no recipe")
+    tap.same(refusal(lambda: step.calls(8).__next__())[0], 103, "no such rank")
+
+
 def main() -> None:
     tap = Tap()
-    for part in (bundled, algebra, questions, policies, moves):
+    for part in (bundled, algebra, questions, policies, moves, steps):
         part(tap)
     gc.collect()
     tap.end()

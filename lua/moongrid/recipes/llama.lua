@@ -92,15 +92,21 @@ local function experts_of(p)
 end
 
 local function build(world, p)
-  local kind = kinds[p.model_type]
+  if p.config.quantization_config then
+    refuse("the model is quantized; this recipe has the tensors of one that is not")
+  end
+  local others = false
+  for _ in pairs(p.config) do others = true end
+  if others and not p.model_type then
+    refuse("the file of parameters has no model_type, so it is no config.json of Hugging Face's; "
+      .. "model_type=llama would do")
+  end
+  local kind = kinds[p.model_type or "llama"]
   if not kind then
     local known = {}
     for name in pairs(kinds) do known[#known + 1] = name end
     refuse("model_type '%s' is not among %s; write its tensors as in this recipe (moongrid recipes llama --source)",
       p.model_type, table.concat(known, ", "))
-  end
-  if p.config.quantization_config then
-    refuse("the model is quantized; this recipe has the tensors of one that is not")
   end
   local dtype = p.torch_dtype or p.dtype
   local kept = p.type or types[dtype or "bfloat16"]
@@ -323,7 +329,7 @@ return recipe {
     experts = param.text("each", "each a tensor, or stacked: those of a layer are one"),
     type = param.text(nil, "of the elements; left out, that of the config, or bf16"),
     router_type = param.text(nil, "of the routers of experts, f32 where a folder has them so; left out, as all"),
-    model_type = param.text("llama", "the architecture"),
+    model_type = param.text(nil, "the architecture, as the config says; without a config llama"),
     hidden_size = param.size(4096, "elements of a token"),
     intermediate_size = param.size(11008, "elements between the two halves of an MLP"),
     num_hidden_layers = param.size(32, "layers"),

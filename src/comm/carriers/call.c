@@ -37,12 +37,12 @@ static int height_of(int64_t size) {
 }
 
 /* The head of a message. It holds data of up to 64 bytes; more data follows as a message of its own. */
-typedef struct parcel {
+typedef struct report {
   mgrid_missing missing; /* up: in the sender's subtree; down: in the world */
   uint64_t      few[FEW];
-} parcel;
+} report;
 
-static mgrid_status pass(mgrid_relay *m, int tag, int64_t to, parcel *p, const void *data, size_t bytes,
+static mgrid_status pass(mgrid_relay *m, int tag, int64_t to, report *p, const void *data, size_t bytes,
                          mgrid_error *err) {
   if (bytes <= sizeof p->few && bytes) memcpy(p->few, data, bytes);
   mgrid_status s = mgrid_relay_post(m, m->calls, tag, 0, to, p, sizeof *p, m->seconds, err);
@@ -50,7 +50,7 @@ static mgrid_status pass(mgrid_relay *m, int tag, int64_t to, parcel *p, const v
   return s;
 }
 
-static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, parcel *p, void *data, size_t bytes, double until,
+static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, void *data, size_t bytes, double until,
                            mgrid_error *err) {
   mgrid_outcome s = mgrid_relay_take(m, m->calls, tag, 0, from, p, sizeof *p, until, NULL, err);
   if (!s && bytes > sizeof p->few)
@@ -81,14 +81,14 @@ typedef struct trip {
 static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
 
 /* Receive from the children, combine, and send to the parent. */
-static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
+static mgrid_status climb(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
   int          levels = height_of(t->at.hi - t->at.lo);
   double       until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0) * grace(t);
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run) {
     int64_t       end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
-    parcel        got;
+    report        got;
     size_t        bytes = t->kind == GATHER ? (size_t)(end - c) * t->bytes : t->kind == MINIMUM ? t->bytes : 0;
     void         *where = t->kind == GATHER ? t->data + (size_t)c * t->bytes : (char *)m->words;
     mgrid_outcome outcome = fetch(m, MGRID_TAG_UP, c, &got, where, bytes, until, err);
@@ -111,7 +111,7 @@ static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
 
 /* Receive the answer from the parent and pass it down. If the parent does not answer, report it as missing to those below.
 ** The parent may have started a deadline later, and waits for its own parent. */
-static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
+static mgrid_status descend(trip *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t       bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
@@ -142,7 +142,7 @@ static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes
                       .at = find_node(m->base.rank, m->base.world),
                       .begun = mgrid_now(),
                       .seconds = seconds };
-  parcel        p = { .missing = { 0 } };
+  report        p = { .missing = { 0 } };
   mgrid_outcome s = MGRID_OK;
   m->calls++;
   if (kind != SPREAD)

@@ -69,7 +69,8 @@ typedef struct hearing {
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   hearing *h = ud;
   int      some;
-  if (!h->m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE); /* MPI goes on in its calls */
+  if (!h->m->sessions)
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE); /* MPI goes on in its calls */
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
 }
 
@@ -79,6 +80,7 @@ mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc,
   if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
     return mgrid_missing_fail(&h.lost, 0, err);
   if (news && mgrid_mpi_is_interrupted(m))
-    return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see", what);
+    return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
+                      what);
   return mgrid_mpi_failed(err, rc, call, what);
 }

@@ -161,7 +161,7 @@ bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
-bool         mgrid_mpi_there(const mpi_backend *m); /* MPI is initialized and not finalized */
+bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while the library uses it. _quiet returns the previous handler, for _restore. */
@@ -170,7 +170,7 @@ void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 
 extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
 void                           mgrid_mpi_close(mgrid_backend *b);
-mgrid_backend                 *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
+mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
 
 /* remain.c. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? */
 extern const mgrid_survival_ops mgrid_mpi_survival;

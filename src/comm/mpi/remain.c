@@ -66,13 +66,15 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   mgrid_status s = mgrid_mpi_callable((const mpi_backend *)b, err);
   if (s) return s;
   if (!shrink_comm || !begin_agree)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
-                      "ulfm; else start the job again from its last checkpoint");
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
+        "ulfm; else start the job again from its last checkpoint");
   if (!mgrid_mpi_survives())
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
-                      "else start it again from its last checkpoint");
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
+        "else start it again from its last checkpoint");
   return MGRID_OK;
 }
 
@@ -97,13 +99,15 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
   if (!flag) return mgrid_oom(err);
   *flag = (int)*mine;
   call.rc = begin_agree(m->comm, flag, &call.request);
-  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + (seconds > 0 ? seconds : m->usual), NULL, NULL);
+  mgrid_outcome came =
+      mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + (seconds > 0 ? seconds : m->usual), NULL, NULL);
   if (came == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT,
                       "after %.3g seconds not all ranks that remain had come: one is stopped, or went on without a "
                       "recovery; go on from the last checkpoint",
                       seconds > 0 ? seconds : m->usual);
-  *mine = (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call until MPI is told otherwise */
+  *mine =
+      (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call until MPI is told otherwise */
   free(flag);
   return MGRID_OK;
 }

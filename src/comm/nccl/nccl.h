@@ -213,7 +213,8 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
                                 void **native, mgrid_error *err);
 
 extern const mgrid_survival_ops mgrid_nccl_survival;
-mgrid_backend *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err); /* nccl.c */
+mgrid_backend                  *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
+                                                mgrid_error *err); /* nccl.c */
 
 /* grow.c */
 mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,

@@ -122,8 +122,9 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   const mgrid_survival_ops *survival = n->carrier->ops->survival;
   if (survival) return survival->able(n->carrier, err);
   return mgrid_fail(err, MGRID_UNSUPPORTED,
-                    MAKER ": the carrier %s does not find out who is lost; a host that does opens a backend of those that "
-                          "remain, and hands it over with the list (mgrid_recover_options)",
+                    MAKER
+                    ": the carrier %s does not find out who is lost; a host that does opens a backend of those that "
+                    "remain, and hands it over with the list (mgrid_recover_options)",
                     n->carrier->kind->name);
 }
 

@@ -2,11 +2,10 @@
 **
 ** place.c - moongrid place: how the groups of a recipe lie on a machine, and what they send between its domains.
 */
-#include "machine/command/given.h"
+#include "machine/command/placing.h"
 #include "machine/command/ranks.h"
 #include "machine/command/search.h"
 #include "machine/count.h"
-#include "machine/traffic.h"
 
 #include "plan/plan.h"
 
@@ -21,31 +20,13 @@ typedef struct options {
   bool        json;
 } options;
 
-/* What is shown: counts of families at levels, and the bytes of flows. */
-typedef struct placing {
-  const options             *o;
-  const mgrid_plan          *p;
-  const mgrid_machine_model *m;
-  const mgrid_traffic       *traffic; /* NULL: none is known */
-  int                       *family;  /* [n] entries of the plan */
-  size_t                     n, levels;
-  mgrid_machine_counts      *counts;  /* [n * levels] */
-  double                    *bytes;   /* the same; -1: not known */
-  double                   **leaving; /* [levels]: of each domain, or NULL */
-  int64_t                   *domains; /* [levels] of `leaving` */
-} placing;
-
-static size_t at(const placing *x, size_t family, size_t level) { return family * x->levels + level; }
-
-static const mgrid_entry *entry(const placing *x, size_t i) { return &x->p->content.entry[x->family[i]]; }
-
 static mgrid_status count(placing *x, mgrid_error *err) {
   for (size_t i = 0; i < x->n; i++)
     for (size_t l = 0; l < x->levels; l++) {
-      mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+      mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
       *c = (mgrid_machine_counts)MGRID_MACHINE_COUNTS_INIT;
-      x->bytes[at(x, i, l)] = -1;
-      mgrid_status s = mgrid_machine_count(x->m, entry(x, i)->family, mgrid_level_name(x->m, l), c, err);
+      x->bytes[cli_placed(x, i, l)] = -1;
+      mgrid_status s = mgrid_machine_count(x->m, cli_placed_entry(x, i)->family, mgrid_level_name(x->m, l), c, err);
       if (s) return s;
     }
   return MGRID_OK;
@@ -62,10 +43,11 @@ static mgrid_status count_bytes(placing *x, size_t level, mgrid_error *err) {
   bool starved = !domain || !x->leaving[level];
   for (size_t k = 0; k < x->traffic->n && !starved; k++)
     for (size_t i = 0; i < x->n; i++) {
-      if (strcmp(entry(x, i)->name, x->traffic->flow[k].family) != 0) continue;
-      double sum = mgrid_flow_leaving(&x->traffic->flow[k], entry(x, i)->family, domain, n, x->leaving[level], err);
+      if (strcmp(cli_placed_entry(x, i)->name, x->traffic->flow[k].family) != 0) continue;
+      double sum =
+          mgrid_flow_leaving(&x->traffic->flow[k], cli_placed_entry(x, i)->family, domain, n, x->leaving[level], err);
       if (sum < 0) starved = true;
-      double *bytes = &x->bytes[at(x, i, level)];
+      double *bytes = &x->bytes[cli_placed(x, i, level)];
       *bytes = (*bytes < 0 ? 0 : *bytes) + sum;
     }
   free(domain);
@@ -83,8 +65,8 @@ static int64_t busiest(const placing *x, size_t level) {
 /* ---------------------------------------------------------------------- print */
 
 static double members_of(const placing *x, size_t i, size_t l) {
-  const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
-  return c->touched ? (double)entry(x, i)->family->total / (double)c->touched : 0;
+  const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
+  return c->touched ? (double)cli_placed_entry(x, i)->family->total / (double)c->touched : 0;
 }
 
 static const char *bytes_text(double bytes, char *buf, size_t len) {
@@ -97,21 +79,21 @@ static void print_text(const placing *x) {
   char       b[64];
   int        name = 6, level = 5;
   bool       sends = x->traffic != NULL, said = false;
-  cli_show_head(&x->o->cli, x->p, "", false);
-  cli_show_machine(&x->o->cli, x->m);
+  cli_show_head(x->c, x->p, "", false);
+  cli_show_machine(x->c, x->m);
   for (size_t i = 0; i < x->n; i++)
-    if ((int)strlen(entry(x, i)->name) > name) name = (int)strlen(entry(x, i)->name);
+    if ((int)strlen(cli_placed_entry(x, i)->name) > name) name = (int)strlen(cli_placed_entry(x, i)->name);
   for (size_t l = 0; l < x->levels; l++)
     if ((int)strlen(mgrid_level_name(x->m, l)) > level) level = (int)strlen(mgrid_level_name(x->m, l));
   printf("\n%-*s  %-*s  %12s %12s %12s  %s%s\n", name, "family", level, "level", "inside", "crossing", "edges",
          "members a domain", sends ? "      bytes" : "");
   for (size_t i = 0; i < x->n; i++)
     for (size_t l = 0; l < x->levels; l++) {
-      const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+      const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
       printf("%-*s  %-*s  %12" PRId64 " %12" PRId64 " %12" PRId64 "  %16.4g", l ? name : name,
-             l ? "" : entry(x, i)->name, level, mgrid_level_name(x->m, l), c->inside, c->crossing, c->edges,
+             l ? "" : cli_placed_entry(x, i)->name, level, mgrid_level_name(x->m, l), c->inside, c->crossing, c->edges,
              members_of(x, i, l));
-      if (sends) printf("  %9s", bytes_text(x->bytes[at(x, i, l)], b, sizeof b));
+      if (sends) printf("  %9s", bytes_text(x->bytes[cli_placed(x, i, l)], b, sizeof b));
       printf("\n");
     }
   for (size_t l = 0; l < x->levels && sends; l++) {
@@ -124,17 +106,18 @@ static void print_text(const placing *x) {
     if (link.bandwidth > 0 && l < x->m->ntiers)
       mgrid_text_add(&t, ", %.3g s at its link's ", x->leaving[l][d] / link.bandwidth),
           mgrid_bandwidth_text(link.bandwidth, &t);
-    cli_wrap(&x->o->cli, said ? "" : "busiest", &t);
+    cli_wrap(x->c, said ? "" : "busiest", &t);
     said = true;
   }
   mgrid_text_free(&t);
+  cli_nccl_facts(x);
 }
 
 static json_t *level_json(const placing *x, size_t i, size_t l) {
-  const mgrid_machine_counts *c = &x->counts[at(x, i, l)];
+  const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
   json_t *one = json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing, "edges",
                           (json_int_t)c->edges, "members", members_of(x, i, l));
-  if (x->bytes[at(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[at(x, i, l)]));
+  if (x->bytes[cli_placed(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[cli_placed(x, i, l)]));
   return one;
 }
 
@@ -144,7 +127,7 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
   for (size_t i = 0; i < x->n; i++) {
     json_t *levels = json_object();
     for (size_t l = 0; l < x->levels; l++) json_object_set_new(levels, mgrid_level_name(x->m, l), level_json(x, i, l));
-    json_object_set_new(families, entry(x, i)->name, json_pack("{so}", "levels", levels));
+    json_object_set_new(families, cli_placed_entry(x, i)->name, json_pack("{so}", "levels", levels));
   }
   for (size_t l = 0; l < x->levels && x->traffic; l++) {
     int64_t d = busiest(x, l);
@@ -159,6 +142,7 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
   mgrid_machine_text(x->m, &t);
   json_t *all = json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)mgrid_plan_world(x->p),
                           "families", families, "busiest", links);
+  json_object_set_new(all, "nccl", cli_nccl_json(x));
   mgrid_text_free(&t);
   mgrid_status s = cli_put_json(all, err);
   json_decref(all);
@@ -201,7 +185,7 @@ static mgrid_status place(const options *o, placing *x, mgrid_error *err) {
 
 static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
   const options *o = (const options *)c;
-  placing        x = { .o = o, .p = p, .m = cli_required_machine(c, p, err) };
+  placing        x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
   mgrid_traffic *given = NULL;
   (void)to;
   if (!x.m) return err->status;
@@ -241,16 +225,17 @@ const cli_command        command_place = {
          .name = "place",
          .takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
          .does = "what its groups cross on a machine",
-         .usage =
-             "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
-                    "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective bytes|time|POLICY]",
+         .usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
+                         "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
+                         "bytes|time|POLICY]",
          .about = "For each family and level of the machine: the groups inside one domain, those that cross, and the\n"
                          "edges between two domains: consecutive members, and the last with the first in groups of more than\n"
                          "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
                          "larger than the world. In closed form on regular machines, at any world size.",
          .notes = "With traffic, of the recipe's field `traffic` or of --traffic, also the bytes on these edges, and of each\n"
                          "level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
-                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.",
+                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
+                         "Then what follows for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
          .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),

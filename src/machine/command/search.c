@@ -34,7 +34,8 @@ static void keep(search *x, const found *f) {
   x->best[at] = *f;
 }
 
-static mgrid_status call_policy(search *x, mgrid_state *state, const mgrid_cost *cost, double *value, mgrid_error *err) {
+static mgrid_status call_policy(search *x, mgrid_state *state, const mgrid_cost *cost, double *value,
+                                mgrid_error *err) {
   mgrid_arg     bytes[MGRID_LEVELS_MAX], bound[MGRID_LEVELS_MAX], args[3];
   mgrid_policy *p = mgrid_policy_new(x->rt, state, x->s->objective, err);
   if (!p) return err->status;

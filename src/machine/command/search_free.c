@@ -33,9 +33,9 @@ static mgrid_status add_orders(free_param *p, const char *order, bool *some, mgr
   *some = step > 1;
   for (size_t j = 0; j < all && whole; j += step) {
     const size_t k = j;
-    char   text[256] = "";
-    bool   used[DIMS] = { false };
-    size_t left = k;
+    char         text[256] = "";
+    bool         used[DIMS] = { false };
+    size_t       left = k;
     for (size_t i = 0, radix = n; i < n; i++, radix--) {
       at[i] = left % radix;
       left /= radix;

@@ -61,9 +61,9 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
   }
   mgrid_machine_text(x->costing.m, &t);
   json_t *all = json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
-                          "objective", x->s->objective ? x->s->objective : "bytes", "level", x->costing.m->tier[level_of(x)].name,
-                          "evaluated", (json_int_t)x->evaluated, "refused", (json_int_t)x->refused, "exhaustive",
-                          x->whole, "best", best);
+                          "objective", x->s->objective ? x->s->objective : "bytes", "level",
+                          x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
+                          (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
   mgrid_text_free(&t);
   if (x->pruned > 0) json_object_set_new(all, "pruned", json_real(x->pruned));
   if (x->least.n) json_object_set_new(all, "bound", json_real(x->least.bound[level_of(x)]));
@@ -83,7 +83,9 @@ void cli_search_text(const search *x) {
     mgrid_text_add(&t, "; the sizes of %.0f others cost more in every order", x->pruned);
   else if (x->whole)
     mgrid_text_str(&t, ", all there are");
-  if (!x->whole) mgrid_text_add(&t, "%s of %.0f", x->least.n ? ", some orders of each" : ", by local search from several starts,", x->all);
+  if (!x->whole)
+    mgrid_text_add(&t, "%s of %.0f", x->least.n ? ", some orders of each" : ", by local search from several starts,",
+                   x->all);
   if (x->refused) mgrid_text_add(&t, ", of which %" PRId64 " refused", x->refused);
   cli_wrap(x->c, "evaluated", &t);
   printf("\n");
@@ -104,8 +106,7 @@ void cli_search_text(const search *x) {
   mgrid_text_add(&t, "with the sizes of the best one, no order of ranks puts fewer than %s across a %s",
                  cli_bytes((int64_t)first->bound[level], b, sizeof b), x->costing.m->tier[level].name);
   if (first->bound[level] > 0) mgrid_text_add(&t, "; its gap is %.3g", first->bytes[level] / first->bound[level]);
-  if (x->least.n)
-    mgrid_text_add(&t, "; with any sizes %s", cli_bytes((int64_t)x->least.bound[level], b, sizeof b));
+  if (x->least.n) mgrid_text_add(&t, "; with any sizes %s", cli_bytes((int64_t)x->least.bound[level], b, sizeof b));
   printf("\n");
   cli_wrap(x->c, "bound", &t);
   if (!x->hosts.host) return;

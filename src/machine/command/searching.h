@@ -32,7 +32,7 @@ typedef enum goal { GOAL_BYTES, GOAL_TIME, GOAL_POLICY } goal;
 
 typedef struct found {
   mgrid_cost cost;
-  double     value; /* of the policy */
+  double     value;    /* of the policy */
   size_t     at[FREE]; /* the value of each parameter */
 } found;
 
@@ -45,8 +45,8 @@ typedef struct search {
   goal                 goal;
   size_t               n;
   free_param           param[FREE];
-  int                  order;   /* which of them is the order; -1: none */
-  bool                 sampled; /* not all of its orders are listed */
+  int                  order;                    /* which of them is the order; -1: none */
+  bool                 sampled;                  /* not all of its orders are listed */
   const char          *arg[CLI_ARGS_MAX + FREE]; /* those that are fixed, then the free ones */
   size_t               nfixed;
   size_t               nbest;
@@ -54,9 +54,9 @@ typedef struct search {
   int64_t              evaluated, refused;
   double               all, pruned; /* combinations; those whose sizes cost more at least, whatever the order */
   mgrid_cost           least;       /* no combination has fewer bytes than its .bound; .n 0: not known */
-  mgrid_machine_model *own;                       /* the machine, if the recipe says it */
-  mgrid_assignment     hosts;                     /* of the best plan; host NULL: there is nothing to assign */
-  mgrid_machine_model *with_hosts;                /* the machine with its ranks on them */
+  mgrid_machine_model *own;         /* the machine, if the recipe says it */
+  mgrid_assignment     hosts;       /* of the best plan; host NULL: there is nothing to assign */
+  mgrid_machine_model *with_hosts;  /* the machine with its ranks on them */
   mgrid_cost           arrival, sorted, assigned; /* as they are listed, in the order of places, as found */
   mgrid_error          refusal;                   /* the first one */
   bool                 whole;

@@ -126,7 +126,9 @@ mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, 
   if (s) return s;
   json_t             *axes = axes_of(c, worlds, info, arg);
   mgrid_frame_of_page frame[MOST] = { { NULL, NULL } };
-  mgrid_page          page = { cli_text_of("page.html"), cli_from_stdin(c) ? CLI_STDIN : c->recipe, axes, 1, frame };
+  mgrid_page          page = {
+             cli_text_of("page.html"), cli_from_stdin(c) ? CLI_STDIN : c->recipe, axes, c->machine != NULL, 1, frame
+  };
   for (size_t i = 0; i < json_array_size(axes) && page.n <= MOST; i++)
     page.n *= json_array_size(json_object_get(json_array_get(axes, i), "values"));
   if (page.n > MOST) s = mgrid_fail(err, MGRID_LIMIT, "a page has up to %d plans; fewer values would do", MOST);

@@ -24,11 +24,12 @@ from ._mpi import Job, mpi
 from ._pictures import Picture, Report
 from ._plan import Change, Checked, Plan, Recipe, Topology, load, load_text, plan, read, recipes, topology
 from ._state import Group, Policy, Segment, Shift, State
+from ._step import Step, StepCall
 
 __all__ = ["BackendError", "Change", "Checked", "Coverage", "Descriptor", "DisagreeError", "Family", "Grid", "Group",
            "Job", "Kind", "LimitError", "MoongridError", "Move", "Peer", "Picture", "Piece", "Place", "Plan", "Policy",
-           "Recipe", "RefusedError", "Report", "Segment", "Shift", "State", "Status", "Sums", "Topology",
-           "UnknownNameError", "UsageError", "Way", "Window", "fill", "grid", "include", "libraries", "load",
+           "Recipe", "RefusedError", "Report", "Segment", "Shift", "State", "Status", "Step", "StepCall", "Sums",
+           "Topology", "UnknownNameError", "UsageError", "Way", "Window", "fill", "grid", "include", "libraries", "load",
            "load_text", "move", "mpi", "plan", "read", "recipes", "rule", "table", "topology", "union", "version",
            "zip"]
 

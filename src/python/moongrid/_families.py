@@ -365,12 +365,16 @@ def zip(*families: Family, spread: bool = False) -> Family:  # as the verb of re
 
 def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Coverage = Coverage.PARTITION) -> Family:
     """Make a family of lists of ranks. They must be what `coverage` says."""
-    listed = [ranks.tolist() if hasattr(ranks, "tolist") else list(ranks) for ranks in groups]
+    lists: list[list[int]] = []
+    for ranks in groups:
+        if not isinstance(ranks, Iterable):
+            raise error(Status.BAD_VALUE, f"{ranks!r} is no group; [[0, 1], [2, 3]] would do")
+        lists.append(ranks.tolist() if hasattr(ranks, "tolist") else list(ranks))
     starts = [0]
-    for ranks in listed:
+    for ranks in lists:
         starts.append(starts[-1] + len(ranks))
-    _, members = numbers_of([rank for ranks in listed for rank in ranks])
-    return Family(library().call("mgrid_family_table", _window(world), len(listed), numbers_of(starts)[1], members,
+    _, members = numbers_of([rank for ranks in lists for rank in ranks])
+    return Family(library().call("mgrid_family_table", _window(world), len(lists), numbers_of(starts)[1], members,
                                  int(coverage)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi
 from ._abi import OnDeadline, Status, Threads
 from ._errors import error
-from ._library import NAME, PACKAGE, library, names_of
+from ._library import NAME, PACKAGE, encoded, handle_of, library, names_of
 from ._plan import Params, Plan, Recipe, params_of
 from ._state import State, new_state
 from ._values import words_of
@@ -63,6 +63,14 @@ def comm_of(native: int | None) -> Intracomm:
     return MPI.Cartcomm(made) if made.Get_topology() == MPI.CART else made
 
 
+def forget(given: dict[int, Intracomm]) -> None:
+    """Make communicators of mpi4py that will be no more COMM_NULL, so that their use is an error of MPI."""
+    MPI = _module()
+    while given:
+        _, comm = given.popitem()
+        ctypes.memmove(MPI._addressof(comm), MPI._addressof(MPI.COMM_NULL), MPI._sizeof(MPI.Comm))
+
+
 class Job:
     """A running job over a communicator, whose ranks are the world. Made by `mpi`; close it on all ranks, after its states
     and before MPI is finalized (it is a context manager)."""
@@ -70,6 +78,7 @@ class Job:
     def __init__(self, handle: int, MPI: Any) -> None:
         self._handle: int | None = handle
         self._MPI = MPI
+        self.given: list[dict[int, Intracomm]] = []  # by the states that are open
 
     @property
     def alive(self) -> bool:
@@ -99,13 +108,13 @@ class Job:
     def materialize(self, plan: Plan, name: str = "") -> State:
         """Agree on a plan, then make this rank's communicators: all or nothing. Collective. A rank that cannot plan calls
         `open` instead, so that the others are told."""
-        return State(library().call("mgrid_materialize", plan._handle, self._open(), name.encode()), plan, plan.recipe,
-                     self)
+        return State(library().call("mgrid_materialize", handle_of(plan, Plan), self._open(), encoded(name)), plan,
+                     plan.recipe, self)
 
     def open(self, recipe: str | os.PathLike[str], params: Params = None, *, name: str = "", **more: Any) -> State:
         """From a recipe to communicators in one call: load, plan for this job, agree, make. Collective, all or nothing:
         where one rank cannot load or plan, every rank gets an error."""
-        options = _abi.mgrid_open_options(name=name.encode())
+        options = _abi.mgrid_open_options(name=encoded(name))
         options.params, given = params_of(params)
         words = words_of({**given, **more})
         handle = library().call("mgrid_open", self._open(), os.fsencode(recipe), *names_of(words), ctypes.byref(options))
@@ -117,6 +126,8 @@ class Job:
         """Leave the job. Collective; again is harmless."""
         handle, self._handle = self._handle, None
         if handle and not self._MPI.Is_finalized():
+            for given in self.given:
+                forget(given)
             library().c.mgrid_backend_free(handle)
 
     def __enter__(self) -> Job:

@@ -19,6 +19,7 @@ from ._errors import error, known
 from ._families import Family, Grid
 from ._library import Owner, encoded, handle_of, library, names_of, record, whole
 from ._pictures import Picture, Report, rows
+from ._step import Step
 from ._values import words_of
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Plan(Owner, Mapping[str, Family]):
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
         if laws:
-            words = [word for law in laws for word in ("--law", law)]
+            words = [word for law in laws for word in ("--law", encoded(law).decode())]
             said = json.loads(_command.run("check", "-", *words, "--json", given=self.save(), may_fail=True))
             if not said[0]["ok"]:
                 raise error(said[0]["status"], said[0]["message"])
@@ -216,6 +217,13 @@ class Plan(Owner, Mapping[str, Family]):
         if file is not None:
             Path(file).write_text(text, encoding="utf-8")
         return text
+
+    def step(self, file: str | os.PathLike[str] | None = None) -> Step:
+        """Evaluate the step of the recipe, or of a file: what travels over the groups."""
+        if self.recipe is None:
+            raise error(Status.NOT_NOW, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it")
+        name = os.fsencode(file) if file is not None else None
+        return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name))
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
         """Return everything as a dict: with all groups, or what a rank is in."""
@@ -329,6 +337,8 @@ def _runtime(limits: Mapping[str, float]) -> int:
 
 def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
+    if not isinstance(recipe, (str, os.PathLike)):
+        raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
     made = Recipe(_runtime(limits), os.fspath(recipe))
     library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe))
     return made

@@ -95,11 +95,13 @@ class Group:
     @property
     def comm(self) -> Intracomm | None:
         """The communicator as one of mpi4py, ranks in the order of the group; MPI.COMM_SELF for most groups of one rank;
-        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it."""
+        None where none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free it. It
+        is COMM_NULL once the state is closed."""
         from ._mpi import comm_of
-        handle = self._handle
+        handle, made = self._handle, self._state._comms
         if Native(library().c.mgrid_group_native_kind(handle)) == Native.NATIVE_MPI:
-            return comm_of(library().c.mgrid_group_native(handle))
+            native = library().c.mgrid_group_native(handle)
+            return made.get(native) or made.setdefault(native, comm_of(native))
         return comm_of(None) if self.size == 1 and self.backend == "" and self._state.job is not None else None
 
     def next(self, wrap: bool = True) -> int:
@@ -219,6 +221,9 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         self._at: int | None = handle
         self.plan, self.recipe, self.job = plan, recipe, job
         self._policies: list[Policy] = []
+        self._comms: dict[int, Intracomm] = {}  # by address, what `Group.comm` has given
+        if job is not None:
+            job.given.append(self._comms)
 
     def _open(self) -> int:
         if not self._at:
@@ -346,6 +351,10 @@ class State(Mapping[str, "Group | None | list[Group]"]):
             policy._close()
         self._policies.clear()
         handle, self._at = self._at, None
+        if handle and self.job is not None and self.job.alive:
+            from ._mpi import forget
+            forget(self._comms)
+            self.job.given = [given for given in self.job.given if given is not self._comms]
         if handle and (self.job is None or self.job.alive):
             library().c.mgrid_state_free(handle)
 

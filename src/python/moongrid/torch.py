@@ -8,11 +8,14 @@
     dist.all_reduce(gradient, group=groups["dp"])
     mesh = mg.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
     pgs = mg.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
+    with mg.checked(groups):                                # each call is the next one of the recipe's step
+        train()
 
 examples/torch/README.md says what it promises. It needs torch 2.4 or later, and no MPI.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -27,10 +30,13 @@ from torch.distributed import distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh
 
 from ._abi import Status
+from ._checked import CheckedCalls
 from ._errors import MoongridError, error, known
 from ._plan import Plan, plan
+from ._step import Step
 
-__all__ = ["Groups", "Made", "MoongridError", "Plan", "Status", "device_mesh", "groups", "megatron_collection", "plan"]
+__all__ = ["CheckedCalls", "Groups", "Made", "MoongridError", "Plan", "Status", "Step", "checked", "device_mesh", "groups",
+           "megatron_collection", "plan"]
 
 Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
 
@@ -329,3 +335,39 @@ def megatron_collection(made: Groups) -> Any:
     levels = [name for name in made if name.startswith("hcp_")]
     values = {name: made[name] if name in made else None for name in fields}
     return ProcessGroupCollection(**{**values, "hcp": [made[name] for name in levels] or None})
+
+
+# --------------------------------------------------------------------- the step
+
+
+@contextlib.contextmanager
+def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = timedelta(minutes=5)) -> Iterator[CheckedCalls]:
+    """Compare calls of torch.distributed on these groups with the step of their recipe, for debugging: a call that is not
+    the next one of this rank's program raises, before it is made, a MoongridError that names both, with the line of the
+    recipe; so does `end`, of what this yields, if calls of the step are left.
+
+        with mg.checked(groups) as check:
+            for batch in batches:
+                train(batch)
+                check.end()
+
+    First all ranks compare the step's digest (collective). Calls on other groups, and in groups of one rank, are not
+    compared. Sends and receives of one batch_isend_irecv may be in any order. Functions that were imported by name before
+    (`from torch.distributed import all_reduce`) are not seen."""
+    asked, failure, found = "", None, step
+    try:
+        found = found or made.plan.step()
+        asked = f"step={found.digest}"
+    except MoongridError as why:
+        failure = why
+    try:
+        _agree(made.plan if found else None, asked, str(failure), agreement)
+    except MoongridError as why:
+        raise failure or why from None
+    assert found is not None
+    check = CheckedCalls(made, found, dist.get_rank())
+    check.patch()
+    try:
+        yield check
+    finally:
+        check.restore()

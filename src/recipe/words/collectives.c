@@ -305,17 +305,17 @@ static int job_barrier(lua_State *L) {
 }
 
 /* The first message of the root, so that every rank can say whether the data fits before it is sent. */
-typedef struct parcel {
+typedef struct heading {
   int64_t type;  /* of a buffer; VALUE: JSON */
   size_t  bytes; /* at most MOST */
-} parcel;
+} heading;
 
 enum { VALUE = -1, MOST = 1 << 30 };
 
 /* Pack the root's data: *data is for mgrid_release. */
-static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data, mgrid_error *err) {
+static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **data, mgrid_error *err) {
   if (own) {
-    *p = (parcel){ own->type, own->n * type_sizes[own->type] };
+    *p = (heading){ own->type, own->n * type_sizes[own->type] };
     if (p->bytes <= MOST && !(*data = mgrid_realloc(NULL, NULL, 0, p->bytes))) return mgrid_oom(err);
     return *data ? own->backend->ops->copy(own->backend, own->kind, *data, own->data, p->bytes, false, err) : MGRID_OK;
   }
@@ -331,12 +331,12 @@ static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data
     return mgrid_oom(err);
   }
   *data = text.data;
-  *p = (parcel){ VALUE, text.len };
+  *p = (heading){ VALUE, text.len };
   return MGRID_OK;
 }
 
-/* Check that this rank can receive the root's parcel: a value always, else it needs a buffer of equal size. */
-static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **data, mgrid_error *err) {
+/* Check that this rank can receive the root's data: a value always, else it needs a buffer of equal size. */
+static mgrid_status fits(const buffer *own, const heading *p, bool root, void **data, mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
     return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts what is of no type, number %" PRId64, p->type);
   if (p->bytes > MOST)
@@ -353,7 +353,7 @@ static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **d
   return MGRID_OK;
 }
 
-static int unpack(lua_State *L, const parcel *p, const char *data) {
+static int unpack(lua_State *L, const heading *p, const char *data) {
   json_error_t why = { 0 };
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
   if (value) return mgrid_take_json(L, value);
@@ -372,12 +372,12 @@ static int job_broadcast(lua_State *L) {
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is out of range; ranks are 0 to %" PRId64,
                               (long long)root, b->world - 1);
   if (own && own->backend != b) return mgrid_lua_raise(L, "the buffer is of another job");
-  mgrid_error  e = MGRID_ERROR_INIT;
-  parcel       p = { VALUE, 0 };
-  void        *data = NULL;
-  bool         is_root = root == b->rank;
-  mgrid_status mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
-  const parcel packed = p;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  heading       p = { VALUE, 0 };
+  void         *data = NULL;
+  bool          is_root = root == b->rank;
+  mgrid_status  mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
+  const heading packed = p;
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
   if (is_root) p = packed; /* its own size, even if the broadcast returned another */
   if (!s) {

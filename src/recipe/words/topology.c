@@ -104,13 +104,13 @@ static int topology_newindex(lua_State *L) {
   const char            *what = f ? "family" : g ? "grid" : slice ? slice->kind->name : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds %s%s", name,
-                              lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3), push_all_kinds(L),
-                              lua_isinteger(L, 3)    ? ": of a grid g, g.tp is a size, and g \"tp\" the family"
-                              : lua_isfunction(L, 3) ? ": of a grid g, g.at is a method, and g \"at\" the family of a dim at"
-                              : lua_istable(L, 3) || lua_isstring(L, 3)
-                                  ? ": world:table{ {0, 1}, {2, 3} } makes groups of lists"
-                                  : "");
+    return mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds %s%s", name,
+        lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3), push_all_kinds(L),
+        lua_isinteger(L, 3)    ? ": of a grid g, g.tp is a size, and g \"tp\" the family"
+        : lua_isfunction(L, 3) ? ": of a grid g, g.at is a method, and g \"at\" the family of a dim at"
+        : lua_istable(L, 3) || lua_isstring(L, 3) ? ": world:table{ {0, 1}, {2, 3} } makes groups of lists"
+                                                  : "");
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
                            name);

@@ -24,7 +24,7 @@ static mgrid_status read_flops(const char *text, double *flops, mgrid_error *err
   const char *unit = *end ? strchr(units, *end) : NULL;
   if (end != text && unit) x *= pow(1000, (double)(unit - units + 1)), end++;
   if (end == text || (*end && strcmp(end, "FLOP/s") != 0 && strcmp(end, "flops") != 0) || !(x > 0) || !(x < 1e24))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "--flops is what a GPU does in a second, as 400e12 or 400T, not '%s'",
+    return mgrid_fail(err, MGRID_USAGE, "--flops is what a GPU does in a second, as 400e12 or 400T, not '%s'",
                       text);
   return *flops = x, MGRID_OK;
 }

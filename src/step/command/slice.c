@@ -9,6 +9,9 @@ extern const cli_command command_step;
 mgrid_status             cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
                                       mgrid_error *err); /* run_step.c */
 
+mgrid_status             cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
+                                       bool *differ, mgrid_error *err); /* diff_step.c */
+
 static const cli_command *const commands[] = { &command_step, NULL };
 
 /* For check: whether the step of the recipe is proved, under the rules of NCCL. */
@@ -54,6 +57,13 @@ static const cli_addition additions[] = {
                            "deadline, --timeout",
                    .agreed = true } },
     .use = cli_run_step },
+  { .to = "diff",
+    .usage = "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
+    .options = { { "step", cli_flag, .help = "instead, what changes in the step: calls, bytes and memory, and with --machine time, by "
+                                             "family (moongrid step)" },
+                 { "flops", cli_text, 0, "X", .help = "with --step and --machine: what a GPU does in a second, as 400T" },
+                 { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
+    .compare = cli_diff_step },
   { .to = NULL },
 };
 

@@ -125,8 +125,10 @@ static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_g
   return x;
 }
 
-/* Return the sum of a list of bytes by position. */
-static int64_t check_list(lua_State *L, int i, const step_writer *w, const step_word_group *g, const char *operation) {
+/* Return the sum of a list of bytes by position; *as is the list as a word, "4,5". */
+static int64_t check_list(lua_State *L, int i, step_writer *w, const step_word_group *g, const char *operation,
+                          uint32_t *as) {
+  luaL_Buffer text;
   lua_Integer n = mgrid_lua_length(L, i);
   int64_t     sum = 0;
   if (n != g->size)
@@ -140,6 +142,17 @@ static int64_t check_list(lua_State *L, int i, const step_writer *w, const step_
     if (sum > STEP_BYTES_MAX)
       mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: bytes are %" PRId64 " at most, in all", operation, STEP_BYTES_MAX);
   }
+  luaL_buffinit(L, &text);
+  for (lua_Integer k = 1; k <= n; k++) {
+    if (k > 1) luaL_addchar(&text, ',');
+    lua_rawgeti(L, i, k);
+    lua_pushinteger(L, lua_tointeger(L, -1)); /* 4.0 is 4 */
+    lua_remove(L, -2);
+    luaL_addvalue(&text);
+  }
+  luaL_pushresult(&text);
+  *as = word(L, w, lua_tostring(L, -1));
+  lua_pop(L, 1);
   return sum;
 }
 
@@ -153,10 +166,11 @@ static int together(lua_State *L) {
   step_word_step       *s = mgrid_step_lua_check(L, 1, &w);
   step_word_group      *g = check_group(L, 2, kind);
   bool                  list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
-  int64_t bytes = list ? check_list(L, 3, w, g, o->name) : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX) : 0;
+  uint32_t              by = 0;
+  int64_t bytes = list ? check_list(L, 3, w, g, o->name, &by) : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX) : 0;
   extras  x = read_extras(L, o->sized ? 4 : 3, w, g, o);
   step_node *n = put(L, s, w, kind);
-  n->slot = g->slot, n->bytes = bytes, n->listed = list, n->number = x.root, n->type = x.type;
+  n->slot = g->slot, n->bytes = bytes, n->listed = list, n->name = by, n->number = x.root, n->type = x.type;
   return 0;
 }
 
@@ -208,10 +222,14 @@ static int sendrecv(lua_State *L) {
 
 /* ------------------------------------------------------------------- blocks */
 
+static void check_function(lua_State *L, int i, const char *what) {
+  if (lua_type(L, i) != LUA_TFUNCTION) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s a function, not %s", what, mgrid_lua_kind(L, i));
+}
+
 static int group(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  luaL_checktype(L, 2, LUA_TFUNCTION);
+  check_function(L, 2, "group(function): what starts together is called by");
   check_depth(L, w);
   put(L, s, w, STEP_GROUP);
   mgrid_step_open(w);
@@ -225,14 +243,14 @@ static int loop(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   int64_t         n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
-  luaL_checktype(L, 3, LUA_TFUNCTION);
+  lua_settop(L, 3);
+  check_function(L, 3, "loop(n, function): what it repeats is");
   check_depth(L, w);
   if (n == 0) return 0;
   uint64_t used = s->anchor->used;
   put(L, s, w, STEP_LOOP)->number = n;
   s->anchor->used = used;
   mgrid_step_open(w);
-  lua_settop(L, 3);
   lua_call(L, 0, 0);
   mgrid_step_close(w);
   return 0;

@@ -82,6 +82,14 @@ static void set_number(lua_State *L, const char *name, int64_t n) {
   lua_setfield(L, -2, name);
 }
 
+/* What a compute says of itself. */
+static void put_work(lua_State *L, const step_node *n) {
+  lua_pushnumber(L, n->flops);
+  lua_setfield(L, -2, "flops");
+  if (n->bytes > 0) set_number(L, "bytes", n->bytes);
+  if (n->seconds > 0) lua_pushnumber(L, n->seconds), lua_setfield(L, -2, "seconds");
+}
+
 /* Push the entries from `at` to `end` as a list. */
 static void push_entries(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at, uint32_t end) {
   lua_newtable(L);
@@ -95,15 +103,14 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
     if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
     if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
     if (n->type) set_text(L, "type", s->word[n->type]);
-    if (n->name) set_text(L, "name", s->word[n->name]);
+    if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
     if (o->rooted) set_number(L, "root", n->number);
     if (n->kind == STEP_SEND) set_number(L, "to", n->number);
     if (n->kind == STEP_RECV) set_number(L, "from", n->number);
     if (n->kind == STEP_LOOP) set_number(L, "times", n->number);
-    if (n->kind == STEP_COMPUTE) {
-      lua_pushnumber(L, n->flops);
-      lua_setfield(L, -2, "flops");
-    }
+    if (n->kind == STEP_COMPUTE) put_work(L, n);
+    if (o->role == STEP_ORDER && n->other >= 0)
+      set_text(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
     if (n->line) set_number(L, "line", n->line);
     if (o->role == STEP_BLOCK) {
       push_entries(L, s, p, at + 1, n->end);
@@ -124,6 +131,8 @@ static int programs_program(lua_State *L) {
   return 1;
 }
 
+static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_step(L)); }
+
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
   lua_pushfstring(L, "Programs of %I ranks: %d classes", (LUAI_UACINT)s->plan->content.world, (int)s->nclasses);
@@ -132,7 +141,7 @@ static int programs_tostring(lua_State *L) {
 
 static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
-  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { NULL, NULL }
+  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { "price", programs_price }, { NULL, NULL }
 };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };

@@ -70,4 +70,7 @@ extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
 mgrid_step          **mgrid_step_lua_new(lua_State *L); /* push an empty Programs; where its step is stored */
 
+/* price.c */
+int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
+
 #endif

@@ -13,6 +13,9 @@ end
 
 return {
   refused = {
+    { "a file of another kind", { config = { dim = 4096, n_heads = 32 } },
+      "the file of parameters has no model_type, so it is no config.json of Hugging Face's; model_type=llama would do",
+      would = { { model_type = "llama" } } },
     { "an unknown architecture", { model_type = "gpt_oss" },
       "model_type 'gpt_oss' is not among deepseek_v3, llama, mistral, mixtral, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe; "
         .. "write its tensors as in this recipe (moongrid recipes llama --source)", would = { { model_type = "qwen3" } } },

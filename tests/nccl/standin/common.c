@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** common.c - the log, the environment, the faults and the trace of the stand-ins, and how the CUDA runtime of ../../cuda
-** behaves for them: it tells of every call that breaks a rule and of what was never freed, and new memory is no zeros.
+** behaves for them: it tells of every call that breaks a rule, and of what was never freed.
 */
 #include "standin.h"
 
@@ -138,7 +138,7 @@ __attribute__((constructor)) static void the_beginning(void) {
     snprintf(machine + n, sizeof machine - (size_t)n, " driver=stub");
   else if (driver >= 0)
     snprintf(machine + n, sizeof machine - (size_t)n, " driver=%ld", driver);
-  rig_the_manner = (rig_manner){ machine, wrong, STANDIN_RUNTIME, STANDIN_RUNTIME, STANDIN_MAJOR, true };
+  rig_the_manner = (rig_manner){ machine, wrong, STANDIN_RUNTIME, STANDIN_RUNTIME, STANDIN_MAJOR };
 }
 
 /* Runs after the NCCL part's own, for that library needs this one. */

@@ -134,6 +134,10 @@ static ncclResult_t begin(ncclComm_t c, const extra *x) {
 static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, ncclWindow_t *win, int flags) {
   ncclResult_t r = si_comm_ready(comm, "ncclCommWindowRegister");
   if (r) return r;
+  if (si_version() >= 22902) {
+    *win = NULL;
+    if (!buff || !size) return si_fail(ncclInvalidArgument, "invalid pointer %p / size %zu", (void *)buff, size);
+  }
   if (!buff || !size || standin_env("STANDIN_NO_WINDOWS", 0))
     return ncclSuccess; /* *win stays as it was, in NCCL too */
   si_lock();

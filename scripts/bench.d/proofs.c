@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+**
+** proofs.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in operations a second where each
+** rank has a program of its own; and the step of megatron for a million ranks, in seconds.
+**
+**     proofs ROUNDS
+*/
+#include "bench.h"
+#include "moongrid.h"
+
+#include <inttypes.h>
+
+static mgrid_error err = MGRID_ERROR_INIT;
+
+/* A layer's calls in a loop, as a trainer makes them. */
+static const char followed[] =
+    "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 8, dp = fill }) local t = topology(world) "
+    "t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) "
+    "s:loop(1000, function() s:all_reduce(s.tp, 4096) s:compute { flops = 1 } s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
+    "s:all_reduce(s.dp, 64) end) end }";
+
+/* All ranks differ, and nothing repeats. */
+static const char executed[] =
+    "return recipe { build = function(world) local g = grid(world, 'tp-pp-dp', { tp = 4, pp = 8, dp = fill }) "
+    "local t = topology(world) t.tp, t.pp, t.dp = g 'tp', g 'pp', g 'dp' return t end, step = function(s) "
+    "s:mark(tostring(s.rank)) "
+    "for i = 1, 200 do s:all_reduce(s.tp, i) if s.pp.position > 0 then s:recv(s.pp, s.pp.position - 1, 8) end "
+    "if s.pp.position < 7 then s:send(s.pp, s.pp.position + 1, 8) end s:all_reduce(s.dp, i) end end }";
+
+static mgrid_step *step_of(const char *name, const char *text, int64_t world, size_t n, const char *const *args,
+                           mgrid_plan **plan) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
+  mgrid_status   s = text ? mgrid_runtime_load_text(rt, text, strlen(text), name, &err) : mgrid_runtime_load(rt, name, &err);
+  if (s || !(*plan = mgrid_runtime_plan(rt, world, n, args, &err))) die(err.message);
+  mgrid_step *step = mgrid_step_new(rt, *plan, NULL, &err);
+  if (!step) die(err.message);
+  mgrid_runtime_free(rt);
+  return step;
+}
+
+static double expecting(void) {
+  mgrid_plan          *p = NULL;
+  mgrid_step          *s = step_of("followed", followed, 64, 0, NULL, &p);
+  mgrid_backend       *b = mgrid_backend_dry(64, 3, &err);
+  mgrid_state         *state = b ? mgrid_materialize(p, b, NULL, &err) : NULL;
+  mgrid_step_follower *f = mgrid_step_follow(s, 3, &err);
+  if (!state || !f) die(err.message);
+  const mgrid_group *tp = mgrid_state_group(state, "tp", &err), *dp = mgrid_state_group(state, "dp", &err);
+  enum { STEPS = 50 };
+  double t0 = now();
+  for (int i = 0; i < STEPS; i++) {
+    int bad = 0;
+    for (int k = 0; k < 1000; k++)
+      bad |= mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, tp, 4096, &err) | mgrid_step_expect(f, MGRID_STEP_ALL_GATHER, tp, 8192, &err)
+             | mgrid_step_expect(f, MGRID_STEP_REDUCE_SCATTER, tp, 8192, &err) | mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, dp, 64, &err);
+    if (bad) die(err.message);
+    mgrid_step_rewind(f);
+  }
+  double took = 1e9 * (now() - t0) / (4000 * STEPS);
+  mgrid_step_follower_free(f);
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  mgrid_step_free(s);
+  mgrid_plan_free(p);
+  return took;
+}
+
+static double executing(void) {
+  mgrid_plan *p = NULL;
+  mgrid_step *s = step_of("executed", executed, 512, 0, NULL, &p);
+  int64_t     all = 0;
+  for (int64_t r = 0; r < 512; r++) all += mgrid_step_operations(s, r);
+  double t0 = now();
+  if (mgrid_step_prove(s, false, &err)) die(err.message);
+  double rate = (double)all / (now() - t0);
+  mgrid_step_free(s);
+  mgrid_plan_free(p);
+  return rate;
+}
+
+static void a_million(void) {
+  const char *const args[] = { "tp=8", "pp=16" };
+  mgrid_plan       *p = NULL;
+  double            t0 = now();
+  mgrid_step       *s = step_of("megatron", NULL, 1048576, 2, args, &p);
+  sample(now() - t0, "evaluated");
+  t0 = now();
+  if (mgrid_step_prove(s, false, &err)) die(err.message);
+  sample(now() - t0, "proved");
+  mgrid_step_free(s);
+  mgrid_plan_free(p);
+}
+
+int main(int argc, char **argv) {
+  int rounds = argc > 1 ? atoi(argv[1]) : 1;
+  for (int i = 0; i < rounds; i++) {
+    sample(expecting(), "expect");
+    sample(executing(), "executed");
+    if (i < 9) a_million();
+  }
+  return 0;
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The step of a plan: what travels over its groups (src/step/README.md)."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import _abi
+from ._library import Owner, library
+
+
+class StepCall(NamedTuple):
+    """A call of a rank's program."""
+    operation: str  # "all_reduce"
+    family: str
+    stream: str     # "main" unless the step says another
+    file: str       # of the recipe
+    line: int
+    bytes: int
+    position: int   # the root, or the member that it is sent to or comes from; -1: none
+
+    def __str__(self) -> str:
+        way = {"send": f" to {self.position}", "recv": f" from {self.position}"}.get(self.operation, "")
+        root = f", root {self.position}" if self.position >= 0 and not way else ""
+        return f"{self.operation}({self.family}{way}) of {self.bytes} bytes{root}"
+
+
+class Step(Owner):
+    """The programs of all ranks, made by `plan.step()`: each is evaluated once for the ranks that the step cannot tell
+    apart.
+
+        step = mg.plan("megatron", 64, tp=8, pp=4).step()
+        step.prove()                 # raises MoongridError, which names who waits for whom
+        for call in step.calls(17): print(call)
+    """
+
+    _free = "mgrid_step_free"
+
+    @property
+    def classes(self) -> int:
+        """The number of classes of ranks."""
+        return int(library().c.mgrid_step_nclasses(self._handle))
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits, equal where all ranks have equal programs."""
+        text = ctypes.create_string_buffer(33)
+        library().c.mgrid_step_digest(self._handle, text)
+        return text.value.decode()
+
+    def class_of(self, rank: int) -> int:
+        """Return the class of a rank, -1: there is no such rank."""
+        return int(library().c.mgrid_step_class(self._handle, rank))
+
+    def operations(self, rank: int) -> int:
+        """Count the operations of a rank, loops unrolled."""
+        return int(library().c.mgrid_step_operations(self._handle, rank))
+
+    def prove(self, blocking: bool = False) -> None:
+        """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI."""
+        library().call("mgrid_step_prove", self._handle, blocking)
+
+    def calls(self, rank: int) -> Iterator[StepCall]:
+        """Yield the calls of a rank one by one, loops unrolled as it goes."""
+        c = library().c
+        follower = library().call("mgrid_step_follow", self._handle, rank)
+        found = _abi.mgrid_step_call()
+        try:
+            while c.mgrid_step_next(follower, ctypes.byref(found)):
+                yield StepCall(found.operation.decode(), found.family.decode(), found.stream.decode(),
+                               found.file.decode(), found.line, found.bytes, found.position)
+        finally:
+            c.mgrid_step_follower_free(follower)

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+**
+** recover.c - all that remain go on together after a loss. Every attempt starts from the old backend, which any of them can
+** settle on, whatever became of the attempt before: so a loss meanwhile is one more attempt.
+*/
+#include "comm/compare.h"
+#include "comm/state.h"
+#include "survive/next.h"
+
+#include "moongrid.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What ranks settle on, by `and`. */
+enum { COME = 1, DONE = 2, AGAIN = 4 }; /* AGAIN: this rank failed, if at all, because of another loss */
+
+typedef struct attempt {
+  mgrid_state                 *old;
+  mgrid_losses                *losses;
+  const mgrid_recover_options *o;
+  const mgrid_survival_ops    *ops;  /* of old->backend; NULL: the host says who is lost */
+  mgrid_backend               *rest; /* owned */
+  mgrid_loss                  *loss;
+  mgrid_state                 *now;
+  mgrid_move                  *move;
+  bool                         moves; /* a move is asked for */
+} attempt;
+
+static void undo(attempt *a) {
+  if (a->rest && a->ops && a->rest->ops->survival) a->rest->ops->survival->interrupt(a->rest);
+  mgrid_move_free(a->move);
+  mgrid_state_free(a->now);
+  if (a->ops) mgrid_backend_free(a->rest);
+  mgrid_loss_free(a->loss);
+  a->move = NULL, a->now = NULL, a->rest = NULL, a->loss = NULL;
+}
+
+/* "ranks 3, 5" */
+static void name_lost(const mgrid_loss *x, char out[96]) {
+  size_t at = (size_t)snprintf(out, 96, x->nlost == 1 ? "rank" : "ranks");
+  for (size_t i = 0; i < x->nlost && at < 96; i++)
+    at += (size_t)snprintf(out + at, 96 - at, "%s %" PRId64, i ? "," : "", x->lost[i]);
+  mgrid_text_ellipsis(out, 96, at);
+}
+
+/* Do all that remain settle on the same? Two halves of a hash, each with its complement, by `and`. */
+static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
+  const uint64_t mask = (1 << 15) - 1;
+  *same = true;
+  for (int i = 0; i < 2; i++) {
+    uint64_t half =
+        strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2], digest[4 * i + 3], 0 }, NULL, 16)
+        & mask;
+    uint64_t     both = half << 15 | (~half & mask);
+    mgrid_status s = a->ops->settle(a->old->backend, &both, a->o->timeout, err);
+    if (s) return s;
+    *same &= both >> 15 == half && (both & mask) == (~half & mask);
+  }
+  return MGRID_OK;
+}
+
+/* Settle whether all have done a part. *again: another loss alone kept some from it. */
+static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again, mgrid_error *err) {
+  uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
+  mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+  *done = !s && bits & DONE, *again = !s && bits & AGAIN;
+  return s;
+}
+
+static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
+  if (n == 0)
+    return mgrid_fail(err, MGRID_NOT_NOW, "state '%s': no rank is lost, so there is nothing to recover from",
+                      a->old->name);
+  a->loss = mgrid_loss_new(a->losses, n, lost, err);
+  return a->loss ? MGRID_OK : err->status;
+}
+
+/* Fail where the job stops. Equal on all. */
+static mgrid_status stops(const attempt *a, mgrid_error *err) {
+  char who[96];
+  if (mgrid_loss_how(a->loss) != MGRID_LOSS_STOP) return MGRID_OK;
+  name_lost(a->loss, who);
+  return mgrid_fail(err, MGRID_REFUSED, "%s %s lost, and the job stops: %.700s; go on from the last checkpoint", who,
+                    a->loss->nlost == 1 ? "is" : "are", mgrid_loss_why(a->loss));
+}
+
+static mgrid_status find(attempt *a, mgrid_error *err) {
+  mgrid_backend *b = a->old->backend;
+  size_t         n = 0;
+  bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
+  int64_t       *lost = calloc((size_t)b->world, sizeof *lost);
+  mgrid_status   s = is_lost && lost ? a->ops->find(b, is_lost, err) : mgrid_oom(err);
+  for (int64_t i = 0; i < b->world && !s; i++)
+    if (is_lost[i]) lost[n++] = i;
+  if (!s) s = decide(a, n, lost, err);
+  free(is_lost), free(lost);
+  return s;
+}
+
+/* Over the new backend: the next plan's state, and the move. */
+static mgrid_status make(attempt *a, mgrid_error *err) {
+  mgrid_backend *b = a->rest;
+  mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
+  const char    *name = a->o->name ? a->o->name : a->old->name;
+  char           who[96] = "", digest[33] = "";
+  int64_t        rank = a->loss ? mgrid_loss_rank(a->loss, a->old->view.rank) : -1;
+  if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
+  if (err->status) {
+    mgrid_error_pass(&mine, err);
+  } else if (b->world != a->loss->survivors || b->rank != rank) {
+    mgrid_fail(&mine, MGRID_REFUSED,
+               "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
+               "; the backend has it as rank %" PRId64 " of %" PRId64,
+               who, a->old->view.rank, rank, a->loss->survivors, b->rank, b->world);
+  } else if (!stops(a, &mine) && a->moves) {
+    a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, &mine);
+  }
+  mgrid_error_clear(err);
+  /* From here on all make the same calls. The call's name has who is lost, so ranks that know others get both lists. */
+  mgrid_status s =
+      mgrid_meet(b, mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)", who, digest), &unlike);
+  if (s) return mgrid_error_pass(err, &unlike);
+  s = mgrid_verdict(b, mine.status, &mine, &mine);
+  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, NULL, &mine);
+  return a->now ? MGRID_OK : mgrid_error_pass(err, &mine);
+}
+
+/* One attempt, by the backend. *again: it fails because of another loss. */
+static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
+  mgrid_backend *b = a->old->backend;
+  bool           done = false, same = false;
+  char           digest[33] = "";
+  mgrid_error    ours = MGRID_ERROR_INIT, other = MGRID_ERROR_INIT;
+  *again = false;
+  for (mgrid_state *s = b->states; s; s = s->next) { /* what its calls wait for ends */
+    mgrid_error ignored = MGRID_ERROR_INIT;
+    mgrid_state_revoke(s, &ignored);
+  }
+  a->ops->interrupt(b);
+  mgrid_status s = settle(a, MGRID_OK, true, &done, again, err); /* all have come */
+  if (s) return s;
+  mgrid_status mine = find(a, &ours);
+  if ((s = settle(a, mine, false, &done, again, err))) return s;
+  if (!done) goto failed;
+  mgrid_loss_digest(a->loss, digest);
+  if ((s = compare(a, digest, &same, err))) return s;
+  if (!same) {
+    char who[96];
+    name_lost(a->loss, who);
+    *again = false;
+    return mgrid_fail(
+        err, MGRID_DISAGREE,
+        "ranks that remain decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
+        "must give one answer on all",
+        who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+  }
+  if ((s = stops(a, err))) return *again = false, s;
+  a->rest = a->ops->rest(b, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
+  mine = a->rest ? make(a, &ours) : ours.status;
+  bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
+  if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
+  if ((s = settle(a, mine, loses, &done, again, &other))) return mgrid_error_pass(err, &other);
+  if (done) return MGRID_OK;
+failed:
+  if (ours.status) return mgrid_error_pass(err, &ours);
+  return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
+                    *again ? "another rank was lost while those that remain recovered"
+                           : "another rank that remains cannot recover; its error says why");
+}
+
+static mgrid_status by_backend(attempt *a, mgrid_error *err) {
+  mgrid_status s = a->ops->able(a->old->backend, err);
+  if (s) return s;
+  for (int64_t left = a->old->backend->world;; left--) {
+    bool        again = false;
+    mgrid_error mine = MGRID_ERROR_INIT;
+    s = try(a, &again, &mine);
+    if (!s) return MGRID_OK;
+    undo(a);
+    mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s", a->old->name,
+              again ? ", once more" : "", mine.message);
+    if (!again || left <= 0) return mgrid_error_pass(err, &mine);
+    mgrid_error_clear(&mine);
+  }
+}
+
+static mgrid_status by_host(attempt *a, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (a->o->backend == a->old->backend)
+    return mgrid_fail(err, MGRID_USAGE, "the backend of those that remain is another than the state's");
+  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err->status;
+  a->rest = a->o->backend;
+  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine)) decide(a, a->o->nlost, a->o->lost, &mine);
+  mgrid_status s = make(a, &mine);
+  if (!s) return MGRID_OK;
+  undo(a);
+  return mgrid_error_pass(err, &mine);
+}
+
+/* Communicators of the old state are aborted where freeing them would wait for lost members. */
+static void lose_all(mgrid_state *s) {
+  for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
+}
+
+mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
+                                 mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err) {
+  mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
+  if (now) *now = NULL;
+  if (loss) *loss = NULL;
+  if (move) *move = NULL;
+  if (!s) return MGRID_USAGE;
+  if (mgrid_lacks(losses, "the losses of the state's plan", err) || mgrid_lacks(now, "a place for the new state", err))
+    return MGRID_USAGE;
+  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err)) return err->status;
+  if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
+  if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
+    return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'", s->name);
+  attempt a = {
+    .old = s, .losses = losses, .o = &o, .ops = o.backend ? NULL : s->backend->ops->survival, .moves = move
+  };
+  if (!o.backend && !a.ops)
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "the %s backend does not find out who is lost; a host that does opens a backend of those that remain, "
+        "and hands it over with the list (mgrid_recover_options)",
+        s->backend->kind->name);
+  mgrid_status status = o.backend ? by_host(&a, err) : by_backend(&a, err);
+  if (status) return status;
+  lose_all(s);
+  if (a.ops) mgrid_backend_free(a.rest); /* the state has it */
+  a.now->runtime = mgrid_runtime_ref(s->runtime);
+  a.now->settings = json_incref(s->settings);
+  char            who[96];
+  mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
+  name_lost(a.loss, who);
+  mgrid_loss_describe(a.loss, &sums, NULL);
+  mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
+            "state '%s' goes on without %s: %" PRId64 " ranks, %" PRId64
+            " of them idle; all communicators are made again, "
+            "%" PRId64 " of which lost nobody",
+            a.now->name, who, sums.survivors, sums.idle, sums.kept);
+  *now = a.now;
+  if (loss)
+    *loss = a.loss;
+  else
+    mgrid_loss_free(a.loss);
+  if (move) *move = a.move;
+  return MGRID_OK;
+}
+
+/* Whatever a rank of the state waits for ends, and freeing it waits for nobody. */
+static void leave(mgrid_state *s) {
+  mgrid_error ignored = MGRID_ERROR_INIT;
+  mgrid_state_revoke(s, &ignored);
+  s->backend->ops->survival->interrupt(s->backend);
+  lose_all(s);
+}
+
+mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  mgrid_backend            *b = s->backend;
+  const mgrid_survival_ops *ops = b->ops->survival;
+  mgrid_error               why = MGRID_ERROR_INIT;
+  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err); /* all return one error */
+  if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
+  if (ops && !ops->able(b, NULL)) {
+    const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
+    uint64_t    bits = (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    mgrid_error late = MGRID_ERROR_INIT;
+    if (loses) leave(s);
+    mgrid_status settled = ops->settle(b, &bits, 0, &late);
+    if (settled) return mgrid_error_pass(err, &late);
+    if (bits & DONE) return MGRID_OK;
+    if (!(bits & AGAIN)) {
+      leave(s);
+      return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
+    }
+  }
+  mgrid_error  told = MGRID_ERROR_INIT;
+  mgrid_status met = mgrid_meet(b, mgrid_meet_call(b, false, "settle '%.64s'", s->name), &told);
+  if (!met) met = mgrid_verdict(b, mine, &why, &told);
+  return met ? mgrid_error_pass(err, &told) : MGRID_OK;
+}
+
+mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err) {
+  if (!s || mgrid_lacks(number, "a number", err)) return MGRID_USAGE;
+  uint64_t     word = (uint64_t)*number ^ UINT64_C(1) << 63;
+  mgrid_status st = mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%.64s'", s->name), err);
+  if (!st) st = s->backend->ops->allreduce_min(s->backend, &word, 1, err);
+  if (!st) *number = (int64_t)(word ^ UINT64_C(1) << 63);
+  return st;
+}
+
+bool mgrid_state_hurt(const mgrid_state *s) {
+  const mgrid_survival_ops *ops = s ? s->backend->ops->survival : NULL;
+  return ops && ops->hurt(s->backend);
+}
+
+mgrid_backend *mgrid_state_backend(const mgrid_state *s) { return s ? s->backend : NULL; }
+
+/* ---------------------------------------------------------------- losses of the next plan */
+
+/* Is this argument in place of that? "dp=3" of "dp=4". */
+static bool replaces(const char *now, const char *was) {
+  size_t n = strcspn(was, "=");
+  return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';
+}
+
+mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
+  size_t n = 0, changed = 0;
+  if (!l || !x || mgrid_loss_how(x) == MGRID_LOSS_STOP)
+    return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
+  char *text = mgrid_strdup(x->params.data ? x->params.data : "");
+  for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
+  const char **args = calloc(l->nargs + changed + 1, sizeof *args);
+  if (!text || !args) return free(text), free(args), mgrid_null_oom(err);
+  for (size_t i = 0; i < l->nargs; i++) args[n++] = l->args[i];
+  for (char *at = text, *end; *at; at = end) {
+    size_t i = 0;
+    end = at + strcspn(at, "\n");
+    if (*end) *end++ = 0;
+    while (i < l->nargs && !replaces(at, l->args[i])) i++;
+    args[i < l->nargs ? i : n++] = at;
+  }
+  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
+  o.how = l->how, o.params = l->file;
+  mgrid_losses *next = mgrid_losses_new(l->rt, x->plan, n, args, &o, err);
+  free(text), free(args);
+  return next;
+}
