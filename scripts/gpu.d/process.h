@@ -11,10 +11,10 @@
 #include <dirent.h>
 #include <malloc.h>
 
+/* Memory of the process is what malloc has given out, in MiB: resident memory grows by what malloc keeps for each thread that
+** was ever in NCCL. Memory of the GPU, in MiB, is all that is in use on it. */
 typedef struct process {
-  double fds, threads, host,
-      device; /* the last two in MiB: resident memory without what malloc has free, which it keeps for
-                                     ** each thread that was ever in NCCL; and all that is in use on the GPU */
+  double fds, threads, host, device;
 } process;
 
 static inline double entries(const char *folder) {
@@ -26,15 +26,10 @@ static inline double entries(const char *folder) {
 }
 
 static inline process process_now(void) {
-  size_t      unused = 0, total = 0;
-  long        pages = 0;
-  const char *page_file = "/proc/self/statm";
-  FILE       *f = fopen(page_file, "r");
+  size_t           unused = 0, total = 0;
+  struct mallinfo2 m = mallinfo2();
   cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
-  if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
-  if (f) fclose(f);
-  double resident = (double)pages * (double)sysconf(_SC_PAGESIZE), spare = (double)mallinfo2().fordblks;
-  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"), (resident - spare) / (1 << 20),
+  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"), (double)(m.uordblks + m.hblkhd) / (1 << 20),
                     (double)(total - unused) / (1 << 20) };
 }
 
@@ -47,7 +42,7 @@ static inline void process_grown(const process *before, const process *after, in
   tell(before->threads, "threads after the first cycles");
   tell(fds, "file descriptors more after %d cycles", rounds);
   tell(threads, "threads more after %d cycles", rounds);
-  tell(host, "MiB of the process more after %d cycles", rounds);
+  tell(host, "MiB of malloc more after %d cycles", rounds);
   tell(device, "MiB of the GPU more after %d cycles", rounds);
   if (fds >= rounds) fail("%.0f file descriptors stay of %d cycles", fds, rounds);
   if (threads >= rounds) fail("%.0f threads stay of %d cycles", threads, rounds);
