@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `step` of scripts/bench: the CPU time of pricing a step, from fork to end; and, where SimGrid's SMPI is there
--- (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same
+-- The part `step` of scripts/bench: the CPU time of pricing a step, from fork to end; and, where SimGrid's SMPI is
+-- there (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same
 -- steps: for each layout the messages of `moongrid run --step`, with SMPI's choice of algorithms as MPICH's, and no
 -- computes. Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the
 -- machine's data, and by SMPI's own factors for messages above 64 KiB (smpi/lat-factor 11.6, smpi/bw-factor 0.94).
