@@ -194,8 +194,8 @@ while i <= #arg do
 end
 if not next(wanted) then
   -- each takes as long as all others, or is about one command
-  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true, step = true,
-    losses = true }
+  local long = { libraries = true, simulated = true, nccl = true, place = true, congestion = true,
+    step = true, losses = true }
   for _, name in ipairs(order) do wanted[name] = not long[name] end
 end
 os.execute("mkdir -p " .. B.dir)

@@ -64,8 +64,7 @@ static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, 
   return bytes;
 }
 
-/* Return the bytes that a place needs, and *stay: those of them that an old rank has. */
-static int64_t bytes_of(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay) {
+int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay) {
   int64_t need = 0;
   *stay = 0;
   for (size_t i = 0; i < next->pairs.n; i++) {
@@ -91,7 +90,7 @@ mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error
   for (int64_t r = 0; r < next->places && n > 0; r++) {
     mgrid_next_bytes own = { 0, 0, false }, *at = &own;
     if (next->bytes) at = &next->bytes[r * x->world + x->was[r]];
-    if (!at->known) at->need = bytes_of(next, r, x->was[r], &at->stay), at->known = true;
+    if (!at->known) at->need = mgrid_next_needs(next, r, x->was[r], &at->stay), at->known = true;
     x->sums.stay += at->stay;
     x->sums.moved += at->need - at->stay;
   }

@@ -6,7 +6,8 @@
 ** b pp. Coordinates of the middle dim that lost nobody are kept first, so that a whole replica goes rather than a part of
 ** each. A place whose rank is lost, or was in no place, gets a survivor that is left over: best one with the same
 ** coordinates in a and b, because it is the same part of another replica, then a spare, then any.
-** Which a and b: those that keep the most communicators if the middle dim loses some of its coordinates.
+** Which a and b: those that keep the most communicators if the middle dim loses some of its coordinates; where none keeps
+** any, those that leave the most bytes in their place.
 */
 #include "survive/next.h"
 
@@ -61,8 +62,23 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
+enum { FEW = 1 << 17 }; /* parts of tensors that are looked at for one fold */
+
+/* Count the bytes that stay where they are under a fold, in all trials; 0: there are too many parts to look at. */
+static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_fold *f, int64_t *keep) {
+  int64_t all = 0, stay;
+  size_t  n = next->paired ? next->pairs.n : 0;
+  if (next->places * TRIALS * (int64_t)n > FEW) return 0;
+  for (uint64_t trial = 0; trial < TRIALS && n > 0; trial++) {
+    draw(f, trial, keep);
+    for (int64_t i = 0; i < next->places; i++, all += stay)
+      mgrid_next_needs(next, i, l->rank[behind(f, keep, i)], &stay);
+  }
+  return all;
+}
+
 mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
-  int64_t    was = l->places, is = next->places, g = gcd(was, is), most = -1;
+  int64_t    was = l->places, is = next->places, g = gcd(was, is), most = -1, most_stay = -1;
   mgrid_fold best = { 1, was, is, 1 };
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
@@ -72,8 +88,8 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
       mgrid_fold f = { a, was / ab, is / ab, ab / a };
-      int64_t    kept = kept_by(l, next, &f, room, keep);
-      if (kept > most) best = f, most = kept;
+      int64_t    kept = kept_by(l, next, &f, room, keep), stay = kept || most > 0 ? 0 : stay_by(l, next, &f, keep);
+      if (kept > most || (kept == most && stay > most_stay)) best = f, most = kept, most_stay = stay;
     }
   free(room);
   free(keep);

@@ -288,6 +288,42 @@ describe("a recipe that reads the machine", function()
   end)
 end)
 
+describe("experts with owners", function()
+  -- ep 4 x dp 2: each of 8 experts is on two ranks. With rank 2 the layout loses one of the four pieces, so pieces 0, 1, 3
+  -- become 0, 1, 2, and the experts of the lost one are dealt to them.
+  local path = support.file [[
+local was = { 0, 0, 1, 1, 2, 2, 3, 3 }
+local now = { 1, 1, 2, 2, 2, 1, 0, 0 } -- as loads ask for, in any numbering
+return recipe {
+  params = { ep = 4, owners = param.list(was), relabels = true },
+  build = function(world, p)
+    local t = topology(world)
+    t.g = grid(world, "ep-dp", { ep = p.ep, dp = fill })
+    t.ep = t.g "ep"
+    t.w = tensor { over = "g", axes = { { "expert", 8 }, { "row", 4 } }, type = "f32",
+                   cut = { expert = { "ep", owners = p.owners } } }
+    return t
+  end,
+  policy = { on_lost = function(_, q, p)
+    local lost, from = q.which[1] % 4, {}
+    for i, piece in ipairs(p.owners) do from[i] = piece == lost and 3 or piece > lost and piece - 1 or piece end
+    return { how = "shrink", params = { ep = 3, owners = p.relabels and relabel(from, now) or now } }
+  end } }]]
+  teardown(function() os.remove(path) end)
+
+  it("are numbered by on_lost so that the fewest move", function()
+    local moved = {}
+    for i, relabels in ipairs { true, false } do
+      local x = moongrid.load(path):plan(8, { relabels = relabels }):lose { ranks = { 2 } }
+      assert.same({ "shrink", 6, 0 }, { x.how, x.layout, x.bytes.missing })
+      moved[i] = x.bytes.moved
+    end
+    -- in both replicas the two experts of the lost piece move, 16 bytes each, and nothing else
+    assert.equal(2 * 2 * 16, moved[1])
+    assert.is_true(moved[2] > 3 * moved[1])
+  end)
+end)
+
 describe("plan:lose", function()
   it("returns what the job becomes, and its plan", function()
     local plan = moongrid.load(recipe "spares = 1,"):plan(9)
