@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: writes the tables of options, and the functions that open backends, in lua/moongrid/meta.lua,
+-- docs.lua [--check]: write the tables of options, and the functions that open backends, in lua/moongrid/meta.lua,
 -- lua/README.md and src/command/README.md. It gets them from the built library, by moongrid.options(), and from the
 -- command's --help, and replaces the lines between two markers in each file; do not edit these by hand. With --check it
 -- writes nothing, names the files that would change and fails. Run in the project's root by make docs.

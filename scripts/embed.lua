@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: writes the prelude and the bundled recipes, but for those named WITHOUT, as C,
+-- embed.lua OUT [WITHOUT...]: write the prelude and the bundled recipes, except those named WITHOUT, as C,
 -- so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times faster to
 -- load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Run in the project's root by make.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- headers.lua: reads the public headers, whose comments are the manual, for the manual page (man3.lua) and the site
+-- headers.lua: read the public headers, whose comments are the manual, for the manual page (man3.lua) and the site
 -- (site.lua).
 
 local headers = { names = {} }

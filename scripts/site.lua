@@ -156,7 +156,7 @@ local function c_reference()
   return table.concat(t, "\n")
 end
 
--- The annotations of Lua: a heading for each class and function, its text, and what it takes and gives.
+-- The annotations of Lua: a heading for each class and function, its text, its parameters and results.
 local function lua_reference()
   local t = { "# Lua\n\nWhat recipes and `require \"moongrid\"` have, from the annotations for editors." }
   local titles = { meta_recipe = "The language of recipes", meta = "The module", meta_state = "States",

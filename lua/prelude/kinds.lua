@@ -171,4 +171,5 @@ local declared = {
   },
 }
 
-return { declared = declared, is_order = is_order, are_choices = are_choices, whole = whole, one_of = one_of, is_text = is_text }
+return { declared = declared, is_order = is_order, are_choices = are_choices,
+         whole = whole, one_of = one_of, is_text = is_text }

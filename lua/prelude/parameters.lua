@@ -63,7 +63,8 @@ for _, kind in ipairs({ "order", "choice" }) do
     end
     if not sound then
       core.raise(kind == "choice" and "param.choice takes a list of integers, or of texts without commas, each once: "
-        .. "param.choice({ 1, 2, 4 }, doc)" or "param.order takes an order of names, as \"tp-dp-pp\", or a list of them")
+        .. "param.choice({ 1, 2, 4 }, doc)"
+        or "param.order takes an order of names, as \"tp-dp-pp\", or a list of them")
     end
     local p = declare(kind, own[1], ...)
     p.choices = own

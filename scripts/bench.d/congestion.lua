@@ -97,8 +97,8 @@ local function simulate(B, host, file)
   for b = 1, 64 do for _ = 1, 8 do list[#list + 1] = "n" .. host[b] end end
   placing.write(B.dir .. "/hosts.sim", table.concat(list, "\n") .. "\n")
   local line = ("timeout -k 5 900 smpirun -np 512 -platform %s/net.xml -hostfile %s/hosts.sim "
-    .. "--cfg=smpi/simulate-computation:no --cfg=smpi/display-timing:yes --log=root.thres:critical --log=smpi_utils.thres:info %s/traffic %s 2>&1"):format(
-    B.dir, B.dir, B.dir, file)
+    .. "--cfg=smpi/simulate-computation:no --cfg=smpi/display-timing:yes --log=root.thres:critical "
+    .. "--log=smpi_utils.thres:info %s/traffic %s 2>&1"):format(B.dir, B.dir, B.dir, file)
   local out = B.run(line)
   return assert(tonumber(out:match "Simulated time: ([%d.e+-]+) seconds"), out)
 end

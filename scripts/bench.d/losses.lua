@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `losses` of scripts/bench: what it takes to say what a job becomes when ranks are lost. All 2016 losses of two
--- of 64 ranks with eight layouts, the start of the command included; then random losses of 4096 ranks (test_losses.c).
+-- The part `losses` of scripts/bench: what it takes to say what a job becomes when ranks are lost. All 2016 losses of
+-- two of 64 ranks with eight layouts, the start of the command included; then random losses of 4096 (test_losses.c).
 
 local LAYOUTS = { "megatron tp=4 pp=4", "deepspeed tp=4 pp=2", "megatron_deepspeed tp=4 pp=2", "picotron tp=4 pp=2",
   "torchtitan tp=4 pp=2", "nanotron tp=4 pp=2", "vllm tp=8", "llama tp=4 pp=2" }

@@ -290,6 +290,7 @@ end
 parts.libraries = require "libraries"
 parts.place = require "place"
 parts.congestion = require "congestion"
+parts.step = require "step"
 parts.losses = require "losses"
 parts.simulated = require "simulated"
 parts.nccl = require "nccl"

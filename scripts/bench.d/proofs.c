@@ -13,11 +13,12 @@
 static mgrid_error err = MGRID_ERROR_INIT;
 
 /* A layer's calls in a loop, as a trainer makes them. */
-static const char followed[] =
-    "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 8, dp = fill }) local t = topology(world) "
-    "t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) "
-    "s:loop(1000, function() s:all_reduce(s.tp, 4096) s:compute { flops = 1 } s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
-    "s:all_reduce(s.dp, 64) end) end }";
+static const char followed[] = "return recipe { build = function(world) local g = grid(world, 'tp-dp', { tp = 8, dp = "
+                               "fill }) local t = topology(world) "
+                               "t.tp, t.dp = g 'tp', g 'dp' return t end, step = function(s) "
+                               "s:loop(1000, function() s:all_reduce(s.tp, 4096) s:compute { flops = 1 } "
+                               "s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
+                               "s:all_reduce(s.dp, 64) end) end }";
 
 /* All ranks differ, and nothing repeats. */
 static const char executed[] =
@@ -30,7 +31,8 @@ static const char executed[] =
 static mgrid_step *step_of(const char *name, const char *text, int64_t world, size_t n, const char *const *args,
                            mgrid_plan **plan) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
-  mgrid_status   s = text ? mgrid_runtime_load_text(rt, text, strlen(text), name, &err) : mgrid_runtime_load(rt, name, &err);
+  mgrid_status   s = text ? mgrid_runtime_load_text(rt, text, strlen(text), name, &err)
+                          : mgrid_runtime_load(rt, name, &err);
   if (s || !(*plan = mgrid_runtime_plan(rt, world, n, args, &err))) die(err.message);
   mgrid_step *step = mgrid_step_new(rt, *plan, NULL, &err);
   if (!step) die(err.message);
@@ -51,8 +53,10 @@ static double expecting(void) {
   for (int i = 0; i < STEPS; i++) {
     int bad = 0;
     for (int k = 0; k < 1000; k++)
-      bad |= mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, tp, 4096, &err) | mgrid_step_expect(f, MGRID_STEP_ALL_GATHER, tp, 8192, &err)
-             | mgrid_step_expect(f, MGRID_STEP_REDUCE_SCATTER, tp, 8192, &err) | mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, dp, 64, &err);
+      bad |= mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, tp, 4096, &err)
+             | mgrid_step_expect(f, MGRID_STEP_ALL_GATHER, tp, 8192, &err)
+             | mgrid_step_expect(f, MGRID_STEP_REDUCE_SCATTER, tp, 8192, &err)
+             | mgrid_step_expect(f, MGRID_STEP_ALL_REDUCE, dp, 64, &err);
     if (bad) die(err.message);
     mgrid_step_rewind(f);
   }

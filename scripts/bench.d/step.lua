@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The part `step` of scripts/bench: how long pricing a step takes, from fork to end; and, where SimGrid's SMPI is there
--- (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same steps:
--- for each layout the messages of `moongrid run --step`, with SMPI's choice of algorithms as MPICH's, and no computes.
--- Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the machine's data, and
--- by SMPI's own factors for messages above 64 KiB (its options smpi/lat-factor and smpi/bw-factor: 11.6 and 0.94).
+-- (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same
+-- steps: for each layout the messages of `moongrid run --step`, with SMPI's choice of algorithms as MPICH's, and no
+-- computes. Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the
+-- machine's data, and by SMPI's own factors for messages above 64 KiB (smpi/lat-factor 11.6, smpi/bw-factor 0.94).
 
 local json = require "dkjson"
 
@@ -42,14 +42,13 @@ local function speed(B)
   local t = B.table("pricing a step on dgx-h100, from fork to end", "ms", { "moongrid" })
   local points = {}
   for _, size in ipairs {
-    { "1,024 ranks, 96 layers, 128 microbatches", "--world 1024 tp=8 pp=8 layers=96 hidden=12288 heads=96 global_batch=2048" },
-    { "the same, with a stream for gradients",
-      "--world 1024 tp=8 pp=8 layers=96 hidden=12288 heads=96 global_batch=2048 overlap=true zero=1" },
-    { "64 stages, 512 microbatches", "--world 1024 tp=8 pp=64 layers=128 hidden=12288 heads=96 global_batch=1024" },
-    { "1,048,576 ranks, 16 stages", "--world 1048576 tp=8 pp=16 layers=96 hidden=12288 heads=96" },
+    { "1,024 ranks, 96 layers, 128 microbatches", "--world 1024 tp=8 pp=8 layers=96 global_batch=2048" },
+    { "... with a stream for gradients", "--world 1024 tp=8 pp=8 layers=96 global_batch=2048 overlap=true zero=1" },
+    { "64 stages, 512 microbatches", "--world 1024 tp=8 pp=64 layers=128 global_batch=1024" },
+    { "1,048,576 ranks, 16 stages", "--world 1048576 tp=8 pp=16 layers=96" },
   } do
-    local data = {}
-    B.samples(data, "build/moongrid step megatron " .. size[2] .. " --machine dgx-h100 > /dev/null")
+    local data, model = {}, "build/moongrid step megatron hidden=12288 heads=96 "
+    B.samples(data, model .. size[2] .. " --machine dgx-h100 > /dev/null")
     local row = t:row(size[1], data.cold)
     if row then points[#points + 1] = { size = size[1], ms = row.median } end
   end
@@ -57,8 +56,8 @@ local function speed(B)
 end
 
 local function price(B, step, costs)
-  local line = ("build/moongrid step %s --world 64 --rules mpi --flops 1e23 --machine '%s' %s --json"):format(step, MACHINE, costs)
-  return json.decode((B.run(line))).seconds
+  local line = "build/moongrid step %s --world 64 --rules mpi --flops 1e23 --machine '%s' %s --json"
+  return json.decode((B.run(line:format(step, MACHINE, costs)))).seconds
 end
 
 local function simulated(B)
@@ -69,7 +68,8 @@ local function simulated(B)
   for i, layout in ipairs(LAYOUTS) do
     if not B.quick or i % 8 == 1 then
       local step = "megatron " .. MODEL .. layout
-      local out = B.run(("SIMULATE_COLLECTIVES=mpich scripts/simulate 64 run %s --step 1 --json 2> /dev/null"):format(step))
+      local line = "SIMULATE_COLLECTIVES=mpich scripts/simulate 64 run %s --step 1 --json 2> /dev/null"
+      local out = B.run(line:format(step))
       local run = json.decode(out and out:match "{.*}" or "")
       rows[#rows + 1] = run and run.seconds and { layout = layout, simulated = run.seconds, plain = price(B, step, ""),
         factors = price(B, step, "--costs " .. file) }
@@ -99,8 +99,8 @@ return function(B)
     return { points = points }
   end
   for _, row in ipairs(found.rows) do
-    t:note("%-56s simulated %7.2f, priced %7.2f, with SMPI's factors %7.2f", row.layout, 1e3 * row.simulated, 1e3 * row.plain,
-      1e3 * row.factors)
+    t:note("%-56s simulated %7.2f, priced %7.2f, with SMPI's factors %7.2f", row.layout, 1e3 * row.simulated,
+      1e3 * row.plain, 1e3 * row.factors)
   end
   return { points = points, layouts = found.rows, plain = compare(t, found.rows, "plain", "by the machine's data"),
     factors = compare(t, found.rows, "factors", "with SMPI's factors") }

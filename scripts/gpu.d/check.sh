@@ -73,7 +73,7 @@ check() {
   verdict "$name" "$why" $((SECONDS - start)) "$@"
 }
 
-shown() { # COMMAND...: as a reader wants it
+shown() { # COMMAND...: print it for a reader
   local line="${*@Q}"
   line=${line//"$dir/usr/bin/"/}
   line=${line//"$dir/"/}

@@ -86,7 +86,7 @@ share() {
   [ "$1" -le "${about[devices]:-1}" ] || shared=(--share-gpu)
 }
 
-ranks() { # N COMMAND...: as check wants it
+ranks() { # N COMMAND...: run it as check expects
   launch=("${mpirun:-mpirun}" -n "$1" "${@:2}")
 }
 

@@ -41,7 +41,7 @@ all_pieces=(smoke run memory create refuse eight faults)
 out=$dir/record pieces=() alone="" standin_dir=""
 while [ $# -gt 0 ]; do
   case $1 in
-    -o | --part | --ranks | --standin) [ $# -ge 2 ] || wrong "$1 wants a value; --help tells which" ;;
+    -o | --part | --ranks | --standin) [ $# -ge 2 ] || wrong "$1 needs a value; --help says which" ;;
   esac
   case $1 in
     -o) out=$2 && shift ;;

@@ -40,7 +40,8 @@ static void set_latencies(const mgrid_machine_model *m, step_costs *k) {
 
 /* -------------------------------------------------------------------- JSON */
 
-static const char *const keys[] = { "flops", "memory", "call", "latency", "nvlink", "nvls", "efficiency", "source" };
+static const char *const keys[] = { "flops", "memory",     "call",     "latency", "nvlink",
+                                    "nvls",  "efficiency", "measured", "source" };
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static mgrid_status refuse(const char *key, const char *expected, mgrid_error *err) {
@@ -112,6 +113,46 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
   return MGRID_OK;
 }
 
+/* [["all_reduce", "node", 4, 1e9, 0.05], ...]: the operation, the level, members, bytes, seconds. */
+static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
+  step_measured list[STEP_MEASURED_MAX], of_level[STEP_MEASURED_MAX];
+  size_t        n = json_array_size(all), count;
+  if (all && !json_is_array(all))
+    return refuse("measured", "a list of [operation, level, members, bytes, seconds]", err);
+  if (n > STEP_MEASURED_MAX)
+    return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of measured", STEP_MEASURED_MAX);
+  for (size_t i = 0; i < n; i++) {
+    const json_t  *one = json_array_get(all, i);
+    const char    *name = json_string_value(json_array_get(one, 0)), *level = json_string_value(json_array_get(one, 1));
+    step_measured *x = &list[i];
+    int            kind = 0;
+    while (kind < STEP_KINDS && (!name || strcmp(mgrid_step_rows[kind].name, name) != 0)) kind++;
+    x->kind = (step_kind)kind, x->members = json_number_value(json_array_get(one, 2));
+    x->bytes = json_number_value(json_array_get(one, 3)), x->seconds = json_number_value(json_array_get(one, 4));
+    if (json_array_size(one) != 5 || !level || !(x->members >= 2) || !(x->bytes > 0) || !(x->seconds > k->call)
+        || !mgrid_step_fits(x->kind))
+      return refuse("measured",
+                    "[\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, members, bytes, and more seconds "
+                    "than a call takes without bytes,",
+                    err);
+    mgrid_status s = level_of(m, level, &x->level, err);
+    if (s) return s;
+  }
+  for (int l = 0; l < (int)m->ntiers; l++) {
+    count = 0;
+    for (size_t i = 0; i < n; i++)
+      if (list[i].level == l) of_level[count++] = list[i];
+    if (count == 0) continue;
+    if (!(m->tier[l].link.bandwidth > 0)) return refuse("measured", "a level whose bandwidth the machine says", err);
+    if (k->nrates == STEP_RATES_MAX)
+      return mgrid_fail(err, MGRID_LIMIT, "costs: more than %d rows of efficiency", STEP_RATES_MAX);
+    mgrid_step_fit(of_level, count, k->call, m->tier[l].link.bandwidth, &k->fit[l]);
+    k->latency[l] = k->fit[l].latency;
+    k->rate[k->nrates++] = (step_rate){ STEP_KINDS, l, 1, k->fit[l].share };
+  }
+  return MGRID_OK;
+}
+
 static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, step_costs *k, mgrid_error *err) {
   const char *key;
   json_t     *v;
@@ -141,7 +182,8 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
   }
   if (!s && source && !json_is_string(source)) s = refuse("source", "a text", err);
   if (!s && source) snprintf(k->source, sizeof k->source, "%s", json_string_value(source));
-  return s ? s : read_rates(m, json_object_get(all, "efficiency"), k, err);
+  if (!s) s = read_rates(m, json_object_get(all, "efficiency"), k, err);
+  return s ? s : read_measured(m, json_object_get(all, "measured"), k, err);
 }
 
 mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,

@@ -13,7 +13,7 @@
 
 /* ----------------------------------------------------------------- costs.c */
 
-enum { STEP_RATES_MAX = 256 };
+enum { STEP_RATES_MAX = 256, STEP_MEASURED_MAX = 256 };
 
 /* A measured share of a level's bandwidth, for calls of so many bytes. */
 typedef struct step_rate {
@@ -21,6 +21,19 @@ typedef struct step_rate {
   int       level; /* of the machine; -1: every one */
   double    bytes, share;
 } step_rate;
+
+/* A call that somebody measured, of a group with one member in each domain of a level. */
+typedef struct step_measured {
+  step_kind kind;
+  int       level;
+  double    members, bytes, seconds;
+} step_measured;
+
+typedef struct step_fit { /* of a level to what was measured */
+  size_t n;               /* 0: nothing was */
+  double latency, share;  /* of a hop; of the bandwidth */
+  double median, worst;   /* relative errors */
+} step_fit;
 
 /* What is known beside the text of a machine. */
 typedef struct step_costs {
@@ -34,12 +47,17 @@ typedef struct step_costs {
   bool      mpi;
   size_t    nrates;
   step_rate rate[STEP_RATES_MAX]; /* by kind, level, bytes */
-  char      source[256];          /* of the rates and flops; "": the machine's data sheet */
+  step_fit  fit[MGRID_LEVELS_MAX];
+  char      source[256]; /* of the rates and flops; "": the machine's data sheet */
 } step_costs;
 
 /* Fill in what the machine says and what is usual; then what `text`, JSON, says (NULL: nothing). README.md has its keys. */
 mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,
                                  mgrid_error *err);
+
+/* Fit the latency of a hop and the share of the bandwidth to calls over one level. fit.c */
+void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth, step_fit *out);
+bool mgrid_step_fits(step_kind kind); /* whether such calls can be fitted */
 
 /* ---------------------------------------------------------------- shapes.c */
 

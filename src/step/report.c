@@ -87,6 +87,15 @@ void mgrid_step_price_json(const step_price *p, json_t *all) {
   json_object_set_new(all, "machine", json_string(mgrid_text_chars(&machine)));
   json_object_set_new(all, "flops", json_real(p->by.costs.flops));
   json_object_set_new(all, "source", json_string(p->by.costs.source));
+  json_t *fits = json_object();
+  for (size_t l = 0; l < p->by.m->ntiers; l++) {
+    const step_fit *f = &p->by.costs.fit[l];
+    if (f->n)
+      json_object_set_new(fits, p->by.m->tier[l].name,
+                          json_pack("{sIsfsfsfsf}", "measured", (json_int_t)f->n, "latency", f->latency, "share",
+                                    f->share, "median_error", f->median, "worst_error", f->worst));
+  }
+  json_object_set_new(all, "fits", fits);
   if (p->busiest.level >= 0) {
     mgrid_step_busiest_text(p, &link);
     json_object_set_new(all, "busiest",

@@ -350,6 +350,10 @@ static const sample samples[] = {
   { "s:all_gather(s.dp, 10^9)", NODES,
     "\"efficiency\": { \"*\": { \"*\": [[1, 0.5]] }, \"send\": { \"*\": [[1, 0.1]] } }", false, 2e-6 + 0.08, 0,
     0.080002, 0 },
+  /* fitted to two calls of 2 members: a hop of 4 us, 0.8 of the bandwidth; four groups share the link */
+  { "s:all_gather(s.dp, 10^9)", NODES,
+    "\"measured\": [[\"all_gather\", \"node\", 2, 80000, 5e-6], [\"send\", \"node\", 2, 4e9, 0.100004]]", false,
+    4e-6 + 0.5 / 10, 0, 0.050004, 0 },
   { "s:all_reduce(s.tp, 3e9)", NODES, "\"latency\": { \"gpu\": 2e-6 }", false, 2 * (6e-6 + 0.0075), 0, 0.015012, 0 },
   /* a compute of 10 ms beside a call; ranks of the other node compute longer, and bytes move once all have come */
   { "s:compute { seconds = 0.01 } s:on('side'):all_gather(s.dp, 10^9) s:wait 'side'", NODES, "", false, 0.040002, 0.01,
@@ -406,6 +410,28 @@ static void test_by_hand(void **state) {
   }
 }
 
+/* A fit says what it is of, and how far it is off. */
+static void test_fit(void **state) {
+  static const step_measured exact[] = { { STEP_ALL_REDUCE, 0, 4, 8e6, 2 * (3 * 5e-6 + 6e6 / 40e9) + 1e-6 },
+                                         { STEP_SEND, 0, 2, 4e3, 5e-6 + 4e3 / 40e9 + 1e-6 },
+                                         { STEP_ALL_TO_ALL, 0, 8, 8e9, 5e-6 + 7e9 / 40e9 + 1e-6 } };
+  static const step_measured apart[] = { { STEP_SEND, 0, 2, 1e9, 0.02 },
+                                         { STEP_SEND, 0, 2, 1e9, 0.03 },
+                                         { STEP_SEND, 0, 2, 1e9, 0.03 } };
+  static const step_measured fast[] = { { STEP_SEND, 0, 2, 1e9, 0.01 } };
+  step_fit                   f;
+  (void)state;
+  mgrid_step_fit(exact, 3, 1e-6, 50e9, &f);
+  assert_true(f.n == 3 && fabs(f.latency - 5e-6) < 1e-12 && fabs(f.share - 0.8) < 1e-9 && f.worst < 1e-9);
+  mgrid_step_fit(apart, 3, 0, 50e9,
+                 &f); /* 1/x with the least squares of x/t - 1, t = 2, 3, 3: x = (1/2 + 2/3) / (1/4 + 2/9) */
+  double x = 0.01 * (0.5 + 2.0 / 3) / (0.25 + 2.0 / 9);
+  assert_true(f.latency < 1e-15 && fabs(f.share - 0.02 / x) < 1e-9);
+  assert_true(fabs(f.median - (1 - x / 0.03)) < 1e-9 && fabs(f.worst - (x / 0.02 - 1)) < 1e-9);
+  mgrid_step_fit(fast, 1, 0, 50e9, &f); /* twice as fast as the link can be */
+  assert_true(f.latency < 1e-15 && fabs(f.share - 1) < 1e-9 && fabs(f.worst - 1) < 1e-9);
+}
+
 /* What cannot be priced is refused with what is missing. */
 static void test_refusals(void **state) {
   static const struct {
@@ -427,7 +453,7 @@ static void test_refusals(void **state) {
       "a step is priced if every rank reaches its end, which this one's do not" },
     { "", NODES, "{ \"flop\": 1 }",
       "costs: unknown key 'flop'; nearest is 'flops' (flops, memory, call, latency, nvlink, nvls, efficiency, "
-      "source)" },
+      "measured, source)" },
     { "", NODES, "{ \"flops\": -1 }", "costs: flops: a number from 0 on expected" },
     { "", NODES, "[]", "costs: an object expected, { \"flops\": 4e14 }" },
     { "", NODES, "{", "costs: line 1: string or '}' expected near end of file" },
@@ -438,6 +464,10 @@ static void test_refusals(void **state) {
       "costs: unknown operation 'allreduce'; nearest is 'all_reduce' (all_reduce, all_gather, reduce_scatter, "
       "all_to_all, broadcast, "
       "reduce, gather, scatter, barrier, send, recv)" },
+    { "", NODES, "{ \"measured\": [[\"barrier\", \"node\", 2, 8, 1e-3]] }",
+      "costs: measured: [\"all_reduce\", \"node\", 4, 1e9, 0.05]: operation, level, members, bytes, and more seconds "
+      "than a call "
+      "takes without bytes, expected" },
     { "", NODES, "{ \"efficiency\": { \"*\": { \"*\": [[8, 0.5], [4, 0.6]] } } }",
       "costs: *: [bytes, share] with bytes that ascend, and a share above 0 and up to 1, expected" },
   };
@@ -464,7 +494,7 @@ static void test_refusals(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_refusals),
-                                      cmocka_unit_test(test_random_prices) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_fit),
+                                      cmocka_unit_test(test_refusals), cmocka_unit_test(test_random_prices) };
   return run_program("price", tests, argc, argv);
 }

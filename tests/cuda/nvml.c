@@ -143,6 +143,14 @@ PROTO(nvmlDeviceGetNvLinkRemotePciInfo_v2, device d, unsigned link, pci *p) {
 }
 
 /* The older form of the structure is shorter. */
+/* NCCL takes no link without it, from 2.31 on. */
+PROTO(nvmlDeviceGetNvLinkRemoteDeviceType, device d, unsigned link, int *type) {
+  enum { A_GPU, A_SWITCH = 2 };
+  ENTER;
+  if (!known(d) || !type || link >= (unsigned)links()) return INVALID;
+  *type = other(number(d)) >= 0 ? A_GPU : A_SWITCH;
+  return OK;
+}
 PROTO(nvmlDeviceGetNvLinkRemotePciInfo, device d, unsigned link, void *p) {
   pci    full;
   result r = nvmlDeviceGetNvLinkRemotePciInfo_v2(d, link, &full);

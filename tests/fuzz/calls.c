@@ -19,41 +19,42 @@ typedef struct pool {
 typedef struct fuzz {
   bytes b;
   pool  grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move, machine_model, step,
-      step_follower;
-  bool                   null;     /* an argument of this call is NULL, which need not be told */
-  void                  *of_state; /* the state drawn last */
-  mgrid_error            err, was;
-  mgrid_error           *given;
-  char                  *texts[TEXTS];
-  size_t                 ntexts;
-  mgrid_error            failed;
-  mgrid_options          options;
-  mgrid_hooks            hooks;
-  mgrid_limits           limits;
-  mgrid_site             site;
-  mgrid_carrier          carrier;
-  mgrid_nccl_options     nccl;
-  mgrid_mpi_options      mpi;
-  mgrid_backend_options  opened;
-  mgrid_open_options     opening;
-  mgrid_function         function;
-  size_t                 source; /* bytes of the last text of a recipe */
-  mgrid_move_options     moves;
+      step_follower, losses, loss;
+  bool                     null;     /* an argument of this call is NULL, which need not be told */
+  void                    *of_state; /* the state drawn last */
+  mgrid_error              err, was;
+  mgrid_error             *given;
+  char                    *texts[TEXTS];
+  size_t                   ntexts;
+  mgrid_error              failed;
+  mgrid_options            options;
+  mgrid_hooks              hooks;
+  mgrid_limits             limits;
+  mgrid_site               site;
+  mgrid_carrier            carrier;
+  mgrid_nccl_options       nccl;
+  mgrid_mpi_options        mpi;
+  mgrid_backend_options    opened;
+  mgrid_open_options       opening;
+  mgrid_function           function;
+  size_t                   source; /* bytes of the last text of a recipe */
+  mgrid_move_options       moves;
   mgrid_step_price_options prices;
-  mgrid_buffer           buffers[2][ROOM];
-  char                   parts[2][1 << 16];
-  mgrid_move_run_options runs_of_moves;
-  mgrid_dim              dims[ROOM];
-  mgrid_mode             modes[2][ROOM];
-  mgrid_arg              args[ROOM], inner[ROOM];
-  mgrid_tensor_axis      axes[ROOM];
-  const mgrid_family    *families[ROOM];
-  const mgrid_tensor    *tensors[ROOM];
-  const char            *names[2][ROOM];
-  int64_t                numbers[2][ROOM], starts[ROOM];
-  int64_t                ranks[ROOM];
-  double                 doubles[FIELDS];
-  int                    turn;
+  mgrid_losses_options     losing;
+  mgrid_buffer             buffers[2][ROOM];
+  char                     parts[2][1 << 16];
+  mgrid_move_run_options   runs_of_moves;
+  mgrid_dim                dims[ROOM];
+  mgrid_mode               modes[2][ROOM];
+  mgrid_arg                args[ROOM], inner[ROOM];
+  mgrid_tensor_axis        axes[ROOM];
+  const mgrid_family      *families[ROOM];
+  const mgrid_tensor      *tensors[ROOM];
+  const char              *names[2][ROOM];
+  int64_t                  numbers[2][ROOM], starts[ROOM];
+  int64_t                  ranks[ROOM];
+  double                   doubles[FIELDS];
+  int                      turn;
   /* results */
   mgrid_family         *out_families[ROOM];
   mgrid_tensor         *out_tensors[ROOM];
@@ -117,6 +118,8 @@ KIND(move, mgrid_move_free(object))
 KIND(machine_model, mgrid_machine_free(object))
 KIND(step, mgrid_step_free(object))
 KIND(step_follower, mgrid_step_follower_free(object))
+KIND(losses, mgrid_losses_free(object))
+KIND(loss, mgrid_loss_free(object))
 
 static void                 give_back_policy(void *object) { mgrid_policy_free(object); }
 static inline mgrid_policy *draw_policy(fuzz *z) { return draw(z, &z->policy); }
@@ -379,6 +382,7 @@ static const mgrid_move_options *draw_how_to_move(fuzz *z) {
   z->moves = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT;
   z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
   z->moves.convert = draw_bool(z);
+  z->moves.nold = below(&z->b, 2) * draw_count(z), z->moves.old = draw_ranks(z);
   return below(&z->b, 4) ? &z->moves : NULL;
 }
 
@@ -387,6 +391,12 @@ static const mgrid_step_price_options *draw_how_to_price(fuzz *z) {
   z->prices.blocking = draw_bool(z), z->prices.eager = draw_number(z), z->prices.flops = (double)draw_number(z);
   z->prices.costs = draw_text(z);
   return below(&z->b, 4) ? &z->prices : NULL;
+}
+
+static const mgrid_losses_options *draw_how_to_lose(fuzz *z) {
+  z->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT;
+  z->losing.how = draw_text(z), z->losing.nparams = below(&z->b, 2), z->losing.changed = draw_names(z);
+  return below(&z->b, 4) ? &z->losing : NULL;
 }
 
 static const mgrid_move_run_options *draw_how_to_run(fuzz *z) {
@@ -647,6 +657,8 @@ static void empty(fuzz *z) {
     mgrid_machine_free(z->machine_model.object[i]);
     mgrid_step_free(z->step.object[i]);
     mgrid_step_follower_free(z->step_follower.object[i]);
+    mgrid_loss_free(z->loss.object[i]);
+    mgrid_losses_free(z->losses.object[i]);
   }
   for (size_t i = 0; i < z->ntexts; i++) free(z->texts[i]);
   for (size_t i = 0; i < STORED; i++) free(stored[i].data);

@@ -6,7 +6,7 @@
 
 -- Counted or owned objects, which are in pools.
 local objects = { grid = 1, family = 1, topology = 1, plan = 1, backend = 1, state = 1, runtime = 1, policy = 1,
-  tensor = 1, move = 1, step = 1, step_follower = 1, group = 1, machine_model = 1 }
+  tensor = 1, move = 1, step = 1, step_follower = 1, group = 1, machine_model = 1, losses = 1, loss = 1 }
 
 -- How an argument is drawn, by its type without const.
 local inputs = {
@@ -20,6 +20,7 @@ local inputs = {
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_backend_options *"] = "draw_backend_options(z)",
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
   ["mgrid_function *"] = "draw_function(z)", ["mgrid_step_price_options *"] = "draw_how_to_price(z)",
+  ["mgrid_losses_options *"] = "draw_how_to_lose(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
@@ -40,7 +41,7 @@ local outputs = {
 for _, struct in ipairs { "plan_counts", "change", "segment", "plan_checked", "machine", "gpu_memory",
   "resources", "step_call", "step_time",
   "tensor_part", "machine_level", "machine_counts", "move_peer", "move_sums", "held_memory",
-  "nccl_window" } do
+  "nccl_window", "loss_sums" } do
   outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
 end
 
@@ -88,6 +89,7 @@ for _, header in ipairs(arg) do
     local leaves = call == "mgrid_state_leave" -- frees it, if it succeeds
     local freed = call:match "^mgrid_([a-z_]+)_free$" or leaves
     local made = ret:gsub("^const ", ""):match "^mgrid_([a-z_]+) %*$"
+    if not objects[made] then made = nil end -- a struct of a result
     for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
       local full, name, array = param:match "^(.-)%s*([%w_]+)(%[?%d*%]?)$"
       if param ~= "void" then

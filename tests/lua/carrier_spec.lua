@@ -163,7 +163,7 @@ describe("over pmix", function()
     assert.truthy(out:find("on all 16 ranks (", 1, true), out)
   end)
 
-  it("a family that wants mpi is refused on all ranks", function()
+  it("a family that needs mpi is refused on all ranks", function()
     local _, err, code = on(4, "build/moongrid run megatron tp=2 --backend nccl --carrier pmix")
     assert.equal(1, code)
     assert.equal("run/dp_cp_gloo[0] needs the backend 'mpi', and the carrier of this job is pmix, without MPI; give its "

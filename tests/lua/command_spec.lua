@@ -178,7 +178,7 @@ describe("moongrid check", function()
     assert.equal("4: covers: rank 1 is in no group\n", claims "covers(t.first)")
   end)
 
-  it("wants worlds", function()
+  it("needs worlds", function()
     refuses("check picotron", 2, "moongrid: check needs --world N[,N...], the numbers of ranks")
     refuses("check picotron --world 4,x", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'x'")
   end)
@@ -219,7 +219,7 @@ describe("moongrid diff", function()
     assert.falsy(out:find "keeps")
   end)
 
-  it("wants two sides", function()
+  it("needs two sides", function()
     refuses("diff picotron --world 8", 2,
       "moongrid: diff needs two sides with 'vs' between: moongrid diff A --world N vs B")
     refuses("diff picotron vs nanotron", 2, "moongrid: diff needs --world N, the number of ranks")

@@ -49,7 +49,7 @@ describe("DeviceMesh", function()
     { "a world that is none", "D.init_device_mesh('cuda', { 8 })", "world is string; it is a World or the number of ranks",
       would = { "D.init_device_mesh(8, { 8 })", "D.init_device_mesh(mg.world(8), { 8 })" } },
     { "a world without ranks", "D.init_device_mesh(0, { 8 })", "world: a world has 1 to 2147483647 ranks, not 0" },
-    { "a shape that is no list", "D.init_device_mesh(8, 8)", "mesh_shape is number; it takes a list of sizes" },
+    { "a shape that is not a list", "D.init_device_mesh(8, 8)", "mesh_shape is number; it takes a list of sizes" },
     { "a shape without dims", "D.init_device_mesh(8, {})", "mesh_shape is empty; it takes the size of each dim" },
     { "a size of 0", "D.init_device_mesh(8, { 0 })", "size 0 of dim 0 is not a size; sizes are integers of 1 or more" },
     { "a size that is left to others", "D.init_device_mesh(8, { 2, -1 })", "size -1 of dim 1 is not a size; sizes are integers of 1 or more" },
@@ -188,7 +188,7 @@ describe("DeviceMesh", function()
     { "to unflatten with a backend of an old dim", "m:_unflatten('tp', { 2, 1 }, { 'a', 'b' }, { dp = 'gloo' })",
       "backend_override has 'dp'; it takes names of mesh_dim_names, or 0 to 1" },
 
-    { "to concatenate what is no list", "D._concatenate(m)", "device_mesh_list is nil; it takes a DeviceMesh" },
+    { "to concatenate a value that is not a list", "D._concatenate(m)", "device_mesh_list is nil; it takes a DeviceMesh" },
     { "to concatenate names", "D._concatenate { 'dp', 'tp' }", "device_mesh_list is string; it takes a DeviceMesh",
       would = { "D._concatenate { m 'dp', m 'tp' }" } },
     { "to concatenate a mesh without names", "D._concatenate { m, D.init_device_mesh(8, { 8 }) }",
@@ -220,7 +220,7 @@ describe("DeviceMesh", function()
 
     { "a layout of another text", "L.new '2x2'", "layout '2x2'" .. form, would = { "L.new '2:1'", "L.new '(2,):(1,)'", "L.new '(2, 3):(6, 1)'", "L.new '():()'" } },
     { "a word for a size", "L.new '(2,x):(1,2)'", "layout '(2,x):(1,2)'" .. form },
-    { "a size that is no list", "L.new(2, 1)", "sizes of a layout is number; it takes a list of sizes", would = { "L.new({ 2 }, { 1 })" } },
+    { "a size that is not a list", "L.new(2, 1)", "sizes of a layout is number; it takes a list of sizes", would = { "L.new({ 2 }, { 1 })" } },
     { "strides that are no list", "L.new({ 2 }, 1)", "strides of a layout is number; it takes a list of strides", would = { "L.new { 2 }" } },
     { "half a size, without strides", "L.new { 2.5, 2 }", "size 2.5 of a layout is not a size; sizes are integers of 1 or more" },
     { "groups of a layout that leaves places out", "L.new '(2,2,2):(1,12,4)':family(mg.world(24))",
@@ -240,7 +240,7 @@ describe("DeviceMesh", function()
     { "a cut with too many parts", "l:composition { 2, 2, 2 }",
       "2 x 2 x 2 does not meet the boundaries of layout (2,2):(8,1); use its sizes, divisors or products of them" },
     { "a cut with too few parts", "l:composition { 2 }", "2 leaves places of layout (2,2):(8,1) out; their product is 4" },
-    { "a cut that is no list", "l:composition(2)", "sizes is number; it takes a list of sizes" },
+    { "a cut that is not a list", "l:composition(2)", "sizes is number; it takes a list of sizes" },
     { "a part of 0", "l:composition { 0 }", "size 0 of a part of layout (2,2):(8,1) is not a size; sizes are integers of 1 or more" },
   })
 

@@ -273,7 +273,7 @@ describe("doctor --ras", function()
     end)
   end)
 
-  it("says that nobody is there, and what it wants", function()
+  it("says that nobody is there, and what it needs", function()
     local _, err, code = doctor()
     assert.equal(4, code)
     assert.equal(("moongrid: no RAS of NCCL at localhost:%d (Connection refused); a job of NCCL 2.24 or later on this machine has "
@@ -328,7 +328,7 @@ for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
     { "more ranks than there are", [=[[comm('{"rank": 0}, {"rank": 0}', 1)]]=], "gave a communicator of 1 ranks that has more\n" },
     { "a state below 0", [=[[comm('{"rank": 0, "status": {"init_state": -3}}')]]=], "gave a 'init_state' that cannot be: -3, " },
     { "calls below 0", [=[[comm('{"rank": 0, "collective_counts": {"AllReduce": -1}}')]]=], "gave a 'AllReduce' that cannot be: -1, " },
-    { "a call that is no name", [=[[comm('{"rank": 0, "collective_counts": {"\\u001b]0;x": 1}}')]]=],
+    { "a call that is not a name", [=[[comm('{"rank": 0, "collective_counts": {"\\u001b]0;x": 1}}')]]=],
       "counts calls of '\\x1b]0;x', which is not a name\n" },
     { "65 kinds of calls", [=[[comm('{"rank": 0, "collective_counts": {%s}}' % ", ".join('"a%d": 1' % i for i in range(65)))]]=],
       "counts 65 kinds of calls, of at most 64\n" },

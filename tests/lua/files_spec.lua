@@ -77,7 +77,7 @@ describe("a parameter from a file", function()
     ["a key twice"] = { "a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: a key that is there already" },
     ["a text that C would cut"] = { "a.yaml", 'a: "b\\0c"\n', "a.yaml:1: a text with a zero byte" },
     ["a key that C would cut"] = { "a.yaml", '"a\\0b": 1\n', "a.yaml:1: a key is not text" },
-    ["a key that is no text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is not text" },
+    ["a key that is not text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is not text" },
     ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected" },
     ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },
     ["a file that unfolds without end"] = { "a.yaml", table.concat(laughs), "a.yaml:1: too many values" },
@@ -91,7 +91,7 @@ describe("a parameter from a file", function()
     ["an unknown alias"] = { "a.yaml", "a: *b\n", "a.yaml:1: found undefined alias" },
     ["bytes that are no text"] = { "a.yaml", "a: \xff\n", "a.yaml:1: invalid leading UTF-8 octet" },
     ["broken JSON"] = { "a.json", '{"a": 1,\n', "a.json:2: string or '}' expected near end of file" },
-    ["JSON that is no object"] = { "a.json", "7", "a.json:1: a JSON object is expected" },
+    ["JSON that is not an object"] = { "a.json", "7", "a.json:1: a JSON object is expected" },
   } do
     it("refuses " .. what, function()
       local said = refusal(case[1], case[2])

@@ -53,7 +53,7 @@ describe("scripts/golden", function()
     assert.truthy(out:find("FAIL megatron_deepspeed md-063: ", 1, true), out)
   end)
 
-  it("fails a case that nothing of ours can read, and says what it wants", function()
+  it("fails a case that nothing of ours can read, and says what it needs", function()
     local dir = run("mktemp -d"):gsub("\n", "")
     run(([[cp tests/golden/picotron.json tests/golden/deviations.json %s; echo '{"cases":[{"id":"x-1"}]}' > %s/nobody.json]]):format(dir, dir))
     local out, _, code = run("scripts/golden " .. dir)

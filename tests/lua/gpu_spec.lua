@@ -214,7 +214,7 @@ describe("gpu-test, when something is wrong", function()
 
   it("takes no other option, piece or number", function()
     for words, message in pairs {
-      ["-o"] = "gpu-test: -o wants a value; --help tells which\n",
+      ["-o"] = "gpu-test: -o needs a value; --help says which\n",
       ["--part later"] = "gpu-test: no piece 'later'; the pieces are smoke run memory create refuse eight faults\n",
       ["--ranks 3"] = "gpu-test: --ranks takes 1, not '3': the pieces choose 2, 4 and 8 themselves\n",
       ["--ranks 1 --part run"] = "gpu-test: --ranks 1 is a piece of its own: no --part with it\n",

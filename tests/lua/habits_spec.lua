@@ -60,7 +60,7 @@ describe("habits of command lines:", function()
     assert.are.same({ 0, "" }, (said "check picotron --world 8-64"))
   end)
 
-  it("run without a launcher says what starts several ranks, also where the recipe wants more", function()
+  it("run without a launcher says what starts several ranks, also where the recipe needs more", function()
     local note = "moongrid: note: this is one rank, because no launcher started it: mpirun -n N moongrid run ..."
     assert.are.same({ 0, note }, (said "run picotron"))
     local got = said "run picotron tp=2"

@@ -418,7 +418,7 @@ describe("another MPI", function()
 
   local is_mpich = (run "ldd build/libmoongrid_mpi.so"):find "libmpic?h?%.so%.12" ~= nil
 
-  it("as a launcher is told of a duplicate of the world, and not of who wants to be alone", function()
+  it("as a launcher is told of a duplicate of the world, and not of who needs to be alone", function()
     local source, program = support.file [[
 #include <moongrid_mpi.h>
 #include <stdio.h>

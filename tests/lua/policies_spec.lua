@@ -260,7 +260,7 @@ describe("policies.gradient_family of a bundled recipe", function()
     end
   end
 
-  it("wants to be told which, where there are several", function()
+  it("must be told which, where there are several", function()
     local ok, told = pcall(ask, "deepspeed_moe", { ep = { 2, 4 } })
     assert.is_false(ok)
     assert.truthy(told:find(":2: policies.gradient_family: the setting 'expert' is one of edp_size_2, edp_size_4", 1, true), told)

@@ -48,7 +48,7 @@ describe("scripts/simulate", function()
     assert.equal(2, code)
   end)
 
-  it("wants ranks, and what they run", function()
+  it("needs ranks, and what they run", function()
     for line, said in pairs {
       ["run megatron"] = "simulate RANKS run RECIPE..., or RANKS FILE.c ARGUMENT...",
       ["4 plan megatron"] = "simulate RANKS run RECIPE..., or RANKS FILE.c ARGUMENT...",

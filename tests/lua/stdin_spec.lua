@@ -66,7 +66,7 @@ describe("a recipe on standard input", function()
     ["that is too long"] = { ("-- a line\n"):rep(110000), "cannot read standard input: it has more than 1048576 bytes" },
     ["that is empty"] = { "", "stdin returned nothing; end it with 'return recipe { ... }'" },
     ["with a mistake"] = { "return recipe {\n +", "stdin:2: unexpected symbol near '+'" },
-    ["that is no text"] = { "\27Lua", "stdin: a recipe is text, and this is a binary chunk" },
+    ["that is not text"] = { "\27Lua", "stdin: a recipe is text, and this is a binary chunk" },
   } do
     it("is refused: one " .. what, function()
       local _, err, code = piped(case[1], "plan - --world 8")

@@ -506,6 +506,21 @@ describe("the price of a step", function()
     os.remove(machine)
   end)
 
+  it("says to what it was fitted, and the error", function()
+    local file = support.file('{ "call": 0, "flops": 4e12, "measured": [["send", "node", 2, 1e9, 0.025], '
+      .. '["send", "node", 2, 1e9, 0.025], ["send", "node", 2, 2e9, 0.055]] }')
+    local line = "build/moongrid step %s --world 8 tp=4 pp=2 --machine %s --costs %s"
+    local recipe_file = recipe(text)
+    local out = run(line:format(recipe_file, nodes, file))
+    assert.equal("node fitted to 3 measured calls: a hop takes 0, 0.777 of the bandwidth; error 2.9% at the median, at most 6.4%",
+      out:match "node fitted[^\n]*")
+    local fit = json.decode((run(line:format(recipe_file, nodes, file) .. " --json"))).fits.node
+    assert.same({ 3, 0 }, { fit.measured, fit.latency })
+    assert.near(1 - 0.0514623 / 0.055, fit.worst_error, 1e-4)
+    os.remove(file)
+    os.remove(recipe_file)
+  end)
+
   it("is the same from Lua", function()
     local file = recipe(text)
     local moongrid = require "moongrid"
@@ -581,9 +596,10 @@ memory of the rank with the most
     assert.same({ all.from.families.pp.seconds, 0 }, { of["pp seconds"].from, of["pp seconds"].to })
     assert.same({ all.from.families.pp.levels.node.bytes, 0 }, { of["pp bytes out of node"].from, of["pp bytes out of node"].to })
     assert.equal("the steps cost the same\n", (run "build/moongrid diff megatron --world 64 tp=8 vs tp=8 --step"))
-    _, err, code = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
+    assert.equal("", select(2, run "build/moongrid diff picotron --world 8 vs tp=2 --step"))
+    local _, refused, failed = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
     assert.same({ "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own\n", 1 },
-      { err, code })
+      { refused, failed })
   end)
 
   describe("is drawn", function()
@@ -633,6 +649,23 @@ memory of the rank with the most
       end
       assert.near(data.seconds * 1e9, last, 1)
       assert.is_true(waited > 0)
+    end)
+
+    it("with names of any characters", function()
+      local file = recipe [[s:compute { name = '</script><b>&"\1', seconds = 1 } s:all_reduce(s.dp, 8)]]
+      for _, ending in ipairs { ".svg", ".html", ".json" } do
+        local name = os.tmpname() .. ending
+        local _, err, code = run(("build/moongrid step %s --world 8 --machine dgx-h100 -o %s"):format(file, name))
+        assert.same({ "", 0 }, { err, code })
+        local all = support.read(name)
+        if ending == ".json" then
+          assert.equal(4, #json.decode(all).traceEvents) -- names of a process and a thread, two slices
+        else
+          assert.is_nil(all:find("<b>", 1, true))
+        end
+        os.remove(name)
+      end
+      os.remove(file)
     end)
 
     it("as events, whose slices do not overlap", function()

@@ -105,7 +105,7 @@ describe("scripts/mpi", function()
     assert.equal(2, other)
   end)
 
-  it("wants a name and a command, or a name for --install", function()
+  it("needs a name and a command, or a name for --install", function()
     for _, words in ipairs { "", "mpich4", "--install", "--instal mpich5" } do
       local _, err, code = run("scripts/mpi " .. words)
       assert.equal("mpi: mpi NAME COMMAND..., --list, --install NAME, --module\n", err)
@@ -137,7 +137,7 @@ describe("scripts/mpi", function()
 end)
 
 describe("scripts/launch", function()
-  it("wants a number of ranks and a command", function()
+  it("needs a number of ranks and a command", function()
     for _, words in ipairs { "", "2", "0 true", "two true", "-1 true" } do
       local _, err, code = run("scripts/launch " .. words)
       assert.equal("launch: launch N COMMAND..., where N ranks are 1 or more\n", err)

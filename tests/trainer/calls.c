@@ -20,7 +20,8 @@ static FILE *out;
 /* Whether the address is in the program. */
 static int is_own(const void *caller) {
   Dl_info here, program;
-  return dladdr(caller, &here) && dladdr((const void *)getauxval(AT_ENTRY), &program) && here.dli_fbase == program.dli_fbase;
+  return dladdr(caller, &here) && dladdr((const void *)getauxval(AT_ENTRY), &program)
+         && here.dli_fbase == program.dli_fbase;
 }
 
 static long long bytes_of(long long count, MPI_Datatype type) {

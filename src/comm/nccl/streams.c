@@ -263,8 +263,8 @@ static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgri
     cudaError_t e = n->lib.cudaEventQuery(t->end);
     *in = t->tag;
     if (e == cudaSuccess && *count == most) return MGRID_OK;
+    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin); /* not ready: `zero` */
     if (e == cudaErrorNotReady) return asynchronous(n, t, err);
-    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin);
     if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&took, t->begin, t->end);
     if (e != cudaSuccess) return cuda_failed(n, e, GPU_CALL("EventElapsedTime"), err);
     ended[(*count)++] = (mgrid_timed_call){ t->tag, 1e-3 * (double)begun, 1e-3 * (double)took };

@@ -25,13 +25,14 @@ class Peer(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Bytes and messages of a rank in a move."""
+    """Bytes and messages of a rank in a move; missing: bytes that it needs and no rank is left to send."""
     stay: int
     send: int
     receive: int
     sends: int
     receives: int
     rounds: int
+    missing: int
 
 
 class Piece(NamedTuple):

@@ -37,9 +37,7 @@ void mgrid_lua_keep_recipe(lua_State *L, int plan) {
   lua_setiuservalue(L, -2, MGRID_KEEPER);
 }
 
-void mgrid_lua_push_recipe(lua_State *L, int state) {
-  lua_getiuservalue(L, state, MGRID_KEEPER);
-}
+void mgrid_lua_push_recipe(lua_State *L, int state) { lua_getiuservalue(L, state, MGRID_KEEPER); }
 
 static mgrid_state_box *check_state_box(lua_State *L, int i) {
   return mgrid_lua_check_own(L, i, MGRID_LUA_STATE, &mgrid_lua_state_key);

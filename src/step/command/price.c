@@ -24,8 +24,7 @@ static mgrid_status read_flops(const char *text, double *flops, mgrid_error *err
   const char *unit = *end ? strchr(units, *end) : NULL;
   if (end != text && unit) x *= pow(1000, (double)(unit - units + 1)), end++;
   if (end == text || (*end && strcmp(end, "FLOP/s") != 0 && strcmp(end, "flops") != 0) || !(x > 0) || !(x < 1e24))
-    return mgrid_fail(err, MGRID_USAGE, "--flops is what a GPU does in a second, as 400e12 or 400T, not '%s'",
-                      text);
+    return mgrid_fail(err, MGRID_USAGE, "--flops is what a GPU does in a second, as 400e12 or 400T, not '%s'", text);
   return *flops = x, MGRID_OK;
 }
 
@@ -181,6 +180,15 @@ void cli_show_price(const cli *c, const step_price *p) {
   if (p->by.costs.flops > 0) printf(", %.4g TFLOP/s", p->by.costs.flops / 1e12);
   if (*p->by.costs.source) printf(" (%s)", p->by.costs.source);
   printf("\n");
+  for (size_t l = 0; l < p->by.m->ntiers; l++) {
+    const step_fit *f = &p->by.costs.fit[l];
+    if (f->n)
+      printf("%s fitted to %zu measured call%s: a hop takes %s, %.3g of the bandwidth; error %.1f%% at the median, at "
+             "most "
+             "%.1f%%\n",
+             p->by.m->tier[l].name, f->n, mgrid_s_of((int64_t)f->n), cli_seconds(f->latency, text, sizeof text),
+             f->share, 100 * f->median, 100 * f->worst);
+  }
   show_share("computes", p->mean.compute, p->seconds, "of the mean rank");
   show_share("exposed", p->mean.exposed, p->seconds, "bytes move, and nothing computes");
   show_share("bubble", mgrid_step_bubble(p), p->seconds, "neither: it waits for other ranks, or has ended");

@@ -9,8 +9,8 @@ extern const cli_command command_step;
 mgrid_status             cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
                                       mgrid_error *err); /* run_step.c */
 
-mgrid_status             cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
-                                       bool *differ, mgrid_error *err); /* diff_step.c */
+mgrid_status cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
+                           bool *differ, mgrid_error *err); /* diff_step.c */
 
 static const cli_command *const commands[] = { &command_step, NULL };
 
@@ -51,17 +51,21 @@ static const cli_addition additions[] = {
                            "multiplying matrices; default: none is spent",
                    .agreed = true },
                  { "output", cli_text, 0, "FILE.json", .letter = true,
-                     .help = "write what each rank did in the last step, in the trace event format of Chrome", .agreed = true },
-                   { "unproved", cli_flag,
+                   .help = "write what each rank did in the last step, in the trace event format of Chrome",
+                   .agreed = true },
+                 { "unproved", cli_flag,
                    .help = "also a step that is not proved, which may wait forever: each call has a "
                            "deadline, --timeout",
                    .agreed = true } },
     .use = cli_run_step },
   { .to = "diff",
-    .usage = "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
-    .options = { { "step", cli_flag, .help = "instead, what changes in the step: calls, bytes and memory, and with --machine time, by "
-                                             "family (moongrid step)" },
-                 { "flops", cli_text, 0, "X", .help = "with --step and --machine: what a GPU does in a second, as 400T" },
+    .usage =
+        "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
+    .options = { { "step", cli_flag,
+                   .help = "instead, what changes in the step: calls, bytes and memory, and with --machine time, by "
+                           "family (moongrid step)" },
+                 { "flops", cli_text, 0, "X",
+                   .help = "with --step and --machine: what a GPU does in a second, as 400T" },
                  { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
     .compare = cli_diff_step },
   { .to = NULL },

@@ -167,9 +167,11 @@ static int together(lua_State *L) {
   step_word_group      *g = check_group(L, 2, kind);
   bool                  list = kind == STEP_ALL_TO_ALL && lua_istable(L, 3);
   uint32_t              by = 0;
-  int64_t bytes = list ? check_list(L, 3, w, g, o->name, &by) : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX) : 0;
-  extras  x = read_extras(L, o->sized ? 4 : 3, w, g, o);
-  step_node *n = put(L, s, w, kind);
+  int64_t               bytes = list       ? check_list(L, 3, w, g, o->name, &by)
+                                : o->sized ? whole(L, 3, o->name, "bytes", STEP_BYTES_MAX)
+                                           : 0;
+  extras                x = read_extras(L, o->sized ? 4 : 3, w, g, o);
+  step_node            *n = put(L, s, w, kind);
   n->slot = g->slot, n->bytes = bytes, n->listed = list, n->name = by, n->number = x.root, n->type = x.type;
   return 0;
 }
@@ -223,7 +225,8 @@ static int sendrecv(lua_State *L) {
 /* ------------------------------------------------------------------- blocks */
 
 static void check_function(lua_State *L, int i, const char *what) {
-  if (lua_type(L, i) != LUA_TFUNCTION) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s a function, not %s", what, mgrid_lua_kind(L, i));
+  if (lua_type(L, i) != LUA_TFUNCTION)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s a function, not %s", what, mgrid_lua_kind(L, i));
 }
 
 static int group(lua_State *L) {

@@ -13,7 +13,9 @@ static mgrid_step *check_step(lua_State *L) { return *(mgrid_step **)mgrid_lua_c
 
 static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
-mgrid_step **mgrid_step_lua_new(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step); }
+mgrid_step **mgrid_step_lua_new(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step);
+}
 
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
 static int plan_step(lua_State *L) {
@@ -140,9 +142,11 @@ static int programs_tostring(lua_State *L) {
 }
 
 static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
-static const luaL_Reg methods[] = {
-  { "class", programs_class }, { "prove", programs_prove }, { "program", programs_program }, { "price", programs_price }, { NULL, NULL }
-};
+static const luaL_Reg methods[] = { { "class", programs_class },
+                                    { "prove", programs_prove },
+                                    { "program", programs_program },
+                                    { "price", programs_price },
+                                    { NULL, NULL } };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
 

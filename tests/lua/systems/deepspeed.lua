@@ -37,7 +37,7 @@ return {
       "get_position_embedding_ranks: -3 is not a stage; 0 to 1 would do, or -1" },
     { "no stage at all", { get_embedding_ranks = {}, pp = 2 }, words = { "get_embedding_ranks", "would do" } },
     { "no stage of positions at all", { get_position_embedding_ranks = {}, pp = 2 }, words = { "get_position_embedding_ranks", "would do" } },
-    { "a priority that is no list", { high_priority_stream_groups = "tp" },
+    { "a priority that is not a list", { high_priority_stream_groups = "tp" },
       "high_priority_stream_groups is tp; a list such as [\"tp\"] would do", would = { { high_priority_stream_groups = { "tp" } } } },
     { "a priority of no family", { high_priority_stream_groups = { "tpx" } }, words = { "high_priority_stream_groups", "'tpx'", "'tp'" } },
     { "a priority of a grid", { high_priority_stream_groups = { "dense" } }, words = { "high_priority_stream_groups", "'dense'" } },
