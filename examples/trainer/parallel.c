@@ -93,13 +93,13 @@ static void check(const group *g, int code, const char *what) {
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
-/* Where all ranks fail alike each keeps its own words. */
+/* Where all ranks fail each keeps its own words. */
 bool everybody(const layout *l, mgrid_error *err) {
-  mgrid_error own = *err;
+  mgrid_error own = *err, late = MGRID_ERROR_INIT;
+  int64_t     failed = own.status != MGRID_OK;
   if (!mgrid_state_settle(l->state, err->status, err)) return true;
-  size_t before = strlen(err->message), after = strlen(own.message);
-  if (own.status && before > after && strcmp(err->message + before - after, own.message) == 0) *err = own;
   if (err->status == MGRID_LOST_RANK) left_by_loss();
+  if (err->status != MGRID_TIMED_OUT && !mgrid_state_least(l->state, &failed, &late) && failed) *err = own;
   return false;
 }
 
