@@ -435,7 +435,6 @@ int main(int argc, char **argv) {
   if (o.write_text) {
     code = write_text(o.write_text, text, length);
   } else {
-    setenv("OMPI_MCA_async_mpi_finalize", "1", 0); /* else Open MPI 5 may wait there for a rank that was lost */
     MPI_Init(NULL, NULL);
     /* Set before communicators are made, which inherit it: a call that fails because of a loss returns. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

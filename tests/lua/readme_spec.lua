@@ -81,6 +81,9 @@ local programs = {
     ]], "2\n32\n" },
 }
 
+-- The pages whose C is quoted from files.
+local quotes = { ["examples/trainer/README.md"] = { "examples/trainer/main.c", "examples/trainer/job.c" } }
+
 -- How a block of Lua is run, by what it begins with: a command line for the file that has `text`.
 local kinds = {
   { "^return recipe ", "build/moongrid check %s --world 8,64", function(text) return text end },
@@ -119,9 +122,20 @@ describe("what a README shows", function()
 
   it("has Lua and C in it", function()
     assert.is_true(lua >= 4)
-    for path in pairs(c) do assert.truthy(programs[path], "readme_spec does not know how to run the C of " .. path) end
+    for path in pairs(c) do assert.truthy(programs[path] or quotes[path], "readme_spec does not know how to run the C of " .. path) end
     for path in pairs(programs) do assert.truthy(c[path], path) end
   end)
+
+  for path, files in pairs(quotes) do
+    it("is in the files: the C of " .. path, function()
+      local source = {}
+      for i, file in ipairs(files) do source[i] = assert(io.open(file)):read "a" end
+      source = table.concat(source)
+      for _, text in ipairs(c[path]) do
+        for part in (text .. "\n\n"):gmatch "(.-)\n\n" do assert.truthy(source:find(part, 1, true), part) end
+      end
+    end)
+  end
 
   for path, program in pairs(programs) do
     it("compiles, and runs on four ranks: the C of " .. path, function()
