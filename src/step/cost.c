@@ -261,7 +261,7 @@ double mgrid_step_work_of(const step_pricing *p, const step_node *n) {
 }
 
 int64_t mgrid_step_ticks(double seconds) {
-  return seconds * STEP_SECOND < 4e18 ? (int64_t)(seconds * STEP_SECOND + 0.5) : INT64_C(4000000000000000000);
+  return seconds * STEP_SECOND < 9e18 ? (int64_t)(seconds * STEP_SECOND + 0.5) : INT64_MAX;
 }
 
 /* ------------------------------------------------------------------ checks */

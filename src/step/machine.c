@@ -91,16 +91,18 @@ const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t ty
 }
 
 static bool push(step_meeting *x, int side, step_post post) {
-  step_post *more = mgrid_grow(x->post[side], x->nposts[side], sizeof *more);
+  step_post *more = mgrid_grow(x->post[side], x->first[side] + x->nposts[side], sizeof *more);
   if (!more) return false;
   x->post[side] = more;
-  x->post[side][x->nposts[side]++] = post;
+  mgrid_step_posts(x, side)[x->nposts[side]++] = post;
   return true;
 }
 
 static void drop_first(step_meeting *x, int side) {
-  x->nposts[side]--;
-  memmove(x->post[side], x->post[side] + 1, x->nposts[side] * sizeof *x->post[side]);
+  x->first[side]++, x->nposts[side]--;
+  if (x->first[side] < x->nposts[side]) return; /* else fewer are moved than have met since the last time */
+  memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
+  x->first[side] = 0;
 }
 
 /* Whether two calls are one: the operation, its bytes, its root and its type. */
@@ -193,8 +195,8 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
     m->failed = true;
     return;
   }
-  if ((x->nposts[0] > 1 && odd(m, x->post[0][0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
-  step_post *all = x->post[0];
+  if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
+  step_post *all = mgrid_step_posts(x, 0);
   uint32_t   count = x->nposts[0];
   for (uint32_t i = 1; i < count; i++)
     if (!fit(&mgrid_step_machine_program(m, all[0].type)->node[all[0].node],
@@ -214,7 +216,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
     m->failed = true;
     return;
   }
-  step_post other = x->nposts[!side] ? x->post[!side][0] : (step_post){ -1, -1, 0, 0 };
+  step_post other = x->nposts[!side] ? mgrid_step_posts(x, !side)[0] : (step_post){ -1, -1, 0, 0 };
   if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
     int64_t time = takes(m, &post, 1);
     if (m->clock && other.cursor < 0) time = mgrid_step_clock_left(m, other.ready);
@@ -343,7 +345,8 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
 
 mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
                                     int64_t eager, step_clock *clock, bool *done, mgrid_error *err) {
-  *m = (step_machine){ .step = s, .types = t, .rules = rules, .eager = eager, .again = -1, .clock = clock };
+  *m = (step_machine){ .step = s, .types = t, .rules = rules, .again = -1, .clock = clock };
+  m->eager = rules == STEP_BLOCKING ? eager : 0;
   m->odd[0].type = m->odd[1].type = -1;
   if (clock) clock->machine = m;
   mgrid_status status = begin(m, err);

@@ -69,25 +69,26 @@ typedef struct step_wait {
   mgrid_status failed;
 } step_wait;
 
-/* An mgrid_look. */
+/* An mgrid_look. What is first in a stream may wait for what is first in another one: so it has the time of the longest. */
 static mgrid_outcome few_are_left(void *ud) {
   step_wait *w = ud;
   bool       busy = false;
-  for (int i = w->from; i < w->to; i++) {
+  double     longest = 0;
+  uint32_t   first = 0;
+  for (int i = 0; i < w->r->p->nstreams; i++) {
     size_t   taken = 0;
     uint32_t in = 0;
     if (w->r->flying[i] == 0) continue;
     if (take(w->r, i, &taken, &in)) return (mgrid_outcome)w->r->err->status;
     if (taken) w->since = mgrid_now();
-    if (w->r->flying[i] <= w->most) continue;
+    if (w->r->flying[i] > 0) longest = fmax(longest, patience(w->r, in));
+    if (i < w->from || i >= w->to || w->r->flying[i] <= w->most) continue;
+    if (!busy) first = in;
     busy = true;
-    if (mgrid_now() - w->since > patience(w->r, in)) {
-      w->r->stuck = in;
-      return mgrid_fail(w->r->err, MGRID_TIMED_OUT, "a call of the step did not end within %g seconds",
-                        w->r->how->timeout);
-    }
   }
-  return busy ? MGRID_NOT_YET : MGRID_OK;
+  if (!busy || mgrid_now() - w->since <= longest) return busy ? MGRID_NOT_YET : MGRID_OK;
+  w->r->stuck = first;
+  return mgrid_fail(w->r->err, MGRID_TIMED_OUT, "a call of the step did not end within %g seconds", w->r->how->timeout);
 }
 
 /* Wait until a stream, -1: each, has `most` calls at most. */

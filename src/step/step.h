@@ -324,8 +324,11 @@ typedef struct step_post { /* an operation that waits for others */
 typedef struct step_meeting {  /* a collective on a circle, or sends and receives from one position to another */
   int32_t    circle, from, to; /* from -1: a collective */
   uint32_t   nposts[2];        /* of collectives, sends; of receives */
-  step_post *post[2];
+  uint32_t   first[2];         /* posts before these have met */
+  step_post *post[2];          /* [first + nposts] */
 } step_meeting;
+
+static inline step_post *mgrid_step_posts(const step_meeting *x, int side) { return x->post[side] + x->first[side]; }
 
 typedef struct step_machine {
   const mgrid_step  *step;

@@ -76,8 +76,8 @@ static bool tell_unmatched(const step_machine *m, step_verdict *v) {
 static bool tell_unreceived(const step_machine *m, step_verdict *v) {
   for (size_t i = 0; i < m->nmeetings; i++) {
     const step_meeting *x = &m->meeting[i];
-    if (!x->nposts[0] || x->post[0][0].cursor >= 0) continue;
-    const step_post *p = &x->post[0][0];
+    if (!x->nposts[0] || mgrid_step_posts(x, 0)->cursor >= 0) continue;
+    const step_post *p = mgrid_step_posts(x, 0);
     v->told = STEP_UNMATCHED;
     add(m, v, m->types->type[p->type].first, p->node, -1);
     return true;

@@ -66,7 +66,7 @@ static bool will_call(const step_machine *m, int32_t type, const wanted *x, int3
 
 static bool has_come(const step_meeting *x, int side, int32_t type) {
   for (uint32_t i = 0; x && i < x->nposts[side]; i++)
-    if (x->post[side][i].type == type) return true;
+    if (mgrid_step_posts(x, side)[i].type == type) return true;
   return false;
 }
 
@@ -75,7 +75,7 @@ static bool is_unmet(const step_machine *m, int32_t cursor, uint32_t node) {
   const step_meeting *x = mgrid_step_machine_meeting(m, c->type, node);
   for (int side = 0; x && side < 2; side++)
     for (uint32_t i = 0; i < x->nposts[side]; i++)
-      if (x->post[side][i].cursor == cursor && x->post[side][i].node == node) return true;
+      if (mgrid_step_posts(x, side)[i].cursor == cursor && mgrid_step_posts(x, side)[i].node == node) return true;
   return false;
 }
 

@@ -50,7 +50,8 @@ mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *
   mgrid_status s = mgrid_machine_set_ranks(m, n, own, err);
   if (!s) s = mgrid_runtime_serve(l->rt, "survive", &r, err);
   if (!s) s = mgrid_runtime_machine(l->rt, m, err);
-  *before = s || !r.x ? NULL : r.x;
+  if (s && r.x) mgrid_machine_kind.free(r.x);
+  *before = s ? NULL : r.x;
   mgrid_machine_free(m);
   return s;
 }

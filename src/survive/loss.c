@@ -33,7 +33,9 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
     if (x->lost[i] == x->lost[i - 1])
       return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " is lost twice", x->lost[i]);
   if ((int64_t)n == x->world)
-    return mgrid_fail(err, MGRID_REFUSED, "all %" PRId64 " ranks are lost, and nobody is left to go on", x->world);
+    return x->world == 1 ? mgrid_fail(err, MGRID_REFUSED, "the only rank is lost, and nobody is left to go on")
+                         : mgrid_fail(err, MGRID_REFUSED, "all %" PRId64 " ranks are lost, and nobody is left to go on",
+                                      x->world);
   memset(x->is, -1, (size_t)x->world * sizeof *x->is); /* free */
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
   x->survivors = x->world - (int64_t)n;

@@ -96,6 +96,19 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
   return best;
 }
 
+/* Is this coordinate among those that stay, which ascend? */
+static bool is_kept(const mgrid_fold *f, const int64_t *keep, int64_t y) {
+  int64_t low = 0, high = f->is;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (keep[middle] < y)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < f->is && keep[low] == y;
+}
+
 /* Count the members of communicators of the old plan that lose no member, in all trials. */
 static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
@@ -105,9 +118,8 @@ static int64_t whole_by(const mgrid_losses *l, const mgrid_fold *f, int64_t *kee
     for (size_t i = 0; i < c->n; i++) {
       int64_t k = c->start[i];
       for (; k < c->start[i + 1]; k++) {
-        int64_t y = l->place[c->member[k]] / f->a % f->was, at = 0;
-        while (at < f->is && keep[at] < y) at++;
-        if (at == f->is || keep[at] != y) break;
+        int64_t y = l->place[c->member[k]] / f->a % f->was;
+        if (!is_kept(f, keep, y)) break;
       }
       if (k == c->start[i + 1]) whole += k - c->start[i];
     }

@@ -26,7 +26,11 @@ typedef struct attempt {
   mgrid_state                 *now;
   mgrid_move                  *move;
   bool                         moves; /* a move is asked for */
+  size_t                       nlost; /* in the last attempt that knew who is lost */
+  int                          alike; /* attempts with the same lost ranks that failed at their end */
 } attempt;
+
+enum { ALIKE_MAX = 2 };
 
 static void undo(attempt *a) {
   if (a->rest && a->ops && a->rest->ops->survival) a->rest->ops->survival->interrupt(a->rest);
@@ -109,12 +113,12 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
   if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
   if (err->status) {
     mgrid_error_pass(&mine, err);
-  } else if (b->world != a->loss->survivors || b->rank != rank) {
+  } else if (!stops(a, &mine) && (b->world != a->loss->survivors || b->rank != rank)) {
     mgrid_fail(&mine, MGRID_REFUSED,
                "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
                "; the backend has it as rank %" PRId64 " of %" PRId64,
                who, a->old->view.rank, rank, a->loss->survivors, b->rank, b->world);
-  } else if (!stops(a, &mine) && a->moves) {
+  } else if (!mine.status && a->moves) {
     a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, &mine);
   }
   mgrid_error_clear(err);
@@ -163,6 +167,10 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
   if ((s = settle(a, mine, loses, &done, again, &other))) return mgrid_error_pass(err, &other);
   if (done) return MGRID_OK;
+  /* A loss lengthens the list. Where it stays as it was a rank fails for a reason of its own, and all stop. */
+  a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
+  a->nlost = a->loss->nlost;
+  *again &= a->alike < ALIKE_MAX;
 failed:
   if (ours.status) return mgrid_error_pass(err, &ours);
   return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,

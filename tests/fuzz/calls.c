@@ -41,6 +41,7 @@ typedef struct fuzz {
   mgrid_move_options       moves;
   mgrid_step_price_options prices;
   mgrid_losses_options     losing;
+  mgrid_recover_options    recovering;
   mgrid_buffer             buffers[2][ROOM];
   char                     parts[2][1 << 16];
   mgrid_move_run_options   runs_of_moves;
@@ -60,6 +61,8 @@ typedef struct fuzz {
   mgrid_tensor         *out_tensors[ROOM];
   mgrid_runtime        *out_runtime;
   mgrid_state          *out_state;
+  mgrid_loss           *out_loss;
+  mgrid_move           *out_move;
   const char           *out_names[ROOM];
   char                  text[ROOM];
   int64_t               out_numbers[ROOM];
@@ -393,6 +396,13 @@ static const mgrid_step_price_options *draw_how_to_price(fuzz *z) {
   return below(&z->b, 4) ? &z->prices : NULL;
 }
 
+static const mgrid_recover_options *draw_how_to_recover(fuzz *z) {
+  z->recovering = (mgrid_recover_options)MGRID_RECOVER_OPTIONS_INIT;
+  z->recovering.timeout = (double)draw_number(z), z->recovering.name = draw_text(z);
+  z->recovering.nlost = below(&z->b, 2) * draw_count(z), z->recovering.lost = draw_ranks(z);
+  return below(&z->b, 4) ? &z->recovering : NULL;
+}
+
 static const mgrid_losses_options *draw_how_to_lose(fuzz *z) {
   z->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT;
   z->losing.how = draw_text(z), z->losing.nparams = below(&z->b, 2), z->losing.changed = draw_names(z);
@@ -618,6 +628,8 @@ static void put_outputs(fuzz *z) {
   }
   if (z->out_runtime) put_runtime(z, z->out_runtime), z->out_runtime = NULL;
   if (z->out_state) put_state(z, z->out_state), z->out_state = NULL;
+  if (z->out_loss) put_loss(z, z->out_loss), z->out_loss = NULL;
+  if (z->out_move) put_move(z, z->out_move), z->out_move = NULL;
 }
 
 #include "gen/calls.h"

@@ -20,7 +20,7 @@ local inputs = {
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_backend_options *"] = "draw_backend_options(z)",
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
   ["mgrid_function *"] = "draw_function(z)", ["mgrid_step_price_options *"] = "draw_how_to_price(z)",
-  ["mgrid_losses_options *"] = "draw_how_to_lose(z)",
+  ["mgrid_losses_options *"] = "draw_how_to_lose(z)", ["mgrid_recover_options *"] = "draw_how_to_recover(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
@@ -32,7 +32,7 @@ local inputs = {
 local outputs = {
   ["mgrid_family **"] = "z->out_families", ["mgrid_tensor **"] = "z->out_tensors",
   ["mgrid_runtime **"] = "&z->out_runtime",
-  ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
+  ["mgrid_state **"] = "&z->out_state", ["mgrid_loss **"] = "&z->out_loss", ["mgrid_move **"] = "&z->out_move", ["const char **"] = "z->out_names", ["char *"] = "z->text",
   ["int64_t *"] = "z->out_numbers", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs",
   ["mgrid_move_descriptor *"] = "z->descriptors", ["void *"] = "z",
@@ -72,7 +72,7 @@ local special = {
 local may_be_null = { mgrid_state_submesh = true }
 
 -- Results that stay their owner's.
-local borrowed = { mgrid_state_runtime = true }
+local borrowed = { mgrid_state_runtime = true, mgrid_state_backend = true }
 
 local function unknown(what, where)
   io.stderr:write(("calls.lua: %s has a %s, which it does not know\n"):format(where, what))

@@ -347,7 +347,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle, names, step, machine, traffic)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle, names, step, machine, spares, traffic)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",

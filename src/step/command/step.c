@@ -149,6 +149,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (cli_is_saved(&c.cli)) return cli_usage(&c.cli, "a saved plan has no step; step takes the recipe");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
+  if (c.eager && strcmp(c.rules, "mpi") != 0) return cli_usage(&c.cli, "--eager is for --rules mpi");
   mgrid_plan  *p = cli_evaluate(&c.cli, &rt, &err);
   mgrid_step  *s = p ? mgrid_step_new(rt, p, c.file, &err) : NULL;
   mgrid_status status = s ? show(&c, s, &err) : err.status;
