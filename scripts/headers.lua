@@ -5,8 +5,7 @@
 
 local headers = { names = {} }
 for _, part in ipairs { "", "_families", "_plan", "_backend", "_carrier", "_state", "_recipe", "_tensor", "_machine",
-  "_step", "_mpi",
-  "_nccl", "_lua" } do
+  "_step", "_survive", "_mpi", "_nccl", "_lua" } do
   headers.names[#headers.names + 1] = "moongrid" .. part
 end
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_machine.h - where ranks run: machines as levels of domains, families of these domains, and what a placement
-** of groups on a machine crosses. moongrid.h includes this header, and its rules on words, errors, ownership, structs
-** and threads hold here, too.
+** moongrid_machine.h - where ranks run: machines as levels of domains, families of these domains, and the groups that
+** cross them. moongrid.h includes this header, and its rules on words, errors, ownership, structs and threads hold
+** here, too.
 **
 **     mgrid_machine_model *m = mgrid_machine_parse("rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu", &e);
 **     mgrid_family        *node = mgrid_machine_family(m, "node", 288, &e);   // 72 groups of 4 ranks
 **     mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
 **     mgrid_machine_count(m, tp, "node", &c, &e);                             // c.crossing groups leave their node
 **
-** What the ranks of a running job find out about their hosts is mgrid_machine of moongrid_state.h.
+** For the hosts of a running job, as its ranks find them, see mgrid_machine in moongrid_state.h.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -29,38 +29,38 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 **   rack:4            a level, far to near: 4 domains in each domain of the level before it. `*` instead of the first
 **                     number: as many as the ranks need. A list has a number for each domain of the level before,
 **                     "node:18,17" or "node:3x18,17"
-**   node:18[400GB/s,3us]  with what one domain of the level can send to the others, and how long the first byte takes
+**   node:18[400GB/s,3us]  the link of a domain: bandwidth to the others of its level, latency of the first byte
 **   rail = gpu        domains that cross levels: the places with equal index of gpu. "rail = gpu / 2": two
-**                     neighbouring indices; "rail = gpu in rack": apart in each rack. [50GB/s] may follow
+**                     neighbouring indices share one; "rail = gpu in rack": separate in each rack. [50GB/s] may follow
 **   ranks = 8..15,0..7    the place of each rank
-** or from the name of a preset, a public data sheet (mgrid_machine_preset), which more words may follow: "dgx-h100
-** node:4". "8" is "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
+** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
+** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* The same, or from a file that a reader knows (src/machine/README.md), with more words behind its name: "hosts.txt gpu:8".
-** A source is a file if there is one of the name of its first word. */
+/* Make a machine from such text, or from a file that a reader knows (src/machine/README.md), with more words after its
+** name: "hosts.txt gpu:8". A source is a file if a file has its first word as name. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
-/* Read the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words` are those behind its
-** name; NULL: none. */
+/* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words`
+** are the words after its name; NULL: none. */
 MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
                                                   mgrid_error *err);
 MGRID_API mgrid_machine_model *mgrid_machine_ref(const mgrid_machine_model *m); /* another owner; never fails */
 MGRID_API void                 mgrid_machine_free(mgrid_machine_model *m);
-/* Return the name of a preset and its text, in the order of their names; false: there is no such index. `source`: where
-** the figures are from. All may be NULL. */
+/* Return the ith preset, in the order of names: its name, its text, and the source of its figures. False: there is no
+** such index. Each pointer may be NULL. */
 MGRID_API bool mgrid_machine_preset(size_t i, const char **name, const char **text, const char **source);
 
-/* Return how many places there are; 0: as many as the ranks need. */
+/* Return the number of places; 0: as many as the ranks need. */
 MGRID_API int64_t mgrid_machine_places(const mgrid_machine_model *m);
-/* Return the number of levels, and of the domains that cross levels, which count behind them. */
+/* Return the number of levels. Kinds of domains that cross levels, such as rails, count as levels, after the others. */
 MGRID_API size_t mgrid_machine_nlevels(const mgrid_machine_model *m);
-/* What is known about a level. */
+/* A description of a level. */
 typedef struct mgrid_machine_level {
   size_t      size;      /* sizeof(mgrid_machine_level) */
   const char *name;      /* borrowed from the machine */
   bool        crosses;   /* its domains cross those of other levels, as rails do */
   int64_t     domains;   /* -1: as many as the ranks need */
   int64_t     most;      /* places of the largest domain; -1: as many as the ranks need */
-  bool        regular;   /* all domains have that many */
+  bool        regular;   /* all domains have that number of places */
   double      bandwidth; /* bytes a second that one domain can send to the others; 0: not known */
   double      latency;   /* seconds; 0: not known */
 } mgrid_machine_level;
@@ -77,13 +77,13 @@ MGRID_API int64_t mgrid_machine_domain(const mgrid_machine_model *m, size_t i, i
 MGRID_API const char *mgrid_machine_domain_name(const mgrid_machine_model *m, size_t i, int64_t domain);
 /* Write the canonical text, as snprintf; equal machines have equal text. Names of domains are not in it. */
 MGRID_API size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t len);
-/* Print the machine as JSON, which a reader reads back, with the names of its domains. */
+/* Print the machine as JSON, with the names of its domains; mgrid_machine_read reads it back. */
 MGRID_API mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink, void *ud,
                                                 mgrid_error *err);
 
-/* Make the family of the domains of a level: group i is domain i, its members the ranks that run there, in order. Domains
-** without ranks are left out. MGRID_REFUSED if the machine has fewer places than the world ranks. O(levels) for a
-** regular machine; else O(domains), and O(ranks) where ranks are listed or domains cross an irregular machine. */
+/* Make the family of the domains of a level: group i is domain i, its members the ranks that run there, in order.
+** Domains without ranks are left out. MGRID_REFUSED if the machine has fewer places than the world ranks. O(levels) for
+** a regular machine; else O(domains), and O(ranks) where ranks are listed or domains cross an irregular machine. */
 MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level, int64_t world,
                                              mgrid_error *err);
 
@@ -91,26 +91,26 @@ MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const
 typedef struct mgrid_machine_counts {
   size_t  size;     /* sizeof(mgrid_machine_counts) */
   int64_t inside;   /* groups whose ranks lie in one domain */
-  int64_t crossing; /* the others */
-  int64_t edges;    /* consecutive members, and the last with the first in a group of more than two, that lie in two
-                       domains; over all groups */
-  int64_t touched;  /* pairs of a group and a domain that holds some of its members: total / touched is the mean of
-                       members a domain */
+  int64_t crossing; /* groups whose ranks lie in several domains */
+  int64_t edges;    /* pairs in two domains, over all groups: of consecutive members, and of the last and the first in a
+                       group of more than two */
+  int64_t touched;  /* pairs of a group and a domain that holds some of its members: total / touched is the mean number
+                       of members in a domain */
 } mgrid_machine_counts;
 #define MGRID_MACHINE_COUNTS_INIT \
   { sizeof(mgrid_machine_counts), 0, 0, 0, 0 }
-/* Count them. In closed form, O(min(domains, places of a domain) x modes), where the family follows modes and ranks are
-** not listed; else O(members). */
+/* Count how the groups of a family lie. In closed form, O(min(domains, places of a domain) x modes), if the family
+** follows modes and the machine does not list ranks; else O(members). */
 MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f, const char *level,
                                            mgrid_machine_counts *out, mgrid_error *err);
 
-/* Give the recipe of a runtime a machine, for the plans that it makes from now on: `machine.node` and its like. NULL: none;
-** then it has that of its field `machine`. A plan whose recipe reads the machine has it in its text and digest; such a plan
-** is compared with the hosts of the ranks before its communicators are created, and mgrid_materialize refuses it with
-** MGRID_REFUSED where ranks of one node run on two hosts, ranks of two nodes on one, or a host has the name of another. A
-** job on one host may try any machine. */
+/* Set the machine that a runtime's recipe reads (`machine.node` and its like), for the plans that it makes from now on.
+** NULL: the machine of the recipe's field `machine`, if it has one. A plan whose recipe reads the machine has the
+** machine in its text and digest. mgrid_materialize compares it with the hosts of the ranks before it creates
+** communicators, and refuses with MGRID_REFUSED if ranks of one node run on two hosts, ranks of two nodes run on one
+** host, or a host has the name of another. A job on one host may use any machine. */
 MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m, mgrid_error *err);
-/* Return the machine that the plan's recipe read, or could read, or NULL. Borrowed from the plan. */
+/* Return the machine that the plan's recipe read or could have read; NULL: none. Borrowed from the plan. */
 MGRID_API const mgrid_machine_model *mgrid_plan_machine(const mgrid_plan *p);
 
 #ifdef __cplusplus

@@ -127,11 +127,11 @@ const cli_command command_diff = {
   .usage = "moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
            "       [--json] [--exit-code]\n"
            "       moongrid diff SAVED SAVED [--rank R] ...",
-  .about = "Compare two plans: + new, - gone, ~ changed. The second recipe is the\n"
-           "first one if it is not given, and a world given on one side is that of both; parameters are\n"
-           "not carried over. In one world also the communicators that a rank (0, or R) keeps, creates and\n"
-           "destroys when the trainer reloads (except lazy ones). The exit code is 0 even if they differ. Each\n"
-           "side may be a plan that 'moongrid plan' saved.",
+  .about = "Compare two plans: + new, - gone, ~ changed. The second recipe defaults to the\n"
+           "first one, and a world given on one side is that of both; parameters are\n"
+           "not carried over. In worlds of one size, also print the communicators that a rank (0, or R) keeps,\n"
+           "creates and destroys when the trainer reloads (except lazy ones). The exit code is 0 even if the plans\n"
+           "differ. Each side may be a plan that 'moongrid plan' saved.",
   .sample = "moongrid diff megatron --world 16 tp=2 vs tp=4",
   .recipe = true,
   .options = { CLI_WORLD("ranks in the world"),

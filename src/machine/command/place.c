@@ -228,14 +228,15 @@ const cli_command        command_place = {
          .usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
                          "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
                          "bytes|time|POLICY]",
-         .about = "For each family and level of the machine: the groups inside one domain, those that cross, and the\n"
-                         "edges between two domains: consecutive members, and the last with the first in groups of more than\n"
+         .about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
+                         "the edges between two domains: consecutive members, and the last with the first in groups of more than\n"
                          "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
                          "larger than the world. In closed form on regular machines, at any world size.",
-         .notes = "With traffic, of the recipe's field `traffic` or of --traffic, also the bytes on these edges, and of each\n"
-                         "level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
-                         "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
-                         "Then what follows for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
+         .notes =
+             "With traffic (the recipe's field `traffic`, or --traffic) also count the bytes on these edges, and name for\n"
+                    "each level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
+                    "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
+                    "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
          .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),
@@ -245,9 +246,10 @@ const cli_command        command_place = {
                                        "instead of "
                                        "the recipe's" },
                       { "search", cli_text, offsetof(options, search), "order",
-                        .help = "instead find what costs least: all orders of a parameter that holds one, or those listed, "
-                                       "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by "
-                                       "param.order and param.choice. The best 10" },
+                        .help =
+                            "find the cheapest plan instead, among all orders of a parameter that holds one, or those listed, "
+                                   "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by "
+                                   "param.order and param.choice. Print the best 10" },
                       { "objective", cli_text, offsetof(options, objective), "O",
                         .help = "bytes across the farthest level that is crossed, then the next; time, of the busiest link of "
                                        "each level; or a policy of the recipe, which gets q.bytes and q.bound by level, and "

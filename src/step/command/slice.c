@@ -42,9 +42,9 @@ static const cli_addition additions[] = {
     .options = { { "step", cli_number, 0, "STEPS",
                    .help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every "
                            "call with its "
-                           "bytes; and compare what was planned with what was measured, by family (moongrid step)",
+                           "bytes; and compare planned with measured values, by family (moongrid step)",
                    .agreed = true },
-                 { "scale", cli_text, 0, "X", .help = "of the bytes and the compute of a step, 1",
+                 { "scale", cli_text, 0, "X", .help = "multiply the bytes and the compute of a step by X; default: 1",
                    .head = "with --step", .agreed = true },
                  { "compute", cli_text, 0, "sleep|gemm",
                    .help = "spend the time of computes: asleep (their seconds, and their flops at 100 TFLOP/s), or by "
@@ -54,7 +54,7 @@ static const cli_addition additions[] = {
                    .help = "write what each rank did in the last step, in the trace event format of Chrome",
                    .agreed = true },
                  { "unproved", cli_flag,
-                   .help = "also a step that is not proved, which may wait forever: each call has a "
+                   .help = "execute even a step that is not proved and may wait forever: each call has a "
                            "deadline, --timeout",
                    .agreed = true } },
     .use = cli_run_step },
@@ -62,10 +62,10 @@ static const cli_addition additions[] = {
     .usage =
         "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
     .options = { { "step", cli_flag,
-                   .help = "instead, what changes in the step: calls, bytes and memory, and with --machine time, by "
+                   .help = "compare the steps instead: calls, bytes and memory, and with --machine time, by "
                            "family (moongrid step)" },
                  { "flops", cli_text, 0, "X",
-                   .help = "with --step and --machine: what a GPU does in a second, as 400T" },
+                   .help = "with --step and --machine: flops of a GPU in a second, as 400T" },
                  { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
     .compare = cli_diff_step },
   { .to = NULL },

@@ -169,8 +169,8 @@ const cli_command        command_step = {
                          "       [--machine MACHINE [--flops X] [--costs FILE] [-o FILE]] [--json]",
          .about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"
                          "every rank reaches its end. The verdict is proved; mismatch, if calls that meet differ; unmatched, if\n"
-                         "one never meets another; cycle, if ranks wait for each other; hazard, if that depends on free SMs of\n"
-                         "a GPU. The exit code is 1 unless it is proved.",
+                         "a call never meets its partner; cycle, if ranks wait for each other; hazard, if ranks may wait for\n"
+                         "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved.",
          .notes = "Under the rules of NCCL streams run side by side, each in its order, and so do the calls on one\n"
                          "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.\n"
                          "\n"
@@ -184,18 +184,19 @@ const cli_command        command_step = {
                         .help = "a file that returns the step, function (s, p, base), instead of the recipe's" },
                       { "rank", cli_index, offsetof(options, rank), "R",
                         .help = "the program of one rank, with the lines of the recipe" },
-                      { "rules", cli_text, offsetof(options, rules), "nccl|mpi", .help = "whose; default: nccl" },
+                      { "rules", cli_text, offsetof(options, rules), "nccl|mpi",
+                        .help = "the rules of the proof; default: nccl" },
                       { "eager", cli_number, offsetof(options, eager), "BYTES",
-                        .help = "with --rules mpi: sends of up to that many bytes do not wait" },
+                        .help = "with --rules mpi: sends of at most this number of bytes do not wait" },
                       { "flops", cli_text, offsetof(options, pricing.flops), "X",
-                        .help = "what a GPU does in a second, as 400e12 or 400T; default: the peak of its data sheet",
+                        .help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
                         .head = "with --machine, the price" },
                       { "costs", cli_text, offsetof(options, pricing.costs), "FILE",
                         .help =
                             "JSON: flops, latencies, measured efficiencies; default: the key \"costs\" of a machine in JSON" },
                       { "output", cli_text, offsetof(options, output), "FILE",
-                        .help = "write what happens when: .svg, by stage and stream; .html, a page with zoom that says who "
-                                       "waits for whom; .json, events for Perfetto and chrome://tracing",
+                        .help = "draw the step over time: .svg, by stage and stream; .html, a page with zoom that shows which "
+                                       "rank waits for which; .json, events for Perfetto and chrome://tracing",
                         .letter = true },
                       { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
          .run = run,

@@ -203,20 +203,20 @@ const cli_command        command_lose = {
          .does = "what the job becomes when ranks or nodes are lost",
          .usage = "moongrid lose RECIPE --world N [NAME=VALUE ...] --ranks 5,13 | --nodes 2 | --all 1|2\n"
                          "       [--level LEVEL] [--how ANSWER] [--machine M] [--json]",
-         .about =
-             "Decide what a job becomes when these ranks are lost: spares take their places (spares = 2 in a recipe), or\n"
-                    "the recipe's largest layout of the survivors, or it stops, as its policy on_lost says. Print the\n"
-                    "communicators that stay and those that are made, the bytes that surviving copies send, and what has\n"
-                    "no copy left. --all loses every rank, or every two, in turn.",
+         .about = "Decide what a job becomes when these ranks are lost. Its policy on_lost chooses: spares take their\n"
+                         "places (spares = 2 in a recipe), or the survivors get the largest layout that the recipe accepts, or\n"
+                         "the job stops. Print the communicators that stay, those that are made, the bytes that surviving\n"
+                         "copies send, and the parts that have no copy left. --all tries each rank, or each pair, in turn.",
          .sample = "moongrid lose megatron --world 64 tp=4 pp=4 --ranks 5,13",
          .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),
                       { "ranks", cli_text, offsetof(lose_options, ranks), "RANKS", .help = "lose these, as 5,13 or 8..15" },
                       { "nodes", cli_text, offsetof(lose_options, nodes), "NODES",
                         .help = "lose all ranks of these nodes of the machine, by number" },
-                      { "all", cli_number, offsetof(lose_options, all), "1|2", .help = "lose each, or every two, in turn" },
+                      { "all", cli_number, offsetof(lose_options, all), "1|2",
+                        .help = "lose each rank, or each pair, in turn" },
                       { "level", cli_text, offsetof(lose_options, level), "LEVEL",
-                        .help = "what is lost at once: domains of this level of the machine, as rack" },
+                        .help = "lose whole domains of this level of the machine at once, as rack" },
                       { "how", cli_text, offsetof(lose_options, how), "replace|shrink|stop",
                         .help = "the answer, instead of asking the recipe's policy on_lost" },
                       { "json", cli_flag, offsetof(lose_options, json), .help = "one JSON object" } },
