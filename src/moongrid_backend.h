@@ -62,13 +62,13 @@ typedef struct mgrid_backend_options {
 
 /* Open a backend by name. options may be NULL. Collective.
 **
-**     "mpi"           loads libmoongrid_mpi, initializes MPI unless it is initialized (mgrid_backend_free then
-**                     finalizes it), and uses a duplicate of MPI_COMM_WORLD. A host that has MPI calls
-**                     mgrid_mpi_backend instead
-**     "pmix"          loads libmoongrid_pmix and reaches the other ranks through the launcher (mpirun, prterun, srun
-**                     --mpi=pmix) by PMIx alone, without MPI; it is a carrier, as that of mgrid_carrier_backend
-**     "nccl", "rccl"  over mpi, as mgrid_backend_over
-**     "auto"          nccl, or else rccl, if every rank can open it, else mpi
+**   mpi         loads libmoongrid_mpi, initializes MPI unless it is initialized (mgrid_backend_free then
+**               finalizes it), and uses a duplicate of MPI_COMM_WORLD. A host that has MPI calls
+**               mgrid_mpi_backend instead
+**   pmix        loads libmoongrid_pmix and reaches the other ranks through the launcher (mpirun, prterun, srun
+**               --mpi=pmix) by PMIx alone, without MPI; it is a carrier, as that of mgrid_carrier_backend
+**   nccl, rccl  over mpi, as mgrid_backend_over
+**   auto        nccl, or else rccl, if every rank can open it, else mpi
 **
 ** A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not loaded. */
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options *options, mgrid_error *err);

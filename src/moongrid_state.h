@@ -199,11 +199,11 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 ** ones follow. `plan` is for that world. New ranks call mgrid_state_join with an equal plan and name. For each group
 ** of NCCL its members find the first of these that all of them can do:
 **
-**     keep   an unchanged group with the same options keeps its communicator, which leaves the old state (if no other
-**            state uses it, and it has neither windows nor a device communicator)
-**     grow   a group that starts with all its old members in their order is grown by ncclCommGrow (NCCL 2.29.2 and
-**            later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
-**     anew   any other group is made from a fresh id, as by mgrid_materialize
+**   keep   an unchanged group with the same options keeps its communicator, which leaves the old state (if no other
+**          state uses it, and it has neither windows nor a device communicator)
+**   grow   a group that starts with all its old members in their order is grown by ncclCommGrow (NCCL 2.29.2 and
+**          later, without NCCL_COMM_ID), which keeps their positions; the old communicator stays
+**   anew   any other group is made from a fresh id, as by mgrid_materialize
 **
 ** The host's log says which for each group, and why not an earlier one (MGRID_LOG_INFO). Other backends cannot keep or
 ** grow: with MPI all communicators are created again, and a dry state has none. Names of states and shared

@@ -78,7 +78,7 @@ static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *
   step_meeting *more = mgrid_grow(m->meeting, m->nmeetings, sizeof *more);
   if (!more) return NULL;
   m->meeting = more;
-  m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { NULL, NULL } };
+  m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
   *at = (int32_t)m->nmeetings;
   return &m->meeting[m->nmeetings++];
 }
