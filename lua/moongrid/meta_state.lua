@@ -50,6 +50,41 @@ function State:step(file) end
 ---@return moongrid.Measured
 function State:run_step(options) end
 
+---Go on without lost ranks (src/survive/README.md). All that remain call it, spares too, when a call of theirs failed
+---because a rank was lost (status 404), or `hurt` says so: Open MPI 5 under `mpirun --with-ft ulfm`. Decides as
+---`plan:lose` does, by the recipe's policy on_lost unless `how` says it. Returns the State of the next plan, which is
+---made beside this one, what the job became, the move that fills the new layout, and the Job of those that remain. Fill
+---it, then call `settle` on the new one; if that fails by another loss, close it and recover from this one again, else
+---close this one. After a failure, or if nobody is lost, the job goes on from its last checkpoint. lost, job: a host that
+---finds out itself who is lost gives the list and a Job of those that remain. Raises for unknown options. Collective.
+---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job }
+---@return moongrid.State? next nil on failure
+---@return moongrid.Loss|string loss or the message
+---@return moongrid.Move|integer move or the status
+---@return moongrid.Job? job
+function State:recover(options) end
+
+---Have all ranks of the state done their part? Each says whether it has: without arguments, or with what a call returned,
+---as `next:settle(move:prove(job))`. All get true or one error. Collective, also for spares.
+---@param done? any nil or false: this rank has not, by the message and status that follow
+---@param message? string
+---@param status? integer
+---@return true? settled nil on failure
+---@return string? message
+---@return integer? status 404: a rank was lost
+function State:settle(done, message, status) end
+
+---Return the least number that a rank brings, as the last step that every rank has done. Collective, also for spares.
+---@param number integer
+---@return integer? least nil on failure
+---@return string? message
+---@return integer? status
+function State:least(number) end
+
+---Return whether a rank of the state is lost, or one has begun to recover. Local.
+---@return boolean
+function State:hurt() end
+
 ---Prove each communicator by collectives that compare members and order. Collective over the
 ---job: every rank calls it and gets the same verdict.
 ---@return integer? proved communicators proved on this rank; nil on failure

@@ -366,3 +366,104 @@ describe("plan:lose", function()
       { ok, (tostring(message):gsub("^[^ ]*:%d+: ", "")) })
   end)
 end)
+
+-- Run a script of each rank, with the path of the recipe as its argument; `before` is what comes before scripts/launch.
+local function script(before, ranks, text)
+  local path = support.file(text)
+  local out, err, code = run(("%s scripts/launch %d env 'LUA_CPATH_5_4=build/?.so' lua5.4 %s %s"):format(before, ranks, path,
+    recipe ""))
+  os.remove(path)
+  return out, err, code
+end
+
+describe("state:recover", function()
+  it("refuses what it cannot do, and changes nothing", function()
+    local out, err = script("", 2, [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi { timeout = 20 })
+      local state = assert(job:materialize(mg.load(arg[1]):plan(job.world), "here"))
+      local function say(ok, a, b, c) if job.rank == 0 then print((tostring(b or a):gsub("^[^ ]*:%d+: ", "")), c) end end
+      say(pcall(state.recover, state, { timeuot = 3 }))
+      say(pcall(state.recover, state, { timeout = "3" }))
+      say(pcall(state.recover, state, { timeout = -1 }))
+      say(pcall(state.recover, state, { how = 3 }))
+      say(pcall(state.recover, state, { how = "shrik" }))
+      say(pcall(state.recover, state, { lost = { 1 } }))
+      say(pcall(state.recover, state, { job = job }))
+      say(pcall(state.recover, state, { job = job, lost = { "1" } }))
+      say(pcall(state.recover, state, { job = job, lost = { 1 } }))
+      local dry = state.plan:dry(0)
+      say(pcall(dry.recover, dry))
+      local world = mg.world(2)
+      local t = mg.topology(world)
+      t.all = mg.grid(world, "dp", { dp = 2 }) "dp"
+      local alone = assert(job:materialize(mg.plan(t)))
+      say(pcall(alone.recover, alone))
+      say(pcall(state.recover, state))
+      say(pcall(state.settle, state, false, "no", 0))
+      say(pcall(state.settle, state, job.rank == 0 or nil, "mine alone", 100))
+      say(pcall(state.least, state, "two"))
+      say(true, tostring(state:settle()), nil, state:least(7 - job.rank))
+      say(true, tostring(state:hurt()), nil, state:prove())
+      alone:close() state:close() job:close()
+    ]])
+    local lines = {}
+    for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end
+    local ends = lines[12]
+    table.remove(lines, 12)
+    assert.same({
+      "unknown option of recover 'timeuot'; nearest is 'timeout' (how, job, lost, name, timeout)\tnil",
+      "recover: timeout is a number of seconds, not a string\tnil",
+      "recover: a timeout is 0 (the default) seconds or more, not -1\t103",
+      "recover: how is a string, not a number\tnil",
+      "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)\tnil",
+      "recover: job and lost go together: the Job of those that remain, and who is lost\tnil",
+      "recover: job and lost go together: the Job of those that remain, and who is lost\tnil",
+      "recover: number 1 of lost is a string, not a rank\tnil",
+      "the backend of those that remain is another than the state's\t200",
+      "recover: a dry state is of one rank alone, which loses nobody\tnil",
+      "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one\tnil",
+      "settle: 0 is not the status of an error\tnil",
+      "rank 1: mine alone\t100",
+      "bad argument #2 to '?' (number expected, got string)\tnil",
+      "true\t6",
+      "false\t1",
+    }, lines, err)
+    local five = ends:find("this job", 1, true) -- Open MPI 5, without --with-ft ulfm
+    assert.equal((five and "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft "
+      .. "ulfm; else start it again from its last checkpoint\t"
+      or "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft ulfm; else start "
+      .. "the job again from its last checkpoint\t") .. "402", ends)
+  end)
+
+  it("goes on without a rank that kills itself, and without another, under Open MPI 5", function()
+    local lacks = run("scripts/mpi --list"):match "openmpi5 %- ([^\n]*)"
+    if lacks then return pending("Open MPI 5 is absent: " .. lacks) end
+    local out, err, code = script('LAUNCH_OPTIONS="--with-ft ulfm" scripts/mpi openmpi5', 6, [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi { timeout = 20 })
+      local state = assert(job:materialize(mg.load(arg[1]):plan(job.world), "first"))
+      local function lose(rank) if state.rank == rank then os.execute "kill -9 $PPID" end end
+      local function go_on()
+        local _, message, status = state:prove()
+        local next, loss, move, rest = assert(state:recover { name = "next" })
+        assert(next:settle(move:prove(rest)))
+        local proved, least = assert(next:prove()), assert(next:least(next.rank + 10))
+        if next.rank == 0 then
+          io.write(table.concat({ status, message:match "^rank %d is lost", loss.how, loss.layout, loss.plan.world,
+            table.concat(loss.lost, ","), table.concat(loss.idle, ","), rest.world, least, tostring(next:hurt()) }, " "), "\n")
+        end
+        assert(loss.plan.digest == next.plan.digest and proved >= 0)
+        state:close()
+        state, job = next, rest
+      end
+      lose(3)
+      go_on() -- tp 2 x dp 2 and an idle one
+      lose(0)
+      go_on() -- which takes the place of the next that is lost
+      state:close() job:close()
+    ]])
+    assert.same({ "404 rank 3 is lost shrink 4 5 3 2 5 10 false\n404 rank 0 is lost replace 4 4 0  4 10 false\n", 0 },
+      { out, code }, err)
+  end)
+end)

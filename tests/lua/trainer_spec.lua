@@ -85,3 +85,64 @@ describe("the calls of the trainer", function()
     end)
   end
 end)
+
+describe("a trainer whose ranks are killed, under Open MPI 5,", function()
+  local lacks = not support.exists "build/trainer/trainer" and "the trainer is not built: make -C examples/trainer"
+    or support.run("scripts/mpi --list"):match "openmpi5 %- ([^\n]*)"
+  if lacks then return it("goes on or ends", function() pending(lacks) end) end
+
+  local here, runs = os.tmpname(), 0
+  os.remove(here)
+  assert(os.execute(("mkdir %s && cp examples/trainer/step.lua %s"):format(here, here)))
+  local function layout(name, change)
+    local file = assert(io.open(here .. "/" .. name, "w"))
+    file:write((support.read(LAYOUT):gsub("every = 50", "every = 2"):gsub("return recipe {", change)))
+    file:close()
+    return here .. "/" .. name
+  end
+  teardown(function() os.execute("rm -rf " .. here) end)
+
+  -- Train for nine steps: what the trainer says without its times, its exit code, the curve's last loss, its steps.
+  local function train(ranks, words)
+    runs = runs + 1
+    local curve = ("%s/%d.curve"):format(here, runs)
+    local _, err, code = support.run(([[OPENBLAS_NUM_THREADS=1 LAUNCH_OPTIONS="--with-ft ulfm" scripts/mpi openmpi5 sh -c '
+      make -s -C examples/trainer all > /dev/null && scripts/launch %d build/trainer/trainer --progress never --steps 9 --layers 4
+      --width 16 --hidden 32 --seq 16 --deadline 20 --curve %s %s']]):format(ranks, curve, words):gsub("\n *", " "))
+    local said, last, steps = {}, nil, 0
+    for line in err:gmatch "trainer: [^\n]+" do
+      if not line:find("the next step took", 1, true) then said[#said + 1] = line:gsub(", [%d.]+ s after.*", "") end
+    end
+    for step, loss in support.read(curve):gmatch "\n(%d+) ([%d.e+-]+)" do last, steps = { step, tonumber(loss) }, steps + 1 end
+    return said, code, last, steps
+  end
+  local function near(a, b) assert.is_true(math.abs(a / b - 1) < 1e-12, a .. " and " .. b) end
+
+  it("goes on without a spare that dies, and with the spare that is left for a rank", function()
+    local whole = layout("spares.lua", "%0 spares = 2,")
+    local _, code, unhurt = train(6, whole)
+    assert.same({ 0, "9" }, { code, unhurt[1] })
+    local said, ended, last, steps = train(6, "--die 5:2:begin --die 1:5:forward " .. whole)
+    assert.same({ "trainer: step 2: 1 of 6 ranks are lost; it goes on as tp1 cp1 pp1 dp4 ep1 on 5",
+      "trainer: step 5: 1 of 5 ranks are lost; it goes on as tp1 cp1 pp1 dp4 ep1 on 4" }, said)
+    assert.same({ 0, "9", 9 }, { ended, last[1], steps })
+    near(last[2], unhurt[2])
+  end)
+
+  local both = "--die 0:3:forward --die 1:3:forward " -- all that have the first stage of pp 2 x dp 2
+  it("ends on all ranks where every copy of a stage is lost and there is no checkpoint", function()
+    local said, code, last = train(4, both .. layout("every.lua", "%0") .. " pp=2")
+    assert.same({ "trainer: rank 0: 282624 bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)" },
+      said)
+    assert.same({ 1, "3" }, { code, last[1] })
+  end)
+
+  it("reads the stage from the last checkpoint, and does the steps since then again", function()
+    local path = layout("every.lua", "%0")
+    local _, _, unhurt = train(4, path .. " pp=2")
+    local said, code, last, steps = train(4, ("%s--checkpoint %s/saved %s pp=2"):format(both, here, path))
+    assert.same({ "trainer: step 2: 2 of 4 ranks are lost; it goes on as tp1 cp1 pp2 dp1 ep1 on 2" }, said)
+    assert.same({ 0, "9", 9 }, { code, last[1], steps })
+    near(last[2], unhurt[2])
+  end)
+end)

@@ -258,7 +258,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   return NULL;
 }
 
-/* A backend over `rest`, which becomes its own, with what `was` has; the session and MPI's end pass to it. */
+/* A backend over `rest`, which becomes its own, with what `was` has, the session and MPI's end, too: `was` is interrupted, so
+** that its end ends neither; and keeps both for one more attempt, should this one fail. */
 mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error  mine = MGRID_ERROR_INIT;
@@ -270,8 +271,8 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
   if (s) return NULL; /* a rank was lost meanwhile; MPI may still write to m */
   m->base.hooks = was->base.hooks;
-  m->session = was->session, was->sessions = false;
-  m->finalize = was->finalize, was->finalize = false;
+  m->session = was->session;
+  m->finalize = was->finalize;
   return &m->base;
 }
 

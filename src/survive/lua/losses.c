@@ -9,8 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Push the parameters of a plan that differ from their defaults, "tp=2", and return them as a list; *n: how many. */
-static const char **push_params(lua_State *L, const mgrid_content *c, size_t *n) {
+const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n) {
   const char **args = lua_newuserdatauv(L, (c->nparams + 1) * sizeof *args, 1);
   lua_newtable(L); /* keeps the texts alive */
   *n = 0;
@@ -23,18 +22,17 @@ static const char **push_params(lua_State *L, const mgrid_content *c, size_t *n)
   return args;
 }
 
-/* Push the list `ranks` of the table at 2 as an array. */
-static int64_t *push_ranks(lua_State *L, size_t *n) {
-  if (lua_getfield(L, 2, "ranks") != LUA_TTABLE)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "lose: ranks is a list of lost ranks, not %s", mgrid_lua_kind(L, -1));
+int64_t *mgrid_lua_push_lost(lua_State *L, const char *call, const char *name, size_t *n) {
+  if (lua_getfield(L, 2, name) != LUA_TTABLE)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s is a list of lost ranks, not %s", call, name, mgrid_lua_kind(L, -1));
   *n = lua_rawlen(L, -1);
   if (*n > (size_t)MGRID_WORLD_MAX)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "lose: ranks has more than %" PRId64 " elements", MGRID_WORLD_MAX);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s has more than %" PRId64 " elements", call, name, MGRID_WORLD_MAX);
   int64_t *ranks = lua_newuserdatauv(L, (*n + 1) * sizeof *ranks, 0);
   for (size_t i = 0; i < *n; i++) {
     lua_rawgeti(L, -2, (lua_Integer)i + 1);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "lose: number %d of ranks is %s, not a rank", (int)i + 1,
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: number %d of %s is %s, not a rank", call, (int)i + 1, name,
                          mgrid_lua_kind(L, -1));
     ranks[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
@@ -42,25 +40,36 @@ static int64_t *push_ranks(lua_State *L, size_t *n) {
   return ranks;
 }
 
-/* Decide; nothing here raises. Return what mgrid_loss_print says as JSON, and the next plan in *next. */
-static MGRID_APART json_t *decide(mgrid_runtime *rt, const mgrid_plan *p, size_t nargs, const char *const *args,
-                                  const char *how, size_t n, const int64_t *ranks, mgrid_plan **next,
-                                  mgrid_error *err) {
-  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
-  mgrid_text           t = { 0 };
-  json_t              *told = NULL;
-  o.how = how;
-  mgrid_losses *l = mgrid_losses_new(rt, p, nargs, args, &o, err);
-  mgrid_loss   *x = l ? mgrid_loss_new(l, n, ranks, err) : NULL;
-  if (x && !mgrid_loss_print(x, true, mgrid_text_sink, &t, err)) {
+json_t *mgrid_lua_loss_json(const mgrid_loss *x, mgrid_plan **next, mgrid_error *err) {
+  mgrid_text t = { 0 };
+  json_t    *told = NULL;
+  if (!mgrid_loss_print(x, true, mgrid_text_sink, &t, err)) {
     told = mgrid_json_parse(mgrid_text_chars(&t), t.len, 0, NULL);
     if (!told) mgrid_oom(err);
     if (told && mgrid_loss_plan(x)) *next = mgrid_plan_ref(mgrid_loss_plan(x));
   }
   mgrid_text_free(&t);
+  return told;
+}
+
+/* Decide; nothing here raises. */
+static MGRID_APART json_t *decide(mgrid_runtime *rt, const mgrid_plan *p, size_t nargs, const char *const *args,
+                                  const char *how, size_t n, const int64_t *ranks, mgrid_plan **next,
+                                  mgrid_error *err) {
+  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
+  o.how = how;
+  mgrid_losses *l = mgrid_losses_new(rt, p, nargs, args, &o, err);
+  mgrid_loss   *x = l ? mgrid_loss_new(l, n, ranks, err) : NULL;
+  json_t       *told = x ? mgrid_lua_loss_json(x, next, err) : NULL;
   mgrid_loss_free(x);
   mgrid_losses_free(l);
   return told;
+}
+
+int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e) {
+  if (!e->line) return mgrid_lua_raise_error(L, e);
+  lua_pushstring(L, e->message);
+  return lua_error(L);
 }
 
 /* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> table. The plan is of a Recipe, which is its user value. */
@@ -75,8 +84,8 @@ int mgrid_lua_plan_lose(lua_State *L) {
   if (!rt || !*rt)
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
                               "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
-  const int64_t *ranks = push_ranks(L, &n);
-  const char   **args = push_params(L, &p->content, &nargs);
+  const int64_t *ranks = mgrid_lua_push_lost(L, "lose", "ranks", &n);
+  const char   **args = mgrid_lua_push_changed(L, &p->content, &nargs);
   lua_getfield(L, 2, "how");
   const char  *how = luaL_optstring(L, -1, NULL);
   mgrid_plan **next = mgrid_lua_new_plan(L);
@@ -84,11 +93,7 @@ int mgrid_lua_plan_lose(lua_State *L) {
   lua_setiuservalue(L, -2, 1);
   int     at = lua_gettop(L);
   json_t *told = decide(*rt, p, nargs, args, how, n, ranks, next, &e);
-  if (!told) {
-    if (!e.line) return mgrid_lua_raise_error(L, &e);
-    lua_pushstring(L, e.message);
-    return lua_error(L);
-  }
+  if (!told) return mgrid_lua_raise_loss(L, &e);
   if (mgrid_take_json(L, told)) return lua_error(L);
   if (*next) {
     lua_pushvalue(L, at);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - losses for Lua: the field `spares` of recipes, what a Plan knows of it.
+** slice.c - losses for Lua: the field `spares` of recipes, what a Plan knows of it, recovery of a State.
 */
 #include "survive/lua/words.h"
 
 static const luaL_Reg        plan_fields[] = { { "spares", mgrid_lua_plan_spares }, { NULL, NULL } };
 static const luaL_Reg        plan_methods[] = { { "lose", mgrid_lua_plan_lose }, { NULL, NULL } };
-static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, NULL }, { .name = NULL } };
+static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, NULL },
+                                        { MGRID_LUA_STATE, NULL, mgrid_lua_survive_state, NULL, NULL },
+                                        { .name = NULL } };
 static const mgrid_lua_field fields[] = { { "spares", "any" }, { NULL, NULL } };
 
 extern const mgrid_lua_slice mgrid_lua_slice_survive;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+**
+** recover.c - state:recover, :settle, :least and :hurt for hosts: those that remain go on after a loss.
+*/
+#include "comm/state.h"
+#include "moongrid_lua.h"
+#include "recipe/runtime.h"
+#include "recipe/values.h"
+#include "survive/lua/words.h"
+
+#include <string.h>
+
+/* What a recovery makes, each in the box of its Lua object as soon as it is there; the move has none yet. */
+typedef struct made {
+  mgrid_state  **state;
+  mgrid_plan   **plan;
+  mgrid_backend *backend; /* the state's */
+  mgrid_move    *move;
+  bool           mistake; /* the error is one of the program, on this rank alone */
+} made;
+
+/* Recover; nothing here raises. */
+static MGRID_APART json_t *recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs, const char *const *args,
+                                   const char *how, const mgrid_recover_options *o, made *m, mgrid_error *err) {
+  mgrid_losses_options lo = MGRID_LOSSES_OPTIONS_INIT;
+  mgrid_loss          *x = NULL;
+  json_t              *told = NULL;
+  lo.how = how;
+  mgrid_losses *l = mgrid_losses_new(rt, s->plan, nargs, args, &lo, err);
+  m->mistake = !l;
+  if (l && !mgrid_state_recover(s, l, o, m->state, &x, &m->move, err)) {
+    m->backend = mgrid_state_backend(*m->state);
+    told = mgrid_lua_loss_json(x, m->plan, err);
+  }
+  mgrid_loss_free(x);
+  mgrid_losses_free(l);
+  return told;
+}
+
+/* Read { how, name, timeout, lost, job } at 2; what is read stays on the stack. */
+static const char *read_options(lua_State *L, mgrid_recover_options *o) {
+  static const char *const known[] = { "how", "job", "lost", "name", "timeout" };
+  mgrid_lua_check_keys(L, 2, "option of recover", known, sizeof known / sizeof *known, false);
+  if (lua_getfield(L, 2, "timeout") != LUA_TNIL) {
+    if (lua_type(L, -1) != LUA_TNUMBER)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "recover: timeout is a number of seconds, not %s", mgrid_lua_kind(L, -1));
+    o->timeout = lua_tonumber(L, -1);
+  }
+  const char **texts[] = { &o->name, &(const char *){ NULL } };
+  for (int i = 0; i < 2; i++)
+    if (lua_getfield(L, 2, i ? "how" : "name") != LUA_TNIL) {
+      if (lua_type(L, -1) != LUA_TSTRING)
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "recover: %s is a string, not %s", i ? "how" : "name",
+                           mgrid_lua_kind(L, -1));
+      *texts[i] = lua_tostring(L, -1);
+    }
+  bool given = lua_getfield(L, 2, "job") != LUA_TNIL;
+  if (given) o->backend = mgrid_lua_check_job(L, -1);
+  if ((lua_getfield(L, 2, "lost") != LUA_TNIL) != given)
+    mgrid_lua_raise_as(L, MGRID_USAGE,
+                       "recover: job and lost go together: the Job of those that remain, and who is lost");
+  if (given) o->lost = mgrid_lua_push_lost(L, "recover", "lost", &o->nlost);
+  return *texts[1];
+}
+
+/* state:recover([{ how, name, timeout, lost, job }]) -> State, Loss, Move, Job | nil, message, status. Collective. */
+static int state_recover(lua_State *L) {
+  mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
+  mgrid_state          *s = mgrid_lua_check_host_state(L);
+  mgrid_error           e = MGRID_ERROR_INIT;
+  made                  m = { 0 };
+  size_t                nargs;
+  lua_settop(L, 2);
+  mgrid_lua_stack(L, 32);
+  if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  const char *how = read_options(L, &o);
+  if (strcmp(s->backend->kind->name, "dry") == 0)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "recover: a dry state is of one rank alone, which loses nobody");
+  mgrid_lua_push_recipe(L, 1);
+  int             recipe = lua_gettop(L);
+  mgrid_runtime **rt = luaL_testudata(L, recipe, MGRID_LUA_RECIPE);
+  mgrid_runtime  *asked = rt && *rt ? *rt : mgrid_state_runtime(s);
+  if (!asked)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
+  const char **args = mgrid_lua_push_changed(L, &s->plan->content, &nargs);
+  m.plan = mgrid_lua_new_plan(L);
+  int plan = lua_gettop(L);
+  if (rt && *rt) lua_pushvalue(L, recipe), lua_setiuservalue(L, plan, 1);
+  m.state = mgrid_lua_new_state(L, true);
+  mgrid_lua_keep_recipe(L, plan);
+  int             state = lua_gettop(L);
+  mgrid_backend **job = mgrid_lua_new_job(L);
+  json_t         *told = recover(asked, s, nargs, args, how, &o, &m, &e);
+  if (m.backend) *job = mgrid_backend_ref(m.backend);
+  if (!told) {
+    mgrid_move_free(m.move);
+    return m.mistake ? mgrid_lua_raise_loss(L, &e) : mgrid_lua_failure(L, &e);
+  }
+  int moved = mgrid_lua_push_move(L, m.move); /* keeps it */
+  mgrid_move_free(m.move);
+  if (mgrid_take_json(L, told)) return lua_error(L);
+  lua_pushvalue(L, plan);
+  lua_setfield(L, -2, "plan");
+  lua_pushvalue(L, state); /* job, move, loss, state */
+  lua_insert(L, -(2 + moved));
+  lua_insert(L, -(1 + moved));
+  lua_pushvalue(L, state + 1);
+  return 4;
+}
+
+/* state:settle([done [, message, status]]) -> true | nil, message, status: so settle(move:prove(job)) will do. Collective. */
+static int state_settle(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_host_state(L);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  if (!lua_isnone(L, 2) && !lua_toboolean(L, 2)) {
+    lua_Integer status = mgrid_lua_opt_integer(L, 4, MGRID_REFUSED);
+    if (status < 1 || status > 999)
+      return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "settle: %lld is not the status of an error", (long long)status);
+    mgrid_fail(&e, (mgrid_status)status, "%s", luaL_optstring(L, 3, "this rank could not do its part"));
+  }
+  if (mgrid_state_settle(s, e.status, &e)) return mgrid_lua_failure(L, &e);
+  return lua_pushboolean(L, true), 1;
+}
+
+/* state:least(number) -> integer | nil, message, status. Collective. */
+static int state_least(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_host_state(L);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  int64_t      number = mgrid_lua_check_integer(L, 2);
+  if (mgrid_state_least(s, &number, &e)) return mgrid_lua_failure(L, &e);
+  return lua_pushinteger(L, number), 1;
+}
+
+/* state:hurt() -> boolean */
+static int state_hurt(lua_State *L) { return lua_pushboolean(L, mgrid_state_hurt(mgrid_lua_check_state(L, 1))), 1; }
+
+const luaL_Reg mgrid_lua_survive_state[] = { { "recover", state_recover },
+                                             { "settle", state_settle },
+                                             { "least", state_least },
+                                             { "hurt", state_hurt },
+                                             { NULL, NULL } };
