@@ -32,7 +32,9 @@ local inputs = {
 local outputs = {
   ["mgrid_family **"] = "z->out_families", ["mgrid_tensor **"] = "z->out_tensors",
   ["mgrid_runtime **"] = "&z->out_runtime",
-  ["mgrid_state **"] = "&z->out_state", ["mgrid_loss **"] = "&z->out_loss", ["mgrid_move **"] = "&z->out_move", ["const char **"] = "z->out_names", ["char *"] = "z->text",
+  ["mgrid_state **"] = "&z->out_state",
+  ["mgrid_loss **"] = "&z->out_loss", ["mgrid_move **"] = "&z->out_move",
+  ["const char **"] = "z->out_names", ["char *"] = "z->text",
   ["int64_t *"] = "z->out_numbers", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs",
   ["mgrid_move_descriptor *"] = "z->descriptors", ["void *"] = "z",

@@ -117,7 +117,8 @@ hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
   "1: unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
-  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle, names, step, machine, spares, traffic" }
+  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, "
+    .. "arguments, settings, policy, agreed, idle, names, step, machine, spares, traffic" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, no_pattern "find" }
 hostile.string_method_dump = { "local _ = ('x').dump", 1, "1: recipes have no string.dump; they mean the same in every process, and end" }
 hostile.string_method_unknown = { "local _ = ('x'):uper()", 1,
