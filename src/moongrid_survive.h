@@ -155,7 +155,8 @@ typedef struct mgrid_recover_options {
 ** --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or
 ** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently; MGRID_NOT_NOW if no rank is lost;
 ** MGRID_TIMED_OUT if a survivor does not come, such as a stopped one: MPI declares it lost only under mpirun --mca
-** mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. */
+** mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all
+** that is returned. */
 MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
                                            mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
 /* Agree on whether every rank of the state has done its part. Collective: each rank passes its result in `mine` and its
@@ -164,12 +165,13 @@ MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
 ** first rank that failed by itself. Every rank that is not lost must call it. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
 /* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective over the backend;
-** spares take part. */
+** spares take part. On an error, such as MGRID_LOST_RANK, *number is as it was. */
 MGRID_API mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err);
 /* Return whether a rank of the state is lost, or has begun to recover. For spares, and for ranks that compute for long
 ** without a call. Local. */
 MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
-/* Return the losses of the next plan, with the arguments that made it. */
+/* Return the losses of the next plan, with the arguments that made it. Local; the caller frees them. NULL with MGRID_USAGE
+** after a stop, which has no next plan. */
 MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
 /* Return the backend of a state. Borrowed from the state. */
 MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);

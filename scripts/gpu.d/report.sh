@@ -113,7 +113,8 @@ machine_table() {
   echo "| driver | ${machine[driver]:-not told}, knows CUDA ${about[driver]:--} |"
   echo "| CUDA runtime | ${about[runtime]:--}, \`${about[cudart_file]:-none}\` |"
   echo "| NCCL | ${about[nccl]:--} (built with the headers of ${about[headers]:--}), \`${about[nccl_file]:-none}\` |"
-  echo "| Open MPI | ${packed[mpi]:-none}, \`${mpirun:-none}\` |"
+  local launcher=${mpirun:-none}
+  echo "| Open MPI | ${packed[mpi]:-none}, \`${launcher#"$dir/"}\` |"
   echo "| moongrid | commit ${packed[commit]:-unknown}, made on ${packed[packed]:-an unknown day} |"
   echo "| machine | $(nproc) cores, $((memory / 1024)) MiB, ${machine[nodes]:-?} NUMA nodes, ${system:-unknown system}, $(uname -srm) |"
   echo "| limits | open files ${machine[files]:-?}; /dev/shm ${machine[shm]:-?} |"

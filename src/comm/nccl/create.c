@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank at once. First wait until the GPU is idle and send the ids, in
-** schedule order. When all ranks have done so, start every creation, and poll until all are complete, one has failed,
-** or a deadline has passed. A creation that blocks runs in its own thread. A rank that gives up notifies the other
+** create.c - create all NCCL communicators of a rank. First wait until the GPU is idle and send the ids, in schedule
+** order. When all ranks have done so, start creations in that order, a few at a time, and poll until all are complete, one
+** has failed, or a deadline has passed. A creation that blocks runs in its own thread. A rank that gives up notifies the other
 ** members of its incomplete communicators, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"

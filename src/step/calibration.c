@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** costs.c - what a price needs beside a machine's links: how many flops a GPU does, what a call costs before anything
+** calibration.c - what a price needs beside a machine's links: how many flops a GPU does, what a call costs before anything
 ** travels, latencies where the machine does not say them, measured efficiencies.
 */
 #include "plan/json.h"
