@@ -58,11 +58,11 @@ typedef struct policies policies;
 /* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, as one that is idle; its rank is -1 then, and its
 ** size that of the groups of others, where all have one. */
 typedef struct group {
-  const char *family;
-  MPI_Comm    comm;
-  int         rank, size;
-  size_t      bucket;   /* bytes of a sum of gradients; 0: none are summed here */
-  policies   *policies; /* asked when a call fails (on_lost) */
+  const char        *family;
+  const mgrid_state *state; /* knows whether a rank is lost when a call fails */
+  MPI_Comm           comm;
+  int                rank, size;
+  size_t             bucket; /* bytes of a sum of gradients; 0: none are summed here */
 } group;
 
 typedef struct layout {
@@ -81,7 +81,6 @@ _Noreturn void left_by_loss(void);
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err);
 /* True if no rank has an error in *err. Else false on all, with the first rank's error, so that all can stop. */
 bool   everybody(const layout *l, mgrid_error *err);
-void   layout_ask(layout *l, policies *p);         /* p is asked when a call fails */
 group *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void   group_sum(const group *g, real *x, int n);
 void   group_sum_double(const group *g, double *x, int n);

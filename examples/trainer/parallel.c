@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { GROUPS = 9 };
 
@@ -42,7 +43,11 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
     const mgrid_group *g = mgrid_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
     *all[i] = (group){
-      names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_position(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0, NULL
+      .family = names[i],
+      .state = state,
+      .comm = mgrid_mpi_comm(g),
+      .rank = g ? (int)mgrid_group_position(g) : -1,
+      .size = g ? (int)mgrid_group_size(g) : 0,
     };
   }
   l->dense = mgrid_plan_grid(mgrid_state_plan(state), "dense");
@@ -54,12 +59,6 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   l->pp.size = dim(l->dense, "pp"), l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "edp");
   l->dp_cp.size = l->cp.size * l->dp.size;
   return MGRID_OK;
-}
-
-void layout_ask(layout *l, policies *p) {
-  group *all[GROUPS];
-  groups(l, all);
-  for (int i = 0; i < GROUPS; i++) all[i]->policies = p;
 }
 
 group *layout_find(layout *l, const char *family) {
@@ -82,10 +81,20 @@ static bool tells_of_loss(int code) {
 #endif
 }
 
+/* Is a rank lost, whatever the error says? Open MPI 5 may end a call with MPI_ERR_OTHER some time before its detector reports
+** a stopped rank. */
+static bool hurt_soon(const mgrid_state *s) {
+  for (int i = 0; i < 1000; i++) {
+    if (mgrid_state_hurt(s)) return true;
+    nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+  }
+  return false;
+}
+
 /* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the job. */
 static void check(const group *g, int code, const char *what) {
   if (code == MPI_SUCCESS) return;
-  if (tells_of_loss(code)) left_by_loss();
+  if (tells_of_loss(code) || hurt_soon(g->state)) left_by_loss();
   char text[MPI_MAX_ERROR_STRING] = "";
   int  n = 0;
   MPI_Error_string(code, text, &n);

@@ -219,7 +219,6 @@ static void choose_sums(model *m, policies *ask, mgrid_error *err) {
 model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err) {
   model *m = room(1, sizeof *m);
   m->c = *c, m->l = *l, m->text = text, m->length = length;
-  layout_ask(&m->l, ask);
   cut_up(m, ask, err);
   if (!everybody(l, err)) {
     free(m->chunks), free(m->place);
