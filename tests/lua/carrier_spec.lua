@@ -147,7 +147,6 @@ describe("over pmix", function()
       local _, message = mg.pmix()
       if rank == 0 then print(message) end]]
     local out, err, code = on(4, "lua5.4 " .. program)
-    os.remove(program)
     assert.equal("life 1\nlife 2\nlife 3\npmix: this process has left its job already, and cannot join it again; keep one "
       .. "backend open\n", out, err)
     assert.equal(0, code)
@@ -215,7 +214,6 @@ describe("over pmix", function()
       state:close()
       job:close()]]
     local out, err, code = on(4, "lua5.4 " .. program)
-    os.remove(program)
     assert.equal("nccl\t4\n", out, err)
     assert.equal(0, code)
   end)

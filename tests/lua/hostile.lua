@@ -17,7 +17,6 @@ local function outcome(recipe, world, more)
   local path = file(recipe)
   local out, err, code = run(("ulimit -v 1048576; timeout 110 build/moongrid plan %s --world %d %s"):format(
     path, world or 8, more or ""))
-  os.remove(path)
   local message = err:gsub("\n$", ""):gsub("^moongrid: ", "")
   if message:sub(1, #path) == path then message = message:sub(#path + 1):gsub("^:%d+: ", "") end
   return code, message, out

@@ -18,9 +18,7 @@ describe("a recipe means the same:", function()
       local t = topology(w) t[p.r < 0.6 and "half" or "whole"] = grid(w, "x", { x = fill }) "x" return t end }]]
 
   it("whatever the locale of the host", function()
-    local folder, path = os.tmpname(), file(sums)
-    os.remove(folder)
-    os.execute("mkdir " .. folder)
+    local folder, path = support.folder(), file(sums)
     local made = { "C" }
     for _, name in ipairs { "de_DE", "tr_TR", "sv_SE" } do
       local _, _, code = run(("localedef -i %s -f UTF-8 %s/%s.UTF-8"):format(name, folder, name))
@@ -38,7 +36,6 @@ describe("a recipe means the same:", function()
       assert.are.equal(first, out)
     end
     os.execute("rm -r " .. folder)
-    os.remove(path)
     assert.is_truthy(first:find("truefalse0.50.3330.25nannan", 1, true) or first:find("falsefalse0.50.3330.25nannan", 1, true), first)
     if #made == 1 then pending "no locales here: localedef cannot make de_DE" end
   end)
@@ -65,7 +62,6 @@ describe("a recipe means the same:", function()
     assert.are.same({ 1, "parameter 't': " .. none }, { code, message })
     local path = file("return recipe { build = topology, queries = { q = function() return " .. table_ .. " end } }")
     local out, err, rc = run(("build/moongrid ask %s --world 8 --rank 0 q"):format(path))
-    os.remove(path)
     assert.are.same({ "", "moongrid: query 'q' gave a table\n", 1 }, { out, err, rc })
   end)
 
@@ -121,13 +117,11 @@ describe("what a terminal would obey is written out", function()
     assert.are.equal(path .. ": \\x1b]0;x\\x07 \\xff\n\nparameters\n  a\\x1b                                integer  1                  \n", out)
     local json = require("dkjson").decode((run("build/moongrid recipes --json " .. path)))
     assert.are.equal("\\x1b]0;x\\x07 \\xff", json.doc)
-    os.remove(path)
   end)
 
   it("in answers, which stay the same JSON", function()
     local path = file "return recipe { build = topology, queries = { q = function() return '\\u{9B}31m\\u{7F}\\u{202E}\\u{E4}\\u{1F600}\\n' end } }"
     local out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 q"):format(path))
-    os.remove(path)
     assert.are.same({ '"\\u009b31m\\u007f\\u202e\u{E4}\u{1F600}\\n"\n', "", 0 }, { out, err, code })
     assert.are.equal("\u{9B}31m\u{7F}\u{202E}\u{E4}\u{1F600}\n", (require("dkjson").decode(out)))
   end)
@@ -141,7 +135,6 @@ describe("what a terminal would obey is written out", function()
     assert.are.same({ 1, "moongrid: " .. path .. ".safetensors: tensor 'a\\x1b[2J' has the dtype 'F99\\x1b[31m', which is not known\n" },
       { code, err })
     os.remove(path .. ".safetensors")
-    os.remove(to)
     local folder = run("mktemp -d"):gsub("%s+$", "")
     assert(io.open(folder .. "/reci\27pe.lua", "w")):close()
     _, err = run(("build/moongrid plan %s/recipe.lua --world 8"):format(folder))
@@ -254,7 +247,6 @@ describe("numbers near 2^63 make no other ones:", function()
     local path = file(building(([[t.g = grid(w, "y-x", { y = %d, x = fill })
       t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = { %s } } }]]):format(copies or 1, cut)))
     local out, err, code = run(("timeout 20 build/moongrid " .. line:gsub("FILE", path)))
-    os.remove(path)
     return code == 0 and out:match "a (%S+)\n" or code .. err:gsub("^[^\n]*:%d+: ", "")
   end
 
@@ -276,7 +268,6 @@ describe("numbers near 2^63 make no other ones:", function()
     local path = file(building [[t.g = grid(w, "y-x", { y = 1, x = fill })
       t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = "x" } }]])
     local out, err, code = run(("build/moongrid move %s --world 8 vs --json"):format(path))
-    os.remove(path)
     assert.are.same({ "", 0 }, { err, code })
     local tally = require("dkjson").decode(out).all
     assert.are.same({ math.maxinteger, 0, math.maxinteger }, { tally.stay, tally.sent, tally.gather })

@@ -48,7 +48,6 @@ end }
 
 describe("run A vs B --move --backend nccl", function()
   teardown(function()
-    os.remove(recipe)
     support.clean()
   end)
 
@@ -125,7 +124,6 @@ describe("run A vs B --move --backend nccl", function()
       job:close()
     ]]):format(recipe))
     local out, err, code = on(6, "lua5.4 " .. script, "STANDIN_STRICT=1")
-    os.remove(script)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 end)

@@ -49,7 +49,6 @@ describe("a step on the stand-in", function()
       s:sendrecv(s.pp, s.pp:next(true), s.pp:prev(true), 64)
     end }]]
   end)
-  teardown(function() os.remove(recipe) end)
 
   it("is executed on streams, and measured", function()
     local out, err, code = on(8, ("build/moongrid run %s --backend nccl --step 2 --compute sleep --json"):format(recipe), "STANDIN_STRICT=1")
@@ -113,7 +112,6 @@ describe("without a GPU", function()
       return t
     end }]]
     local _, err, code = support.run("scripts/launch 2 build/moongrid run " .. recipe .. " --backend mpi")
-    os.remove(recipe)
     assert.equal(1, code, err)
     assert.truthy(err:find("run/all[0] needs the backend 'nccl', and this job runs on mpi alone; start it with "
       .. "--backend nccl, or open that backend", 1, true), err)
@@ -219,7 +217,6 @@ describe("on the stand-in", function()
     assert.equal("tp 0, dp 1", blocking("no", ""))
     assert.equal("tp 1, dp 1", blocking("no", "NCCL_COMM_BLOCKING=1"))
     os.remove(script)
-    os.remove(recipe)
   end)
 
   it("a field that this NCCL would ignore is refused, or left out if that is said", function()
@@ -235,7 +232,6 @@ describe("on the stand-in", function()
         return t
       end }]]):format(case[1]))
       local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_NCCL_VERSION=" .. case[2])
-      os.remove(recipe)
       if case[3] then
         assert.truthy(err:find("run/all[0]: nccl " .. case[3], 1, true), err)
         assert.is_true(code ~= 0)
@@ -317,7 +313,6 @@ describe("on the stand-in", function()
     out = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " device")
     assert.truthy(out:find "^rank ([01]): nccl: rank %1 is to use GPU 99; host %S+ has GPUs 0 to 7\n", out)
     out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_MEMORY=1024")
-    os.remove(script)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 
@@ -337,7 +332,6 @@ describe("on the stand-in", function()
       local got, err = ids(devices)
       assert.equal(want, got, err)
     end
-    os.remove(script)
   end)
 
   it("ranks share a GPU where that is asked for, and have the ones they are given", function()
@@ -443,7 +437,6 @@ describe("on the stand-in", function()
     local conf = support.file "# of the machine\nNCCL_NET=Socket\nNCCL_MAX_CTAS=4\n"
     local out = support.run("LD_LIBRARY_PATH=build/standin STANDIN_LOG=/dev/null NCCL_MAX_CTAS=2 NCCL_CONF_FILE=" .. conf
       .. " build/moongrid doctor")
-    os.remove(conf)
     assert.truthy(out:find(" 8 GPUs; the environment overrides options: NCCL_MAX_CTAS=2, NCCL_NET=Socket\n", 1, true), out)
   end)
 

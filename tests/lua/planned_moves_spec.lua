@@ -21,7 +21,6 @@ end }
 
 describe("moongrid move", function()
   local path = support.file(layout)
-  teardown(function() os.remove(path) end)
   local function move(line)
     local out, err, code = run("build/moongrid move " .. path .. " " .. line)
     return code == 0 and json.decode(out) or out, err, code
@@ -114,7 +113,6 @@ end)
 
 describe("moongrid.move", function()
   local path = support.file(layout)
-  teardown(function() os.remove(path) end)
   local function plan(args) return moongrid.load(path):plan(8, args) end
 
   it("tells what a rank does, of plans and of states", function()
@@ -169,7 +167,6 @@ describe("a cut that leaves ranks without anything of a tensor", function()
       return t
     end }]]
   end)
-  teardown(function() os.remove(path) end)
   local function moongrid_says(line)
     local out, err, code = run("build/moongrid " .. line:format(path))
     assert.equal(0, code, err)
@@ -205,7 +202,6 @@ describe("a cut that leaves ranks without anything of a tensor", function()
     local ok, why = pcall(recipe.plan, recipe, 24, { tp = 4, n = 8, how = "cp-tp" })
     assert.same({ false, "tensor 'w': axis 'x': 3 copies of each of 8 units do not fit into cp 6 x tp 4 = 24; the last dims are filled first" },
       { ok, (why:gsub("^[^ ]*: ", "")) })
-    os.remove(file)
   end)
 
   it("is told by plan", function()

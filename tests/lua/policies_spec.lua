@@ -25,7 +25,6 @@ end
 local function asked(policy, params)
   local path = recipe_of(policy)
   local recipe = mg.load(path)
-  os.remove(path)
   local state = recipe:plan(8, params or {}):dry(3)
   return function(q) return recipe:call(state, "it", q) end
 end
@@ -38,7 +37,6 @@ local function refusal(policy, q)
     local state = recipe:plan(8, {}):dry(3)
     return q and recipe:call(state, "it", q)
   end)
-  os.remove(path)
   assert.is_false(ok)
   return (message:gsub("^" .. path:gsub("%p", "%%%0"), "recipe"))
 end
@@ -241,7 +239,6 @@ describe("policies.gradient_family of a bundled recipe", function()
   local function ask(base, params)
     local path = support.file(("return recipe { base = %q,\n  policy = { it = policies.gradient_family() } }"):format(base))
     local recipe = mg.load(path)
-    os.remove(path)
     return recipe:call(recipe:plan(8, params):dry(3), "it", { expert = true })
   end
 
@@ -392,8 +389,6 @@ describe("agreed", function()
     local d = support.file(text:gsub("BASE", "./" .. b:match "[^/]*$"))
     local ok, said = pcall(function() return mg.load(d):plan(8) end)
     local info = ok and mg.load(d):info().policies
-    os.remove(b)
-    os.remove(d)
     return ok and info or (said:gsub(b:gsub("%p", "%%%0"), "base"):gsub(d:gsub("%p", "%%%0"), "derived"))
   end
   local base = [[
@@ -422,7 +417,6 @@ describe("recipe:call", function()
   it("refuses what is no policy and no table", function()
     local path = recipe_of "policies.layers()"
     local recipe = mg.load(path)
-    os.remove(path)
     local state = recipe:plan(8, {}):dry(0)
     assert.has_error(function() recipe:call(state, "its") end, "unknown policy 'its'; nearest is 'it' (it)")
     assert.has_error(function() recipe:call(state, "it", 5) end, "bad argument #3 to 'call' (table expected, got number)")
@@ -434,7 +428,6 @@ describe("recipe:call", function()
     local path = recipe_of("policies.layers()", "agreed = { it = 'tp' }")
     assert.are.same({ { name = "it", agreed = "tp" } }, mg.load(path):info().policies)
     local out = support.run("build/moongrid recipes " .. path)
-    os.remove(path)
     assert.truthy(out:find("\npolicies\n  it +agreed by tp\n"), out)
   end)
 
@@ -472,8 +465,6 @@ describe("recipe:call", function()
       if state.rank == 0 then print "agreed" end
     ]]):format(path))
     local out, err, code = support.launch(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(path)
-    os.remove(script)
     assert.equal("agreed\n", out, err)
     assert.equal(0, code)
   end)

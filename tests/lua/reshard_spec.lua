@@ -99,7 +99,6 @@ end
 
 describe("moongrid reshard", function()
   teardown(function()
-    os.remove(recipe)
     os.execute("rm -rf " .. folder)
   end)
 

@@ -42,7 +42,6 @@ describe("the price of a step", function()
     local all = step(text, 8, "tp=4 pp=2 --machine " .. machine)
     assert.near(0.088505, all.seconds, 1e-12)
     assert.near(0.088505 - 0.5e-3, step(text, 8, "tp=4 pp=2 --flops 8T --machine " .. machine).seconds, 1e-12)
-    os.remove(machine)
   end)
 
   it("says to what it was fitted, and the error", function()
@@ -56,8 +55,6 @@ describe("the price of a step", function()
     local fit = json.decode((run(line:format(recipe_file, nodes, file) .. " --json"))).fits.node
     assert.same({ 3, 0 }, { fit.measured, fit.latency })
     assert.near(1 - 0.0514623 / 0.055, fit.worst_error, 1e-4)
-    os.remove(file)
-    os.remove(recipe_file)
   end)
 
   it("is the same from Lua", function()
@@ -75,7 +72,6 @@ describe("the price of a step", function()
     assert.equal("unknown option of a price 'machin'; nearest is 'machine' (machine, rules, eager, flops, costs)", message { machin = "" })
     assert.equal("flops of a price is a number from 0 on", message { machine = "dgx-h100", flops = -1 })
     assert.equal("costs of a price are a table, as { flops = 4e14 }", message { machine = "dgx-h100", costs = print })
-    os.remove(file)
   end)
 
   it("is printed", function()
@@ -111,7 +107,6 @@ digest]], price)
     refused("--machine dgx-h100 -o /none/x.svg", "cannot write /none/x.svg: No such file or directory", 3)
     refused("--machine " .. nodes, "compute 'layer', line 8, has flops, and what a GPU of the machine does in a second is not known: "
       .. "flops, as in --flops 400T", 1)
-    os.remove(file)
   end)
 
   it("is compared by diff --step", function()
@@ -204,7 +199,6 @@ memory of the rank with the most
         end
         os.remove(name)
       end
-      os.remove(file)
     end)
 
     it("as events, whose slices do not overlap", function()

@@ -14,7 +14,6 @@ describe("run --step", function()
     file = recipe [[s:loop(p.n, function() s:all_reduce(s.tp, 4096) end)
       s:sendrecv(s.dp, s.dp:next(true), s.dp:prev(true), 64)]]
   end)
-  after_each(function() os.remove(file) end)
 
   it("executes the step on every rank, and measures it", function()
     local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 3 --json"):format(file))
@@ -121,7 +120,6 @@ describe("run --step", function()
     local out, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
     assert.equal(0, code, err)
     assert.equal(4, select(2, out:gsub("good", "")), out)
-    os.remove(script)
   end)
 
   it("refuses what is not proved, and with --unproved names the call that does not end", function()

@@ -66,7 +66,6 @@ describe("a step", function()
     local function told(text, more)
       local file = support.file(text)
       local out = run(("build/moongrid step %s --world 8 --json %s"):format(file, more or ""))
-      os.remove(file)
       return json.decode(out)
     end
     assert.truthy(folder)
@@ -75,7 +74,6 @@ describe("a step", function()
       :format(name)).families.tp.calls)
     local own = support.file "return function(s, p, base) base(s) s:barrier(s.dp) end"
     assert.equal(1, told(("return recipe { base = './%s' }"):format(name), "--step " .. own).families.dp.calls)
-    os.remove(own)
     os.remove(base)
   end)
 
@@ -113,7 +111,6 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       local file = recipe(text)
       local name = file
       refuses(("step %s --world 8"):format(file), exit or 1, ("moongrid: %s:%s"):format(name, message))
-      os.remove(file)
     end
     refused("s:all_reduce(s.tp, -1)", "8: all_reduce: bytes are a whole number of 0 or more, not -1.0")
     refused("s:all_reduce(s.tp, 2.5)", "8: all_reduce: bytes are a whole number of 0 or more, not 2.5; a // b divides whole numbers")
@@ -164,7 +161,6 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       step = function(s) n = n + 1 s:mark(tostring(n)) end }]]
     refuses("step " .. file .. " --world 8", 1, "moongrid: the step made another program for rank 0 when it was evaluated again: it may "
       .. "not change anything that the next evaluation sees")
-    os.remove(file)
     refuses("step examples/moe.lua --world 8", 1, "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end "
       .. "makes one, or a file of its own")
   end)
@@ -184,7 +180,6 @@ describe("plan:step", function()
     assert.same({ { operation = "loop", times = 5, line = 8, body = { { operation = "all_reduce", family = "tp", bytes = 8, type = "bf16", line = 8 } } },
                   { operation = "send", family = "pp", stream = "side", to = 1, bytes = 16, line = 9 } }, programs:program(0))
     assert.has_error(function() programs:program(8) end)
-    os.remove(file)
     assert.same({ false, "mismatch", "rank 0 (all 0) is in all_to_all(all) of 1048576 bytes line 14, and rank 4 (all 4) in "
       .. "reduce_scatter(all) of 1048576 bytes line 16" }, { moongrid.load "examples/steps/all_to_all.lua":plan(8):step():prove() })
   end)
@@ -204,7 +199,6 @@ describe("plan:step", function()
       { operation = "alloc", name = "a", bytes = 5, line = 12 }, { operation = "free", name = "a", line = 12 },
       { operation = "mark", name = "end", line = 12 },
     }, moongrid.load(file):plan(8):step():program(0))
-    os.remove(file)
   end)
 
   it("refuses a plan of no recipe, and a recipe without a step", function()

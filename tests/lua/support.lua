@@ -69,10 +69,15 @@ function M.folder()
   return name
 end
 
+-- Removed when this process ends; the registry of Lua keeps them until then, whatever specs do.
+local temporary = setmetatable({}, { __gc = function(paths) for _, path in ipairs(paths) do os.remove(path) end end })
+debug.getregistry()[temporary] = true
+
 -- A temporary file with a text; its path ends in .lua.
 function M.file(text)
   local name = os.tmpname()
   os.remove(name)
+  table.insert(temporary, name .. ".lua")
   return M.write(name .. ".lua", text)
 end
 

@@ -25,7 +25,6 @@ local qkv = [[axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", 4 } }, type = 
 
 describe("tensor { ... }", function()
   local path = recipe_of(qkv)
-  teardown(function() os.remove(path) end)
 
   it("is in the canonical text and the digest", function()
     local plan = moongrid.load(path):plan(8)
@@ -33,7 +32,6 @@ describe("tensor { ... }", function()
       "\ntensor x: bf16 layer 8 by pp, qkv 48 by tp unit 2 parts 32,8,8, hidden 4 over tp 2 x pp 2 x dp 2 over ranks 0..7\n", 1, true))
     local other = recipe_of((qkv:gsub("bf16", "f16")))
     assert.are_not.equal(plan.digest, moongrid.load(other):plan(8).digest)
-    os.remove(other)
     assert.are.same({ "x" }, plan.tensors)
   end)
 
@@ -67,7 +65,6 @@ describe("tensor { ... }", function()
     local text = io.open(with):read "a"
     support.write(with, (text:gsub("return t\n", "t.x = nil return t\n")))
     local plan = moongrid.load(with):plan(8)
-    os.remove(with)
     assert.are.same({}, plan.tensors)
     assert.is_nil(plan:text():find("tensor", 1, true))
   end)
@@ -98,14 +95,12 @@ describe("tensor { ... }", function()
     end
     local out = run(("build/moongrid move %s --world 2 name=%s vs --world 4 name=%s"):format(named, long, long))
     assert.truthy(out:find("\n" .. long .. "  ", 1, true))
-    os.remove(named)
   end)
 
   it("is held by some ranks alone", function()
     local some = recipe_of([[axes = { { "vocab", 7 } }, type = "f32", cut = { vocab = { "tp", sizes = "ceil" } },
       on = g "pp":pick(0, -1)]])
     local plan = moongrid.load(some):plan(8, { pp = 4 })
-    os.remove(some)
     assert.is_nil(plan:tensor("x", 2))
     assert.are.same({ { { 4, 3 } } }, plan:tensor("x", 7).runs)
     assert.are.equal(2, plan:tensor("x", 0).copies)
@@ -123,7 +118,6 @@ describe("tensor { ... }", function()
     it("is cut by " .. name, function()
       local file = recipe_of(([[axes = { { "x", 7 } }, type = "f32", cut = { x = { "tp", %s } }]]):format(case[1]))
       local plan = moongrid.load(file):plan(4)
-      os.remove(file)
       assert.are.same({ case[2] }, plan:tensor("x", 1).runs)
     end)
   end
@@ -207,7 +201,6 @@ describe("tensor { ... }", function()
     it("refuses " .. body, function()
       local file = recipe_of(body)
       local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
-      os.remove(file)
       assert.is_false(ok)
       assert.are.equal(file .. ":5: " .. message, text)
     end)
@@ -216,7 +209,6 @@ describe("tensor { ... }", function()
   it("refuses the name of a grid where there is none yet", function()
     local file = recipe_of([[axes = { { "a", 4 } }, type = "f32", over = "dense"]], "")
     local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
-    os.remove(file)
     assert.are.same({ false, file .. ":5: tensor 'x': there is no grid 'dense' in the topology yet: assign it before the tensor" },
       { ok, text })
   end)
@@ -230,7 +222,6 @@ describe("tensor { ... }", function()
     } do
       local file = recipe_of(body, before)
       local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
-      os.remove(file)
       assert.is_false(ok)
       assert.are.equal(file .. ":5: " .. message:format(file:match "[^/]*$"), text) -- no folder inside of a message
     end
@@ -268,14 +259,12 @@ end }
     assert.are.same({ first = 1, elements = 6, offset = 0, slice = 8 }, mine.flat)
     local m = json.decode((run("build/moongrid move " .. path .. " --world 6 vs tp=3 --json")))
     assert.is_true(m.all.sent == m.all.minimum and m.all.sent > 0)
-    os.remove(path)
   end)
 
   it("is listed at once on the largest worlds, also where parts are uneven", function()
     local path = flat_of [[local c = tensor { axes = { { "x", (1 << 30) + 7 } }, type = "f32", cut = { x = "tp" } }
       t.c, t.d = flat { c, c, over = "dp", pad = 16 }]]
     local out = run("build/moongrid plan " .. path .. " --world " .. (1 << 30) .. " tp=" .. (1 << 24))
-    os.remove(path)
     assert.is_truthy(out:find("\nd +4294967324 +64 +1 +0  f32 x"), out)
   end)
 
@@ -284,13 +273,11 @@ end }
     for _, text in ipairs { 'flat { a, b, over = "dp" }', 'flat { a, b, over = "dp", pad = 2 }', "a, b", 'flat { a, over = "dp" }, b' } do
       local path = flat_of("t.a, t.b = " .. text)
       local digest = moongrid.load(path):plan(6).digest
-      os.remove(path)
       assert.is_nil(seen[digest])
       seen[digest] = true
     end
     local path = flat_of 't.b, t.a = flat { b, a, over = "dp" }'
     assert.is_nil(seen[moongrid.load(path):plan(6).digest])
-    os.remove(path)
   end)
 
   for text, message in pairs {
@@ -321,7 +308,6 @@ end }
     it("refuses " .. text, function()
       local path = flat_of((text:find "^t" or text:find "^local") and text or "local _ = " .. text)
       local ok, said = pcall(function() return moongrid.load(path):plan(6) end)
-      os.remove(path)
       assert.is_false(ok)
       assert.are.equal(path .. ":7: " .. message, said)
     end)
@@ -334,7 +320,6 @@ describe("bounds of an axis", function()
       cut = { layer = { "pp", bounds = policies.layers { embedding = 2 } } }]]
     local plan = moongrid.load(path):plan(8, { tp = 2, pp = 2 })
     assert.are.same({ { { { 0, 4 } } }, { { { 4, 5 } } } }, { plan:tensor("x", 0).runs, plan:tensor("x", 2).runs })
-    os.remove(path)
   end)
 end)
 
@@ -353,7 +338,6 @@ describe("relabel", function()
     local file = recipe_of([[axes = { { "e", 6 } }, type = "f32",
       cut = { e = { "tp", owners = (relabel({ 0, 0, 0, 1, 1, 1 }, { 1, 1, 0, 0, 0, 1 })) } }]])
     local plan = moongrid.load(file):plan(8)
-    os.remove(file)
     assert.are.same({ { 2, 3 } }, plan:tensor("x", 1).runs[1])
     assert.is_truthy(plan:text():find("\ntensor x: f32 e 6 by tp owners 0,0,1,1,1,0 over ", 1, true), plan:text())
   end)
@@ -385,7 +369,6 @@ describe("relabel", function()
       for _ = 1, 1000 do relabel(owners, owners) end
     end }]]
     local _, err, code = run("build/moongrid plan " .. file .. " --world 8")
-    os.remove(file)
     assert.are.equal(3, code)
     assert.is_truthy(err:find("instructions", 1, true), err)
   end)
