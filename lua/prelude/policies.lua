@@ -207,15 +207,17 @@ library.checkpoint = {
 -- Without a family the job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
 -- `params`, if at least `least` ranks remain. `job`: the only answer.
 local ways = one_of("replace", "shrink", "stop")
+local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }
 library.on_lost = {
   settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 }, { "job", ways },
                { "params", kinds.declared.table } },
-  arguments = { { "family", any_family, false }, { "ranks", size }, { "lost", count, 1 }, { "spares", count, 0 } },
+  arguments = { { "family", any_family, false }, { "ranks", size }, { "lost", count, 1 }, { "spares", count, 0 },
+                { "places", any_count, false } },
   answer = function(s, q, _, refuse, known)
     if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
     if not q.family then
-      local how = s.job or q.lost <= q.spares and "replace" or q.ranks - q.lost >= s.least and "shrink" or "stop"
+      local how = s.job or (q.places or q.lost) <= q.spares and "replace" or q.ranks - q.lost >= s.least and "shrink" or "stop"
       return how == "shrink" and s.params and { how = how, params = s.params } or how
     end
     known(q.family)

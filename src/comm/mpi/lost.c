@@ -74,13 +74,16 @@ static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
 }
 
+mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what) {
+  return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
+                    what);
+}
+
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
   hearing h = { .m = m };
   bool    news = mgrid_mpi_tells_of_loss(rc);
   if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
     return mgrid_missing_fail(&h.lost, 0, err);
-  if (news && mgrid_mpi_is_interrupted(m))
-    return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
-                      what);
+  if (news && mgrid_mpi_is_interrupted(m)) return mgrid_mpi_fail_interrupted(err, what);
   return mgrid_mpi_failed(err, rc, call, what);
 }
