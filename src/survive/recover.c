@@ -291,13 +291,14 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
     const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
-    uint64_t    bits = SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    uint64_t    bits = MGRID_SETTLE_ALL | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
     mgrid_error late = MGRID_ERROR_INIT;
     if (loses) leave(s);
     mgrid_status settled = ops->settle(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
-    if ((bits & SETTLES) && (bits & DONE)) return MGRID_OK;
-    if (!(bits & SETTLES) || !(bits & AGAIN)) {
+    const bool all = bits & MGRID_SETTLE_ALL && bits & SETTLES;
+    if (all && bits & DONE) return MGRID_OK;
+    if (!all || !(bits & AGAIN)) {
       leave(s);
       return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
     }

@@ -58,6 +58,11 @@ bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mg
   return lost->n > 0;
 }
 
+void mgrid_mpi_progress(const mpi_backend *m) {
+  int some;
+  if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
+}
+
 /* A rank may revoke a communicator before this one hears of the loss; it does within this time. */
 #define NEWS_SECONDS 1.0
 
@@ -68,9 +73,7 @@ typedef struct hearing {
 
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   hearing *h = ud;
-  int      some;
-  if (!h->m->sessions)
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE); /* MPI goes on in its calls */
+  mgrid_mpi_progress(h->m);
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
 }
 

@@ -159,10 +159,12 @@ mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
 ** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
+** _progress: let MPI hear of what has happened, which it does in its calls alone.
 ** _failed_in: the error of a failed call, which names them if there are any.
 ** _fail_interrupted: the error where another rank has interrupted the backend, and this one waits for what will not come. */
 bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
+void         mgrid_mpi_progress(const mpi_backend *m);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
