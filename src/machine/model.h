@@ -122,7 +122,6 @@ bool mgrid_machine_is_file(const char *source);
 bool mgrid_link_read(const char **at, mgrid_link *link, const char **why);
 void mgrid_link_text(mgrid_link link, mgrid_text *t); /* "[400GB/s,3us]", "" */
 void mgrid_bandwidth_text(double bandwidth, mgrid_text *t);
-void mgrid_latency_text(double latency, mgrid_text *t);
 
 /* ---------------------------------------------------------------- presets.c */
 

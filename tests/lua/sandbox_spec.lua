@@ -267,6 +267,13 @@ describe("in twenty processes", function()
       for run = 2, 20 do assert.are.same({ rc, first }, { outcome(name, run) }) end
     end)
   end
+
+  it("and nothing is read that nobody wrote, as where Lua keeps the seed of its hashes", function()
+    local run = require("support").run
+    if select(3, run "command -v valgrind") ~= 0 then return pending "valgrind is not installed" end
+    local _, err, code = run "valgrind -q --error-exitcode=9 build/moongrid plan megatron --world 8"
+    assert.are.same({ "", 0 }, { err, code })
+  end)
 end)
 
 describe("the string library of recipes", function()
