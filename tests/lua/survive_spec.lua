@@ -161,6 +161,16 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(lose(want, "--world 9 --ranks 8"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
   end)
 
+  it("stops the smaller half of a job that is cut in two, also where only spares are lost", function()
+    local fields = "spares = 5, policy = { on_lost = policies.on_lost { majority = true } },"
+    local goes, stops = "becomes        replace: a layout of 4 ranks", "becomes        stop: the policy 'on_lost' says so"
+    assert.truthy(lose(fields, "--world 9 --ranks 0..3"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 5..8"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0..4"):find(stops, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 4..8"):find(stops, 1, true))
+    assert.truthy(lose("spares = 5,", "--world 9 --ranks 4..8"):find(goes, 1, true))
+  end)
+
   it("gives the policy what is lost", function()
     local fields = [[spares = 1, policy = { on_lost = function(s, q)
       log("%d %d %s %d %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.places, q.missing)
