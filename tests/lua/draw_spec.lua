@@ -276,9 +276,7 @@ describe("moongrid draw as SVG", function()
     local folder = os.tmpname()
     os.remove(folder)
     local path = folder .. "<script>&\"'\n\27[2J\255\237\160\128.lua"
-    local file = assert(io.open(path, "w"))
-    file:write(read(recipe))
-    file:close()
+    support.write(path, read(recipe))
     local quoted = "'" .. path:gsub("'", "'\\''") .. "'"
     local picture = svg(quoted .. " --world 4 'words=" .. nasty:gsub("'", "'\\''") .. "x'")
     assert.falsy(picture:find "<script")

@@ -5,23 +5,10 @@
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists
-local TAG = os.tmpname():match "[%w]+$"
-
-local function on(ranks, command, env)
-  return support.run(("LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(
-    TAG, env or "", ranks, command))
-end
-
-local function file_of(text)
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  file:write(text)
-  file:close()
-  return path
-end
+local on = support.on_standin
 
 local function recipe_of(body)
-  return file_of("return recipe { build = function(world)\n"
+  return support.file("return recipe { build = function(world)\n"
     .. "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n" .. body .. "\n  return t\nend }\n")
 end
 
@@ -100,7 +87,7 @@ local built = exists "build/libmoongrid_nccl.so" and exists "build/standin/libnc
 if not built then return describe("elastic states", function() pending "no headers of NCCL" end) end
 
 describe("on the stand-in", function()
-  teardown(function() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end)
+  teardown(support.clean)
 
   -- mode = { tests, environment }
   local grown = "STANDIN_NCCL_VERSION=22907 STANDIN_STRICT=1"
@@ -182,7 +169,7 @@ describe("on the stand-in", function()
   end)
 
   it("scripts get windows, device communicators and memory", function()
-    local path = file_of [[
+    local path = support.file [[
       local mg = require "moongrid"
       local job = assert(mg.nccl())
       local world = mg.world(job.world)
@@ -202,7 +189,7 @@ describe("on the stand-in", function()
       state:close()]]
     local out, err, code = support.run(("export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
       .. "LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_STRICT=1 STANDIN_NCCL_VERSION=22907 scripts/launch 4 lua5.4 %s"):format(
-      TAG, path))
+      support.tag, path))
     os.remove(path)
     assert.equal(0, code, err)
     assert.equal("userdata\tuserdata\t4096\tuserdata\t22907\tfamily 'dp' has no window 'kw'; nearest is 'kv' (kv)\tnil\tnil\t"
@@ -225,7 +212,7 @@ describe("doctor --ras", function()
   local function during(env, looks)
     support.run(("rm -rf %s/*; (%s STANDIN_RAS=%s RAS_GO=%s.go NCCL_RAS_ADDR=localhost:%d LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s "
       .. "STANDIN_DEADLINE=25 scripts/launch 8 build/tests/nccl/elastic ras; echo ended) > %s.out 2>&1 < /dev/null & echo"):format(folder, env,
-      folder, folder, port, TAG, folder))
+      folder, folder, port, support.tag, folder))
     local ok, why = pcall(looks)
     support.run(("touch %s.go; for i in $(seq 200); do grep -q '^ended' %s.out && break; sleep 0.1; done; rm -f %s.go"):format(folder, folder, folder))
     local said = support.run(("cat %s.out; rm -f %s.out"):format(folder, folder))

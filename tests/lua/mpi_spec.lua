@@ -472,8 +472,7 @@ int main(int argc, char **argv) {
     if not other then return pending "no second MPI here (scripts/mpi --list)" end
     local program = os.tmpname()
     local source = program .. ".c"
-    local file = assert(io.open(source, "w"))
-    file:write [[
+    support.write(source, [[
 #include <mpi.h>
 #include <moongrid.h>
 #include <stdio.h>
@@ -484,8 +483,7 @@ int main(int argc, char **argv) {
   printf("%d %s\n", b == NULL, e.message);
   MPI_Finalize();
 }
-]]
-    file:close()
+]])
     local _, err, code = run(("%s -w -Isrc %s -o %s -Lbuild -lmoongrid -Wl,-rpath,$PWD/build"):format(other, source, program))
     assert.equal(0, code, err)
     local out = run(program)

@@ -204,9 +204,7 @@ end)
 describe("--params", function()
   local function file(name, text)
     local path = os.tmpname() .. name
-    local f = assert(io.open(path, "w"))
-    f:write(text)
-    f:close()
+    support.write(path, text)
     return path
   end
 
