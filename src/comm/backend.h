@@ -155,6 +155,7 @@ typedef struct mgrid_transport_ops {
 
 /* What those do that remain when ranks are lost, and calls over all ranks did not end. NULL in a backend that ends with its
 ** first lost rank. */
+enum { MGRID_SETTLED_WITHOUT = 1 << 30 };
 typedef struct mgrid_survival_ops {
   /* Local: can this job go on? MGRID_UNSUPPORTED with what it needs. */
   mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
@@ -163,8 +164,8 @@ typedef struct mgrid_survival_ops {
   void (*interrupt)(mgrid_backend *b);
   /* Local: is a rank lost, or did one interrupt the backend? */
   bool (*hurt)(mgrid_backend *b);
-  /* Over all that remain, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, in so many
-  ** seconds (0: the backend's). */
+  /* Over all that remain, also on an interrupted backend: *mine, 30 bits, becomes the `and` of all, equal on all, in so many
+  ** seconds (0: the backend's), with MGRID_SETTLED_WITHOUT if a rank of the backend is lost: it may have said nothing. */
   mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
   /* Over all that remain, after a settle of an interrupted backend: find out who is lost; lost[i] of the world. Equal on all
   ** where it succeeds; it can fail on some ranks alone, and `settle` tells the others. */

@@ -60,7 +60,7 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
     uint64_t     both = half << 15 | (~half & mask);
     mgrid_status s = a->ops->settle(a->old->backend, &both, a->o->timeout, err);
     if (s) return s;
-    *same &= both >> 15 == half && (both & mask) == (~half & mask);
+    *same &= (both >> 15 & mask) == half && (both & mask) == (~half & mask);
   }
   return MGRID_OK;
 }
@@ -280,8 +280,9 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
     if (loses) leave(s);
     mgrid_status settled = ops->settle(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
-    if (bits & DONE) return MGRID_OK;
-    if (!(bits & AGAIN)) {
+    const bool without = bits & MGRID_SETTLED_WITHOUT; /* has a lost rank done its part? Nobody knows */
+    if (bits & DONE && !without) return MGRID_OK;
+    if (without || !(bits & AGAIN)) {
       leave(s);
       return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
     }

@@ -106,8 +106,8 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
                       "after %.3g seconds not all ranks that remain had come: one is stopped, or went on without a "
                       "recovery; go on from the last checkpoint",
                       seconds > 0 ? seconds : m->usual);
-  *mine =
-      (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call until MPI is told otherwise */
+  *mine = (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call, on all alike */
+  if (mgrid_mpi_tells_of_loss(call.rc)) *mine |= MGRID_SETTLED_WITHOUT;
   free(flag);
   return MGRID_OK;
 }
