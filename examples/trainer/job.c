@@ -115,6 +115,10 @@ static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_er
     return refuse(err,
                   "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)",
                   -missing);
+  if (j->rank == 0)
+    fprintf(stderr,
+            "trainer: %" PRId64 " bytes of a rank's part have no copy left: all is read from the last checkpoint\n",
+            -missing);
   return checkpoint_read(new->model, j->mpi, j->checkpoint, &new->step, &bytes, err);
 }
 

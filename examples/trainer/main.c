@@ -379,7 +379,8 @@ static int run(job *j, const options *o) {
   }
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
-  if (e.status == MGRID_TIMED_OUT) { /* rank 0 may be the one that is not there; and MPI_Finalize would wait for it */
+  /* Rank 0 may be the one that is not there; and MPI_Finalize would wait for it. */
+  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) {
     fprintf(stderr, "trainer: rank %d: %s%s%s\n", j->rank, e.message,
             o->checkpoint ? "; the job goes on from its last checkpoint by --resume " : "",
             o->checkpoint ? o->checkpoint : "");

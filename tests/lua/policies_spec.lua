@@ -350,12 +350,24 @@ describe("policies.on_lost", function()
     assert.equal("stop", asked "policies.on_lost()" { family = "dp_cp", ranks = 4 })
   end)
 
+  it("lets one of two halves go on", function()
+    local ask = asked "policies.on_lost { majority = true }"
+    assert.equal("shrink", ask { ranks = 7, lost = 3, which = { 0, 1, 2 } })
+    assert.equal("stop", ask { ranks = 7, lost = 4, which = { 3, 4, 5, 6 } })
+    assert.equal("shrink", ask { ranks = 8, lost = 4, which = { 4, 5, 6, 7 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4, which = { 0, 1, 2, 3 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4, spares = 4, which = { 0, 5, 6, 7 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4 })
+    assert.equal("shrink", asked "policies.on_lost()" { ranks = 8, lost = 7, which = { 0, 1, 2, 3, 4, 5, 6 } })
+  end)
+
   refused {
     { "policies.on_lost()", { family = "zz", ranks = 2 }, "policies.on_lost: unknown family 'zz'; known: dp_cp, tp" },
     { "policies.on_lost()", { family = "tp", ranks = 2, lost = 3 }, "policies.on_lost: 3 ranks of 2 are lost" },
     { "policies.on_lost { keep = { 'dq_cp' } }", nil,
       "policies.on_lost: unknown family 'dq_cp'; nearest is 'dp_cp' (dp_cp, tp)" },
     { "policies.on_lost { shrink = 'dp_cp' }", nil, "policies.on_lost: setting 'shrink' is a list of names of families, not 'dp_cp'" },
+    { "policies.on_lost { majority = 5 }", nil, "policies.on_lost: setting 'majority' is true or false, not 5" },
     { "policies.on_lost { keep = { tp = 'tp' } }", nil, "policies.on_lost: setting 'keep' is a list of names of families, not a table" },
   }
 end)

@@ -161,11 +161,42 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(lose(want, "--world 9 --ranks 8"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
   end)
 
+  it("stops the smaller half of a job that is cut in two, also where only spares are lost", function()
+    local fields = "spares = 5, policy = { on_lost = policies.on_lost { majority = true } },"
+    local goes, stops = "becomes        replace: a layout of 4 ranks", "becomes        stop: the policy 'on_lost' says so"
+    assert.truthy(lose(fields, "--world 9 --ranks 0..3"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 5..8"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0..4"):find(stops, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 4..8"):find(stops, 1, true))
+    assert.truthy(lose("spares = 5,", "--world 9 --ranks 4..8"):find(goes, 1, true))
+  end)
+
   it("gives the policy what is lost", function()
     local fields = [[spares = 1, policy = { on_lost = function(s, q)
-      log("%d %d %s %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.missing) return "stop" end },]]
+      log("%d %d %s %d %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.places, q.missing)
+      return "stop" end },]]
     local _, err = lose(fields, "--world 9 --ranks 3,2")
-    assert.truthy(err:find("9 2 2,3 1 24\n", 1, true), err)
+    assert.truthy(err:find("9 2 2,3 1 2 24\n", 1, true), err)
+    _, err = lose(fields, "--world 9 --ranks 3,8")
+    assert.truthy(err:find("9 2 3,8 0 1 0\n", 1, true), err)
+  end)
+
+  it("counts a lost spare among the lost, and no spare for it", function()
+    for _, fields in ipairs { "spares = 2,", "spares = 2, policy = { on_lost = policies.on_lost {} }," } do
+      assert.truthy(lose(fields, "--world 10 --ranks 0,9"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
+      assert.truthy(lose(fields, "--world 10 --ranks 0,1,9"):find("becomes        shrink: a layout of 6 ranks, 1 idle: 8\n", 1,
+        true))
+    end
+  end)
+
+  it("shrinks to the largest layout, also where idle ranks suffice for the present one", function()
+    local out = lose("spares = 2,", "--world 10 --ranks 0 --how shrink")
+    assert.truthy(out:find("becomes        shrink: a layout of 8 ranks, 1 idle: 9\n", 1, true), out)
+    local job = moongrid.load(recipe ""):plan(8):lose { ranks = { 7 } } -- 6 and an idle one
+    local again = job.plan:lose { ranks = { 2 }, how = "shrink" }
+    assert.same({ "shrink", 6, { 0, 1, 6, 3, 4, 5 } }, { again.how, again.layout, again.old_ranks })
+    assert.same({ "shrink", 4 }, { again.plan:lose({ ranks = { 0 }, how = "shrink" }).how,
+      again.plan:lose({ ranks = { 0 }, how = "shrink" }).layout })
   end)
 
   it("loses whole nodes, and hints where one has all copies", function()
