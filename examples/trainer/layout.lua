@@ -12,7 +12,7 @@ local trainer = recipe.import "./step.lua"
 local policy = {
   layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
   schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
-  bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
+  bucket_bytes = policies.bucket_bytes { least = 64 << 10, per_rank = 0 }, -- about a layer of a small model
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
   checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file

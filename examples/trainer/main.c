@@ -269,7 +269,7 @@ static void step(job *j, const options *o, report *r) {
   fault_at("rate");
   if (!m->l.idle) {
     double sum = pipeline_step(m, n);
-    optimizer_reduce(m);
+    gradients_sum(m);
     double loss = pipeline_loss(m, sum);
     fault_at("summed");
     group_sum_double(&m->l.job, &one, 1);

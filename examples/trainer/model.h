@@ -95,10 +95,12 @@ void group_exchange_counts(const group *g, const int *out, int *in, int each);
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
 void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
-MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
-void        group_sent(const group *g, MPI_Request *r);
-void        group_forget(MPI_Request *r); /* of a group that was revoked */
-void        group_receive(const group *g, int from, int tag, real *x, int n);
+MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_finish */
+MPI_Request group_sum_start(const group *g, double *x, int n);                 /* and so here */
+void        group_poke(const group *g, MPI_Request *r);                        /* so that it makes progress */
+void        group_finish(const group *g, MPI_Request *r);
+bool group_forget(MPI_Request *r); /* of a group that was revoked; false: it has not ended, and uses its memory */
+void group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
@@ -194,6 +196,14 @@ typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
   bool first, last;     /* has the input, the output */
 } chunk;
 
+typedef struct bucket { /* gradients that are summed in one call */
+  group      *sum;
+  int         from, to; /* of the parameters from..to - 1 that are summed over this group */
+  size_t      n;
+  double     *values; /* [n] while it is under way */
+  MPI_Request request;
+} bucket;
+
 /* One rank's part of the model. */
 typedef struct model {
   config          c;
@@ -216,6 +226,8 @@ typedef struct model {
   param          *embedding, *position;
   norm_params     norm;
   layer_params   *layers;
+  bucket         *buckets; /* in the order in which they start */
+  int             nbuckets, started;
   slot           *slots;
   int             nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
   real           *a, *b1, *b2, *b3; /* scratch */
@@ -269,7 +281,13 @@ double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-void optimizer_reduce(model *m); /* sums gradients over the groups of policy_gradient_family */
+/* Sums of gradients over the groups of policy_gradient_family. The gradients from this parameter on are final: start the
+** buckets that have no others. Then end all of them. */
+void gradients_cut(model *m); /* into buckets, once */
+void gradients_final(model *m, const param *from);
+void gradients_sum(model *m);
+void gradients_forget(model *m); /* after a loss */
+
 void optimizer_update(model *m, int64_t step, double rate);
 
 /* A folder of safetensors files, one a rank that has something to write, and their index; any layout reads it. Both are

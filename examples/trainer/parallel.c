@@ -194,9 +194,28 @@ MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
   return r;
 }
 
-void group_sent(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "send"); }
+MPI_Request group_sum_start(const group *g, double *x, int n) {
+  MPI_Request r;
+  check(g, MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "sum");
+  return r;
+}
 
-void group_forget(MPI_Request *r) { MPI_Wait(r, MPI_STATUS_IGNORE); }
+void group_poke(const group *g, MPI_Request *r) {
+  int done;
+  check(g, MPI_Test(r, &done, MPI_STATUS_IGNORE), "sum");
+}
+
+void group_finish(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
+
+/* A request that fails has ended, too. */
+bool group_forget(MPI_Request *r) {
+  int done = *r == MPI_REQUEST_NULL;
+  for (int i = 0; i < 1000 && !done; i++) {
+    if (MPI_Test(r, &done, MPI_STATUS_IGNORE)) done = true;
+    if (!done) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  }
+  return done;
+}
 
 void group_receive(const group *g, int from, int tag, real *x, int n) {
   check(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");

@@ -32,18 +32,22 @@ local function messages(s)
   return flush, send, receive
 end
 
--- Gradients of parameters are summed in buckets: one ends before the parameter that would make it too large.
-local function sum_in_buckets(s, group, values, most)
-  local n = 0
+-- Add the buckets in which gradients of parameters are summed over a group, from the last parameter to the first: one
+-- ends before the parameter that would make it too large. It starts when the gradients from `from` on are final.
+local function cut(buckets, group, params, most)
+  local one = { values = 0 }
   if group.size == 1 then return end
-  for _, v in ipairs(values) do
-    if n > 0 and n + v > most // 8 then
-      s:all_reduce(group, n * 8)
-      n = 0
+  for i = #params, 1, -1 do
+    local p = params[i]
+    if p.group == group then
+      if one.values > 0 and one.values + p.values > most // 8 then
+        buckets[#buckets + 1] = one
+        one = { values = 0 }
+      end
+      one.group, one.from, one.values = group, i, one.values + p.values
     end
-    n = n + v
   end
-  if n > 0 then s:all_reduce(group, n * 8) end
+  if one.group then buckets[#buckets + 1] = one end
 end
 
 local function step(s, p, policy)
@@ -84,6 +88,44 @@ local function step(s, p, policy)
     over("all_reduce", s.tp, x)
   end
 
+  -- This rank's parameters, in the order of weights.c: their values, and the group that sums their gradients. And where
+  -- those of a layer's attention and MLP begin.
+  local D, H, V, rows = c.width, c.hidden // tp, c.vocab // tp, c.width // tp
+  local params, attention_of, mlp_of = {}, {}, {}
+  local function declare(group, ...)
+    for _, v in ipairs { ... } do params[#params + 1] = { group = group, values = v } end
+  end
+  local first, last = s.pp.position == 0, s.pp.position == pp - 1
+  if first or last then declare(s.dp_cp, V * D) end
+  if first then declare(s.dp_cp, c.seq * D) end
+  for stage = s.pp.position + 1, stages, pp do
+    for layer = before[stage] + 1, before[stage] + each[stage] do
+      attention_of[layer] = #params + 1
+      declare(s.dp_cp, D, D, rows * D, rows * D, rows * D, D * rows)
+      mlp_of[layer] = #params + 1
+      declare(s.dp_cp, D, D)
+      if has_experts(layer) then
+        declare(s.dp_cp, c.experts * D)
+        for _ = 1, 2 * (c.experts // ep) do declare(s.expert_data, H * D) end
+      else
+        declare(s.dp_cp, H * D, D * H)
+      end
+    end
+  end
+  if last then declare(s.dp_cp, D, D) end
+  local buckets, started = {}, 0
+  cut(buckets, s.dp_cp, params, policy.bucket_bytes(s, { ranks = s.dp_cp.size }, p))
+  cut(buckets, s.expert_data, params, policy.bucket_bytes(s, { ranks = s.expert_data.size }, p))
+  table.sort(buckets, function(a, b) return a.from > b.from end)
+  -- Gradients of the parameters from `from` on are final.
+  local function start_buckets(from)
+    while started < #buckets and buckets[started + 1].from >= from do
+      started = started + 1
+      flush()
+      s:on "grads":all_reduce(buckets[started].group, buckets[started].values * 8)
+    end
+  end
+
   local previous, following = (s.pp.position - 1) % pp, (s.pp.position + 1) % pp
   -- The stage in which the n-th work of this rank is.
   local function stage_of(n, back)
@@ -104,9 +146,12 @@ local function step(s, p, policy)
   local function backward(n)
     local stage = stage_of(n, true)
     if stage == stages then over("all_reduce", s.tp, x) else receive(following, x) end
-    for i = each[stage], 1, -1 do
-      mlp(before[stage] + i, false)
+    local ends = n // pp // chunks * pp + n % pp == microbatches - 1
+    for layer = before[stage] + each[stage], before[stage] + 1, -1 do
+      mlp(layer, false)
+      if ends then start_buckets(mlp_of[layer]) end
       attention(false)
+      if ends then start_buckets(attention_of[layer]) end
     end
     if stage > 1 then send(previous, x) end
   end
@@ -123,29 +168,8 @@ local function step(s, p, policy)
   for n = total - early, total - 1 do backward(n) end
   flush()
 
-  -- The values of this rank's parameters, in the order of weights.c.
-  local D, H, V = c.width, c.hidden // tp, c.vocab // tp
-  local mine, rows = {}, D // tp
-  local dense, expert = {}, {}
-  local function declare(...) for _, v in ipairs { ... } do dense[#dense + 1] = v end end
-  local first, last = s.pp.position == 0, s.pp.position == pp - 1
-  for stage = s.pp.position + 1, stages, pp do
-    for i = 1, each[stage] do mine[#mine + 1] = before[stage] + i end
-  end
-  if first or last then declare(V * D) end
-  if first then declare(c.seq * D) end
-  for _, layer in ipairs(mine) do
-    declare(D, D, rows * D, rows * D, rows * D, D * rows, D, D)
-    if has_experts(layer) then
-      declare(c.experts * D)
-      for _ = 1, 2 * (c.experts // ep) do expert[#expert + 1] = H * D end
-    else
-      declare(H * D, D * H)
-    end
-  end
-  if last then declare(D, D) end
-  sum_in_buckets(s, s.dp_cp, dense, policy.bucket_bytes(s, { ranks = s.dp_cp.size }, p))
-  sum_in_buckets(s, s.expert_data, expert, policy.bucket_bytes(s, { ranks = s.expert_data.size }, p))
+  start_buckets(1)
+  s:wait "grads"
   if s.embedding then over("all_reduce", s.embedding, V * D * REAL) end
   over("all_reduce", s.dp_cp, 8) -- the loss
   if pp > 1 then s:broadcast(s.pp, 8, { root = pp - 1 }) end

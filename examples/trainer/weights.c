@@ -252,6 +252,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
   choose_sums(m, ask, err);
+  gradients_cut(m);
   if (everybody(l, err)) return m;
   model_free(m);
   return NULL;
@@ -268,8 +269,13 @@ static void free_layer(layer_cache *c) {
 }
 
 void model_forget(model *m) {
-  for (int i = 0; m && i < m->nslots * m->nchunks; i++)
-    group_forget(&m->slots[i].sent_x), group_forget(&m->slots[i].sent_d);
+  if (!m) return;
+  for (int i = 0; i < m->nslots * m->nchunks; i++) {
+    slot *s = &m->slots[i];
+    if (!group_forget(&s->sent_x)) s->x = NULL;
+    if (!group_forget(&s->sent_d)) s->d = NULL;
+  }
+  gradients_forget(m);
 }
 
 void model_free(model *m) {
@@ -281,7 +287,8 @@ void model_free(model *m) {
     free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
   }
   for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
-  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place);
+  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place),
+      free(m->buckets);
   mgrid_topology_free(m->topology);
   mgrid_plan_free(m->tensors);
   free(m);
