@@ -62,12 +62,11 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
   job_part new = { 0 };
-  int64_t      missing = 0;
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
   if (s) return s;
   new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
   s = new.losses ? part_open(j, &new, err) : err->status;
-  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, &missing, err);
+  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, err);
   if (s) {
     part_close(&new);
     return s;
@@ -97,24 +96,22 @@ static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
 
 /* The part that goes on, from the one that lost ranks; or from the last checkpoint. */
 static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_error *err) {
-  int64_t missing = 0;
-  double  bytes;
+  char   what[256];
+  double bytes;
   fault_at("recovered");
   new->rt = mgrid_runtime_ref(j->part.rt);
   new->losses = mgrid_losses_after(j->part.losses, loss, err);
   if (!new->losses || part_open(j, new, err) || catch_up(j, &new->layout, err)) return err->status;
   fault_at("moving");
-  if (model_carry(j->part.model, new->model, j->mpi, j->rank, loss, &missing, err)) return err->status;
+  if (model_carry(j->part.model, new->model, j->mpi, j->rank, loss, err)) return err->status;
   fault_at("moved");
-  missing = -missing;
-  if (mgrid_state_least(new->state, &missing, err)) return err->status;
+  const int64_t missing = model_missing(j->part.model, loss, what, err);
   policies_set_rate(new->policies, policies_rate(j->part.policies));
   new->step = j->step;
   if (!missing) return MGRID_OK;
   if (!j->checkpoint)
-    return refuse(err,
-                  "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)",
-                  -missing);
+    return refuse(err, "%s; no copy is left, %" PRId64 " bytes in all, and there is no checkpoint (--checkpoint)", what,
+                  missing);
   return checkpoint_read(new->model, j->mpi, j->checkpoint, &new->step, &bytes, err);
 }
 
@@ -142,6 +139,7 @@ mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
 }
 
 void job_close(job *j) {
+  model_forget(j->part.model);
   part_close(&j->part);
   j->mpi = NULL;
 }

@@ -8,6 +8,17 @@
 
 local trainer = recipe.import "./step.lua"
 
+-- In a smaller layout fewer ranks may have to share the optimizer's state: half as many, and so on.
+local bundled = policies.on_lost()
+local function on_lost(s, q, p)
+  local answer, tries, zero = bundled(s, q, p), {}, p.zero
+  while zero > 0 do
+    tries[#tries + 1] = { zero = zero }
+    zero = zero // 2
+  end
+  return answer == "shrink" and { how = answer, params = tries } or answer
+end
+
 -- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
 local policy = {
   layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
@@ -16,6 +27,7 @@ local policy = {
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
   checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+  on_lost = on_lost,
 }
 
 return recipe {
@@ -26,13 +38,21 @@ return recipe {
     pp = param.size(1, "pipeline stages"),
     vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
     ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
+    zero = param.size(1, "ranks that share the optimizer's state, a slice each (ZeRO-1); divides dp"),
     batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
   },
   build = function(world, p)
-    local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
-    local expert = grid(world, "tp-ep-edp-pp", { tp = p.tp, ep = p.ep, pp = p.pp, edp = fill })
-    local dp = world.size // (p.tp * p.cp * p.pp)
-    if p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
+    -- dp is shard x replica: neighbours share the optimizer's state, and its copies lie far apart
+    local sizes = { tp = p.tp, cp = p.cp, ep = p.ep, pp = p.pp, shard = p.zero, replica = fill }
+    local function left(n) return world.size % n == 0 and world.size // n end -- else the grid is refused
+    local dp, edp = left(p.tp * p.cp * p.pp), left(p.tp * p.ep * p.pp)
+    if dp and p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
+    if dp and dp % p.zero ~= 0 then error(("zero %d does not divide dp %d"):format(p.zero, dp), 0) end
+    if edp and edp % p.zero ~= 0 then
+      error(("zero %d does not divide edp %d, the copies of an expert"):format(p.zero, edp), 0)
+    end
+    local dense = grid(world, "tp-cp-shard-replica-pp", sizes)
+    local expert = grid(world, "tp-ep-shard-replica-pp", sizes)
     same(dense "tp", expert "tp") -- matrices of experts are cut like the dense ones
     same(dense "pp", expert "pp") -- and the stages are the same
 
@@ -41,13 +61,17 @@ return recipe {
     t.expert = expert
     t.tp = dense "tp"
     t.cp = dense "cp"
-    t.dp = dense "dp"
+    t.dp = dense("shard", "replica")
     t.pp = dense "pp"
-    t.dp_cp = dense("cp", "dp")           -- gradients of dense parameters
-    t.ep = expert "ep"                    -- tokens to experts
-    t.expert_data = expert "edp"          -- gradients of expert parameters
-    t.job = dense("tp", "cp", "dp", "pp") -- all ranks: used by a reload
-    t.embedding = dense "pp":pick(0, -1)  -- one matrix is the first stage's input and the last one's output
+    t.dp_cp = dense("cp", "shard", "replica")           -- gradients of dense parameters
+    t.shard = dense "shard"                             -- the slices of a parameter,
+    t.copies = dense("cp", "replica")                   -- and the copies of a slice
+    t.ep = expert "ep"                                  -- tokens to experts
+    t.expert_data = expert("shard", "replica")          -- gradients of expert parameters
+    t.expert_shard = expert "shard"                     -- and the same of these
+    t.expert_copies = expert "replica"
+    t.job = dense("tp", "cp", "shard", "replica", "pp") -- all ranks
+    t.embedding = dense "pp":pick(0, -1)                -- the first stage's input and the last one's output
     return t
   end,
 

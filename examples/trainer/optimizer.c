@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** optimizer.c - AdamW.
+** optimizer.c - AdamW, of this rank's slices.
 */
 #include "model.h"
 
 #include <math.h>
-
-static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
 
 void optimizer_update(model *m, int64_t step, double rate) {
   const double keep1 = 0.9, keep2 = 0.99, small = 1e-8, decay = 0.01;
@@ -14,12 +12,12 @@ void optimizer_update(model *m, int64_t step, double rate) {
   for (int i = 0; i < m->nparams; i++) {
     param *p = &m->params[i];
     if (i == m->nparams / 2) fault_at("update");
-    for (size_t k = 0; k < values(p); k++) {
-      double g = p->g[k], w = p->w[k];
+    for (size_t k = 0; k < p->n; k++) {
+      double g = p->g[p->first + k], w = p->w[p->first + k];
       p->m[k] = (real)(keep1 * p->m[k] + (1 - keep1) * g);
       p->v[k] = (real)(keep2 * p->v[k] + (1 - keep2) * g * g);
       if (p->rows > 1) w -= rate * decay * w; /* matrices decay, norms do not */
-      p->w[k] = (real)(w - rate * (p->m[k] / full1) / (sqrt(p->v[k] / full2) + small));
+      p->w[p->first + k] = (real)(w - rate * (p->m[k] / full1) / (sqrt(p->v[k] / full2) + small));
     }
   }
 }

@@ -86,6 +86,7 @@ static void backward(model *m, work w) {
 double pipeline_step(model *m, int64_t step) {
   double loss = 0;
   int    all = m->microbatches * m->nchunks;
+  weights_gather(m);
   memset(m->memory + m->nvalues, 0, m->nvalues * sizeof(real)); /* gradients */
   for (int i = 0; i < m->warmup; i++) loss += forward(m, step, nth(m, i, false));
   for (int i = m->warmup; i < all; i++) {

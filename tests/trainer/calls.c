@@ -76,6 +76,12 @@ int MPI_Reduce_scatter_block(const void *in, void *to, int n, MPI_Datatype type,
   return PMPI_Reduce_scatter_block(in, to, n, type, op, comm);
 }
 
+int MPI_Ireduce_scatter_block(const void *in, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                              MPI_Request *r) {
+  note(CALLER, "reduce_scatter", comm, bytes_of(n, type) * size_of(comm), -1, -1);
+  return PMPI_Ireduce_scatter_block(in, to, n, type, op, comm, r);
+}
+
 int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as, MPI_Comm comm) {
   note(CALLER, "all_gather", comm, bytes_of(n, type) * size_of(comm), -1, -1);
   return PMPI_Allgather(in, n, type, to, m, as, comm);
