@@ -42,36 +42,31 @@ return recipe {
     batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
   },
   build = function(world, p)
-    -- dp is shard x replica: neighbours share the optimizer's state, and its copies lie far apart
-    local sizes = { tp = p.tp, cp = p.cp, ep = p.ep, pp = p.pp, shard = p.zero, replica = fill }
-    local function left(n) return world.size % n == 0 and world.size // n end -- else the grid is refused
-    local dp, edp = left(p.tp * p.cp * p.pp), left(p.tp * p.ep * p.pp)
-    if dp and p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
-    if dp and dp % p.zero ~= 0 then error(("zero %d does not divide dp %d"):format(p.zero, dp), 0) end
-    if edp and edp % p.zero ~= 0 then
-      error(("zero %d does not divide edp %d, the copies of an expert"):format(p.zero, edp), 0)
-    end
-    local dense = grid(world, "tp-cp-shard-replica-pp", sizes)
-    local expert = grid(world, "tp-ep-shard-replica-pp", sizes)
+    local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
+    local expert = grid(world, "tp-ep-edp-pp", { tp = p.tp, ep = p.ep, pp = p.pp, edp = fill })
+    local dp = world.size // (p.tp * p.cp * p.pp)
+    if p.batch % dp ~= 0 then error(("dp %d does not divide a batch of %d"):format(dp, p.batch), 0) end
     same(dense "tp", expert "tp") -- matrices of experts are cut like the dense ones
     same(dense "pp", expert "pp") -- and the stages are the same
 
     local t = topology(world)
-    t.dense = dense
-    t.expert = expert
+    -- Neighbours share the optimizer's state, so the copies of it lie far apart.
+    local slices = { zero = p.zero, replica = fill }
+    t.dense = dense:unflatten("dp", "zero-replica", slices)
+    t.expert = expert:unflatten("edp", "zero-replica", slices)
     t.tp = dense "tp"
     t.cp = dense "cp"
-    t.dp = dense("shard", "replica")
+    t.dp = dense "dp"
     t.pp = dense "pp"
-    t.dp_cp = dense("cp", "shard", "replica")           -- gradients of dense parameters
-    t.shard = dense "shard"                             -- the slices of a parameter,
-    t.copies = dense("cp", "replica")                   -- and the copies of a slice
-    t.ep = expert "ep"                                  -- tokens to experts
-    t.expert_data = expert("shard", "replica")          -- gradients of expert parameters
-    t.expert_shard = expert "shard"                     -- and the same of these
-    t.expert_copies = expert "replica"
-    t.job = dense("tp", "cp", "shard", "replica", "pp") -- all ranks
-    t.embedding = dense "pp":pick(0, -1)                -- the first stage's input and the last one's output
+    t.dp_cp = dense("cp", "dp")           -- gradients of dense parameters
+    t.shard = t.dense "zero"              -- the slices of a parameter,
+    t.copies = t.dense("cp", "replica")   -- and the copies of a slice
+    t.ep = expert "ep"                    -- tokens to experts
+    t.expert_data = expert "edp"          -- gradients of expert parameters
+    t.expert_shard = t.expert "zero"
+    t.expert_copies = t.expert "replica"
+    t.job = dense("tp", "cp", "dp", "pp") -- all ranks
+    t.embedding = dense "pp":pick(0, -1)  -- one matrix is the first stage's input and the last one's output
     return t
   end,
 

@@ -293,14 +293,16 @@ typedef struct course {
 
 /* An error is that of all ranks, but for MGRID_LOST_RANK, which is where this one noticed it. */
 static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_error *err) {
-  while (j->step < o->stop) {
-    boundary(j, o, j->step, r, &c->now, &c->last);
-    step(j, o, r);
-    if (o->checkpoint && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
+  for (;;) {
+    if (o->checkpoint && j->saved < j->step && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
       fault_at("checkpoint");
       if (checkpoint_write(j->part.model, j->mpi, o->checkpoint, j->step, err)) return err->status;
+      j->saved = j->step;
     }
     fault_at("end");
+    if (j->step >= o->stop) break;
+    boundary(j, o, j->step, r, &c->now, &c->last);
+    step(j, o, r);
   }
   return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all have come to the end, with all that they wrote */
 }
@@ -358,6 +360,7 @@ static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) 
   for (size_t i = 0; i < c.first.n; i++) c.first.args[i] = o->rest[i + 1];
   if (o->watch) changed(j, o->rest[0], &c.last);
   if (o->resume && resume(j, o, &j->step, r, err)) return err->status;
+  j->resume = o->resume, j->saved = j->resumed = j->step;
   r->start = seconds(), r->first = j->step;
   for (;;) {
     if (setjmp(lost_rank) == 0)

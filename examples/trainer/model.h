@@ -347,20 +347,21 @@ typedef struct job {
   const char    *text;
   size_t         length;
   int            rank, world;
-  double         deadline;   /* seconds that calls over all ranks may take; 0: as moongrid has it */
-  mgrid_backend *mpi;        /* of the state */
-  job_part       part, next; /* next: while it recovers */
-  const char    *checkpoint; /* the folder; NULL: none */
-  int64_t        step;       /* how many are done: the cursor of the data */
-  double        *losses;     /* [steps], of those that this rank has done */
+  double         deadline;            /* seconds that calls over all ranks may take; 0: as moongrid has it */
+  mgrid_backend *mpi;                 /* of the state */
+  job_part       part, next;          /* next: while it recovers */
+  const char    *checkpoint, *resume; /* folders; NULL: none */
+  int64_t        step;                /* how many are done: the cursor of the data */
+  int64_t        saved, resumed;      /* those that are in the last checkpoint; and in `resume` */
+  double        *losses;              /* [steps], of those that this rank has done */
 } job;
 
 /* Both are collective over all ranks. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
-/* Go on with the ranks that remain: under the next layout, with what they have; what has no copy left comes from the last
-** checkpoint, and so does all else then. *why says what was lost. All that remain call it; errors are those of all. */
+/* Go on with the ranks that remain: under the next layout, with what they have; or where something has no copy left, from
+** the last checkpoint, or the start. *why says what was lost. All that remain call it; errors are those of all. */
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
 

@@ -71,8 +71,8 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   l->idle = l->job.rank < 0;
   if (!l->idle) return MGRID_OK;
   l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"), l->pp.size = dim(l->dense, "pp");
-  l->shard.size = dim(l->dense, "shard"), l->dp.size = l->shard.size * dim(l->dense, "replica");
-  l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "shard") * dim(l->experts, "replica");
+  l->shard.size = dim(l->dense, "zero"), l->dp.size = l->shard.size * dim(l->dense, "replica");
+  l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "zero") * dim(l->experts, "replica");
   l->dp_cp.size = l->cp.size * l->dp.size;
   return MGRID_OK;
 }

@@ -3,7 +3,7 @@
 ** tensors.c - tells moongrid which rank has which part of each parameter of the whole model, and carries values from
 ** one layout to another by what it plans from that: each value that a rank needs and does not have is sent to it once.
 **
-** A rank's part of a parameter, cut by tp, is flat and cut once more into slices by the dim `shard`. Weights and the
+** A rank's part of a parameter, cut by tp, is flat and cut once more into slices by the dim `zero`. Weights and the
 ** optimizer's two moments are cut alike, so one move carries all three, one after the other. Memory: both models, and the
 ** window of the move.
 */
@@ -34,7 +34,7 @@ static mgrid_family *family_of(const model *m, holders where, mgrid_error *err) 
 }
 
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err) {
-  static const char *const tp[] = { "tp" }, *const shard[] = { "shard" };
+  static const char *const tp[] = { "tp" }, *const zero[] = { "zero" };
   mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
   mgrid_tensor     *slices = NULL;
   if (err->status) return;
@@ -43,7 +43,7 @@ void tensor_declare(model *m, const char *name, cut how, int rows, int cols, hol
   mgrid_family *on = family_of(m, where, err);
   mgrid_tensor *t = on ? mgrid_tensor_new(where.ep >= 0 ? m->l.experts : m->l.dense, REAL_TYPE, 2, axis, on, err)
                        : NULL;
-  if (t && !mgrid_tensor_flatten(1, (const mgrid_tensor *[]){ t }, 1, shard, 1, &slices, err))
+  if (t && !mgrid_tensor_flatten(1, (const mgrid_tensor *[]){ t }, 1, zero, 1, &slices, err))
     mgrid_topology_add_tensor(m->topology, name, slices, err);
   mgrid_tensor_free(slices);
   mgrid_tensor_free(t);
