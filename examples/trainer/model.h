@@ -334,6 +334,14 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
 
+/* ------------------------------------------------------------ watchdog.c */
+
+/* End the process where a call of MPI in a step does not end within so many seconds; for the next layout again. */
+void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
+void           watch_step(bool runs);     /* a step begins, or ends */
+void           watch_call(void);          /* a call of MPI has ended */
+_Noreturn void end_late(const char *why); /* a rank is missed */
+
 /* --------------------------------------------------------------- fault.c */
 
 /* "RANK:STEP:POINT" of --die and --hang, for tests: the rank, as it was at the start, is killed or stopped there. False: it
