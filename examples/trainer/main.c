@@ -28,7 +28,7 @@ static const char help[] =
     "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a safetensors file from\n"
     "                     each rank that has something to write, and an index; any layout reads it\n"
     "  --resume DIR       begin with what is there\n"
-    "  --deadline N       seconds that a rank may be waited for in moongrid's calls and at checkpoints (120)\n"
+    "  --deadline N       seconds that a rank may be waited for (120); then the job ends with status 4\n"
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
     "                     may be given several times\n"
     "  --die R:S:POINT, --hang R:S:POINT\n"
@@ -266,6 +266,7 @@ static void step(job *j, const options *o, report *r) {
   model  *m = j->part.model;
   double  one = 1;
   int64_t n = j->step;
+  watch_step(true);
   fault_step(n), fault_at("begin");
   double rate = policy_learning_rate(j->part.policies, n, o->steps);
   fault_at("rate");
@@ -280,6 +281,7 @@ static void step(job *j, const options *o, report *r) {
     j->losses[n] = loss;
   }
   j->step++;
+  watch_step(false);
   fault_at("updated");
   if (j->rank == 0) show(r, m, o, n, j->losses[n]);
 }
@@ -343,6 +345,7 @@ static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err)
   int    was = j->world;
   if (job_recover(j, why, err)) return err->status;
   name_layout(&j->part.layout, r->name, sizeof r->name);
+  watch_begin(j->rank, j->world, j->deadline, o->checkpoint);
   if (!r->lost) r->lost = began;
   if (j->rank) return MGRID_OK;
   begin_report(j, o, r);
@@ -368,6 +371,7 @@ static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) 
     else
       err->status = MGRID_LOST_RANK;
     if (err->status != MGRID_LOST_RANK) return err->status;
+    watch_step(false);
     memset(err, 0, sizeof *err);
     if (go_on(j, o, r, err)) return err->status;
   }
@@ -385,12 +389,7 @@ static int run(job *j, const options *o) {
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
   /* Rank 0 may be the one that is not there; and MPI_Finalize would wait for it. */
-  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) {
-    fprintf(stderr, "trainer: rank %d: %s%s%s\n", j->rank, e.message,
-            o->checkpoint ? "; the job goes on from its last checkpoint by --resume " : "",
-            o->checkpoint ? o->checkpoint : "");
-    _exit(code);
-  }
+  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) end_now(e.message, e.status);
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
@@ -403,6 +402,7 @@ static int whole_job(const options *o, const char *text, size_t length) {
   j.losses = room((size_t)o->steps, sizeof *j.losses);
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   fault_begin(j.rank);
+  watch_begin(j.rank, j.world, j.deadline, j.checkpoint);
   int code = s ? exit_code(s) : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);

@@ -365,6 +365,15 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
 
+/* ------------------------------------------------------------ watchdog.c */
+
+/* End the process where a call of MPI in a step does not end within so many seconds; for the next layout again. */
+void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
+void           watch_step(bool runs); /* a step begins, or ends */
+void           watch_call(void);      /* a call of MPI has ended */
+_Noreturn void end_now(const char  *why,
+                       mgrid_status s); /* without MPI_Finalize, which would wait for a rank that is missed or lost */
+
 /* --------------------------------------------------------------- fault.c */
 
 /* "RANK:STEP:POINT" of --die and --hang, for tests: the rank, as it was at the start, is killed or stopped there. False: it

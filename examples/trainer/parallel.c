@@ -101,6 +101,7 @@ static bool hurt_soon(const mgrid_state *s) {
 
 /* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the job. */
 static void check(const group *g, int code, const char *what) {
+  watch_call();
   if (code == MPI_SUCCESS) return;
   if (tells_of_loss(code) || hurt_soon(g->state)) left_by_loss();
   char text[MPI_MAX_ERROR_STRING] = "";

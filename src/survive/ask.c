@@ -2,6 +2,7 @@
 **
 ** ask.c - what is to be done about a loss: the recipe's policy `on_lost` says, or the caller, or the default.
 */
+#include "comm/recipe.h"
 #include "survive/next.h"
 
 #include <inttypes.h>
@@ -175,7 +176,10 @@ static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spa
                           mgrid_arg_integer("missing", x->sums.missing) };
   mgrid_status    s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
   r->by = "the policy '" POLICY "'", r->usual = false;
-  return s ? s : read_reply(l->policy, r, err);
+  if (s || !(s = read_reply(l->policy, r, err))) return s;
+  mgrid_lent_request where = { .policy = l->policy, .placed = err };
+  mgrid_runtime_serve(l->rt, "survive", &where, NULL);
+  return s;
 }
 
 /* -------------------------------------------------------------- all of it */

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-enum { WORLD = 64, ARGS = 6, CHAIN = 3 };
+enum { WORLD = 32, ARGS = 6, CHAIN = 3 };
 
 static const char *const machines[] = { NULL,
                                         "node:4 gpu:4",

@@ -201,7 +201,7 @@ describe("on_lost", function()
     { "stops", 'return "stop"', "100 rank 3 is lost, and the job stops: the policy 'on_lost' says so; go on from the last checkpoint" },
     { "wants a spare that there is not", 'return "replace"', "100 rank 3 is lost, and the job stops: the policy 'on_lost' says "
       .. "replace: 1 rank of the layout is lost, and 0 spares are left; go on from the last checkpoint" },
-    { "returns no answer", 'return "shrik"', "102 policy 'on_lost' returned 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+    { "returns no answer", 'return "shrik"', "102 R:2: policy 'on_lost' returned 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
     { "fails", 'error "not today"', "100 R:2: not today" },
     { "asks for what the recipe refuses", 'return { how = "shrink", params = { tp = 5 } }', "100 rank 3 is lost, and the job "
       .. "stops: the recipe accepts no layout of 1 to 3 ranks; of 3: R:3: tp 5 does not divide the 3 ranks; nearest: tp 3, or a "

@@ -87,6 +87,62 @@ describe("the calls of the trainer", function()
   end
 end)
 
+-- Without ULFM, with any MPI: the job ends, and goes on from its checkpoint. Under MPICH's launcher the exit code is 9 both times,
+-- that of the signal.
+describe("a trainer that nobody can recover", function()
+  if not built then return it("ends", function() pending(why) end) end
+  local here = os.tmpname()
+  os.remove(here)
+  assert(os.execute(("mkdir %s && cp examples/trainer/step.lua %s"):format(here, here)))
+  local file = assert(io.open(here .. "/layout.lua", "w"))
+  file:write((support.read(LAYOUT):gsub("every = 50", "every = 2")))
+  file:close()
+  teardown(function() os.execute("rm -rf " .. here) end)
+
+  local function train(ranks, words)
+    local _, err, code = support.run(([[OPENBLAS_NUM_THREADS=1 scripts/launch %d build/trainer/trainer --progress never --steps 9
+      --layers 4 --width 16 --hidden 32 --seq 16 %s %s/layout.lua]]):format(ranks, words, here):gsub("\n *", " "))
+    return err, code
+  end
+  local function losses(curve)
+    local all = {}
+    for step, loss in support.read(here .. "/" .. curve):gmatch "\n(%d+) ([%d.e+-]+)" do all[tonumber(step)] = tonumber(loss) end
+    return all
+  end
+  local function goes_on(saved)
+    local err, code = train(2, ("--resume %s/%s --curve %s/again"):format(here, saved, here))
+    assert.same({ "", 0 }, { err, code })
+    local unhurt, again = losses "unhurt", losses "again"
+    for step, loss in pairs(again) do assert.is_true(math.abs(loss / unhurt[step] - 1) < 1e-12) end
+    assert.truthy(again[9] and not again[1])
+  end
+  it("trains without a fault", function() assert.same({ "", 0 }, { train(4, ("--curve %s/unhurt"):format(here)) }) end)
+
+  for _, point in ipairs { "forward", "begin", "checkpoint" } do
+    it("ends where a rank is stopped at " .. point .. ", names it, and goes on from the last checkpoint", function()
+      local saved = "stopped." .. point
+      local err, code = train(4, ("--deadline 4 --hang 2:5:%s --checkpoint %s/%s"):format(point, here, saved))
+      assert.truthy(code == 4 or code == 9, err)
+      local tail = ("; the job goes on from its last checkpoint by --resume %s/%s\n"):format(here, saved)
+      local said = 0
+      for line in err:gmatch "trainer: [^\n]*\n" do
+        said = said + 1
+        assert.equal(tail, line:sub(-#tail))
+        assert.truthy(line:find(point == "forward" and "after 4 seconds in a call of MPI: it waits for rank 2;"
+          or "after 4 seconds not all ranks had come: rank 2 is not there", 1, true), line)
+      end
+      assert.truthy(said > 0, err)
+      goes_on(saved)
+    end)
+  end
+
+  it("ends where a rank is killed, and goes on from the last checkpoint", function()
+    local err, code = train(4, ("--die 2:5:forward --checkpoint %s/killed"):format(here))
+    assert.truthy(code == 137 or code == 9, err)
+    goes_on "killed"
+  end)
+end)
+
 describe("a trainer whose ranks are killed, under Open MPI 5,", function()
   local lacks = not support.exists "build/trainer/trainer" and "the trainer is not built: make -C examples/trainer"
     or support.run("scripts/mpi --list"):match "openmpi5 %- ([^\n]*)"

@@ -2,6 +2,7 @@
 **
 ** lose.c - moongrid lose: what a job becomes when ranks, or whole nodes, are lost.
 */
+#include "plan/json.h"
 #include "survive/command/words.h"
 
 #include <inttypes.h>
@@ -98,6 +99,26 @@ static const char *family_of(const mgrid_plan *p, const mgrid_tensor *t, int64_t
   return NULL;
 }
 
+/* Say where the recipe has no on_lost, but a policy whose name is nearly that. */
+static void hint_policy(mgrid_runtime *rt) {
+  mgrid_text               t = { 0 };
+  json_t                  *all = NULL, *one;
+  size_t                   i;
+  const char              *near = NULL;
+  static const char *const wanted[] = { "on_lost" };
+  if (!mgrid_runtime_describe(rt, true, mgrid_text_sink, &t, NULL) && !t.failed)
+    all = json_loads(mgrid_text_chars(&t), 0, NULL);
+  json_array_foreach(json_object_get(all, "policies"), i, one) {
+    const char *name = json_string_value(json_object_get(one, "name"));
+    if (name && strcmp(name, wanted[0]) == 0) break;
+    if (name && mgrid_nearest(name, wanted, 1)) near = name;
+  }
+  if (near && i == json_array_size(json_object_get(all, "policies")))
+    printf("hint           the recipe has a policy '%s', and none with the name on_lost\n", near);
+  json_decref(all);
+  mgrid_text_free(&t);
+}
+
 void cli_lose_hints(const lose_options *o, const mgrid_machine_model *m, const mgrid_plan *p) {
   int64_t level = m ? mgrid_machine_find(m, o->level ? o->level : "node") : -1, single = 0;
   size_t  n = mgrid_plan_ntensors(p);
@@ -153,6 +174,7 @@ static mgrid_status lose(const lose_options *o, const mgrid_machine_model *m, mg
     mgrid_loss_free(x);
   }
   cli_progress_end();
+  if (!s && !o->json && !o->how) hint_policy(l->rt);
   if (!s && !o->json) cli_lose_hints(o, m, p);
   cli_lose_units_free(&u);
   free(unit);
