@@ -182,6 +182,8 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   a->nlost = a->loss->nlost;
   *again &= a->alike < ALIKE_MAX;
 failed:
+  /* A rank that fails interrupts the others, which may take that for a loss; then a host would try again on some ranks alone. */
+  if (ours.status == MGRID_LOST_RANK && !*again) mgrid_error_clear(&ours);
   if (ours.status) return mgrid_error_pass(err, &ours);
   return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
                     *again ? "another rank was lost while those that remain recovered"
