@@ -276,6 +276,28 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
   return &m->base;
 }
 
+mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (comm) *comm = MPI_COMM_NULL;
+  if (!b || !comm) return mgrid_fail(err, MGRID_USAGE, "no %s was given", b ? "place for the communicator" : "backend");
+  while (b->carrier) b = b->carrier;
+  if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
+  if (b->ops != &mgrid_mpi_ops)
+    return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  uint64_t     here = 0; /* the creation has no deadline, so all meet just before */
+  if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
+  if (s) return s;
+  int rc = MPI_Comm_create(m->comm, m->members, comm);
+  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", "a communicator of the host");
+  s = mgrid_verdict(b, mine.status, &mine, err);
+  if (s && !rc) MPI_Comm_free(comm);
+  if (s) *comm = MPI_COMM_NULL;
+  if (!s) MPI_Comm_set_errhandler(*comm, m->handler);
+  return s;
+}
+
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {
   const mgrid_mpi_options *o = options->mpi;
