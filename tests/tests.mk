@@ -60,11 +60,13 @@ $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=rea
 $(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
 $(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
-# Sees the inside, too.
-$(filter %/step_ends,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
+# These see the inside, too.
+INSIDE := %/step_ends %/join_other
+$(B)/tests/mpi/join: $(B)/tests/mpi/join_other # which it starts
+$(filter $(INSIDE),$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi) $(shell $(PKG_CONFIG) --libs cmocka)
 
-$(filter-out %/starved %/step_ends,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(filter-out %/starved $(INSIDE),$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 # From the archives, whose allocations are the linker's to route.
