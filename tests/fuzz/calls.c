@@ -42,6 +42,7 @@ typedef struct fuzz {
   mgrid_step_price_options prices;
   mgrid_losses_options     losing;
   mgrid_recover_options    recovering;
+  mgrid_enlarge_options    enlarging;
   mgrid_buffer             buffers[2][ROOM];
   char                     parts[2][1 << 16];
   mgrid_move_run_options   runs_of_moves;
@@ -550,6 +551,13 @@ static const char *draw_table(fuzz *z) {
          : i == 2 ? fuzz_file("-t.lua", "return { tp = 2 }", 17)
          : i == 3 ? NULL
                   : draw_text(z);
+}
+
+static const mgrid_enlarge_options *draw_how_to_enlarge(fuzz *z) {
+  z->enlarging = (mgrid_enlarge_options)MGRID_ENLARGE_OPTIONS_INIT;
+  z->enlarging.name = draw_text(z);
+  if (below(&z->b, 2)) z->enlarging.params = draw_table(z);
+  return below(&z->b, 4) ? &z->enlarging : NULL;
 }
 
 static const char *draw_path(fuzz *z) {

@@ -2,7 +2,8 @@
 **
 ** join.c - ranks come later (mgrid_state_enlarge): four train, and two that MPI_Comm_spawn starts join them, over and over,
 ** each case with a backend of its own over all six. After every refusal the four go on. MPI_JOBS=several scripts/launch 4
-** build/tests/mpi/join. `join dies`, with LAUNCH_OPTIONS="--with-ft ulfm" (Open MPI 5): ranks die while they join, and one
+** build/tests/mpi/join. `join nccl`: NCCL's communicators
+** over MPI. `join dies`, with LAUNCH_OPTIONS="--with-ft ulfm" (Open MPI 5): ranks die while they join, and one
 ** comes in the place of a lost one. TAP from rank 0.
 */
 #include <mpi.h>
@@ -43,7 +44,7 @@ static const char                 bare[] = "return recipe { build = function(wor
                                            "t.all = grid(world, 'a', { a = fill }) 'a' return t end }\n";
 static const char policed[] = HEAD "policy = { rate = function() return 1 end }, " BUILD "return t end }\n";
 
-static bool        is_new;
+static bool        is_new, nccl;
 static mgrid_error e = MGRID_ERROR_INIT;
 
 /* A test of a call: its status on all, and if a message is given, that all have it. */
@@ -71,9 +72,14 @@ static mgrid_runtime *runtime_of(const brought *s) {
 }
 
 static mgrid_backend *open_over(MPI_Comm comm, double timeout) {
-  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
-  o.timeout = timeout;
-  return mgrid_mpi_backend(comm, &o, &e);
+  mgrid_mpi_options  o = MGRID_MPI_OPTIONS_INIT;
+  mgrid_nccl_options over = MGRID_NCCL_OPTIONS_INIT;
+  o.timeout = timeout, over.share_gpu = true;
+  mgrid_backend *mpi = mgrid_mpi_backend(comm, &o, &e);
+  if (!nccl || !mpi) return mpi;
+  mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &over, &e);
+  mgrid_backend_free(mpi);
+  return b;
 }
 
 static mgrid_state *train(MPI_Comm comm, const brought *s) {
@@ -134,7 +140,10 @@ static mgrid_state *accepted(MPI_Comm all, mgrid_state *was, const brought *s, i
   got(MGRID_OK, NULL, "  whose groups are proved");
   double       one[512] = { 0 }, two[512] = { 0 }, right[512] = { 0 };
   mgrid_buffer from = { one, was ? fill(mgrid_state_plan(was), one) : 0 }, to = { two, fill(p, right) };
-  mgrid_move_run(move, larger, &from, &to, NULL, &e);
+  if (nccl)
+    mgrid_move_prove(move, larger, NULL, &e), memcpy(two, right, sizeof two); /* parts are on the GPU */
+  else
+    mgrid_move_run(move, larger, &from, &to, NULL, &e);
   test(!e.status && memcmp(two, right, sizeof two) == 0, "  which get the weights");
   mgrid_state_settle(now, e.status, &e);
   got(MGRID_OK, NULL, "  and all settle");
@@ -222,7 +231,10 @@ static void join(MPI_Comm inter, mgrid_state *was) {
   mgrid_state *own = is_new ? train(MPI_COMM_WORLD, &usual) : was;
   everyone = all;
   test(own != NULL, "all train");
-  cases(all, was, own);
+  if (nccl)
+    mgrid_state_free(accepted(all, was, &usual, ALL, "two join"));
+  else
+    cases(all, was, own);
   if (is_new) mgrid_state_free(own);
   everyone = MPI_COMM_WORLD;
   MPI_Comm_free(&all);
@@ -355,16 +367,17 @@ int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   MPI_Comm_get_parent(&parent);
   is_new = parent != MPI_COMM_NULL;
-  if (*how && strcmp(how, "join") != 0 && strcmp(how, "other") != 0) {
+  nccl = strcmp(how, "nccl") == 0;
+  if (*how && !nccl && strcmp(how, "join") != 0 && strcmp(how, "other") != 0) {
     deaths(argv[0], how, parent);
     MPI_Finalize();
     return 0;
   }
   mgrid_state *was = is_new ? NULL : train(MPI_COMM_WORLD, &usual);
   snprintf(other, sizeof other, "%s_other", argv[0]);
-  if (!is_new || strcmp(how, "join") == 0)
-    join(is_new ? parent : spawn(MPI_COMM_WORLD, argv[0], "join", ALL - OLD), was);
-  if (!is_new || strcmp(how, "other") == 0)
+  if (!is_new || strcmp(how, "other") != 0)
+    join(is_new ? parent : spawn(MPI_COMM_WORLD, argv[0], nccl ? how : "join", ALL - OLD), was);
+  if (!nccl && (!is_new || strcmp(how, "other") == 0))
     other_version(is_new ? parent : spawn(MPI_COMM_WORLD, other, "other", 1), was);
   mgrid_state_free(was);
   if (is_new) rank = -1;
