@@ -56,12 +56,13 @@ MGRID_API mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *pl
 MGRID_API void          mgrid_losses_free(mgrid_losses *l);
 
 /* Decide what the job becomes when these n ranks (1 or more) are lost.
-** The recipe's policy `on_lost` answers. It is called with q = { ranks, lost, which = { ranks }, spares, missing }
+** The recipe's policy `on_lost` answers. It is called with q = { ranks, lost, which = { ranks }, spares, places, missing }
 ** (lua/moongrid/meta_recipe.lua) on a dry state, on each rank alone: ranks compare mgrid_loss_digest. Without such a
-** policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the answer is
-** always "replace", and no rank moves.
-** A shrink tries worlds from the largest down with the arguments of the plan; parameters that the policy returned
-** replace those arguments. Survivors that the new layout does not use are idle: they are spares of the next plan.
+** policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy can only
+** stop the job: any other answer is "replace", and no rank moves.
+** A shrink tries layouts from the largest down with the arguments of the plan, none larger than the present one;
+** parameters that the policy returned replace those arguments. Survivors that the new layout does not use are idle: they
+** are spares of the next plan.
 ** Survivors take the places that keep the most groups together.
 ** A policy that fails, or returns none of these answers, is an error. An answer that cannot be carried out gives
 ** MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank, MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all

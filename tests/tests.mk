@@ -23,7 +23,7 @@ tests: all $(TEST_BIN) $(MPI_BIN)
 # What `scripts/test core` runs, of CORE=1.
 core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))
 
-# Some have functions in place of MPI's, which the libraries are to call: headers of MPICH do not say that they may be seen.
+# Some define functions of MPI, which the libraries then call. MPICH's headers do not mark them as visible.
 $(B)/tests/mpi/%.o: TEST_FLAGS = $(FLAGS_mpi) -fvisibility=default
 $(B)/tests/nccl/%.o: TEST_FLAGS = $(FLAGS_mpi) $(FLAGS_nccl) -Itests/mpi
 $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
@@ -50,8 +50,8 @@ tests: $(B)/tests/digests $(B)/tests/worst
 $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
-# Every allocation of the library goes through the test, which lets a chosen one fail.
-# They may be seen, since names of musl have no versions, and so the linker takes them for what other libraries call, too.
+# Every allocation of the library goes through the test, which lets a chosen one fail. The functions are visible: musl has
+# no versions of symbols, so the linker also gives them to other libraries.
 STARVED := test_memory test_starved test_reshard
 $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
@@ -60,16 +60,17 @@ $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=rea
 $(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
 $(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
-# These see the inside, too.
+# These use internal functions, too.
 INSIDE := %/step_ends %/join_other
-$(B)/tests/mpi/join: $(B)/tests/mpi/join_other # which it starts
 $(filter $(INSIDE),$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi) $(shell $(PKG_CONFIG) --libs cmocka)
+
+$(B)/tests/mpi/join: $(B)/tests/mpi/join_other # which it starts
 
 $(filter-out %/starved $(INSIDE),$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
-# From the archives, whose allocations are the linker's to route.
+# From the archives, whose allocations the linker can redirect.
 $(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi)
 
@@ -173,7 +174,8 @@ SHARDS := $(addprefix $(B)/checkpoints/,safetensors.o index.o prove.o read.o)
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
-# What is no part of the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions are the target's.
+# These are not in the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions the target
+# defines.
 $(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)

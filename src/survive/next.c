@@ -150,11 +150,10 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
   return p;
 }
 
-/* Try worlds from the largest down. A refusal is an answer: x->plan stays NULL. */
+/* Try worlds from the largest down: that of the present layout, where spares suffice for it. A refusal is an answer: x->plan
+** stays NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
-  int64_t most = x->survivors, least = 1;
-  if (x->shrinks && most >= l->places) most = l->places - 1;
-  if (!x->shrinks) most = least = l->places;
+  int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {
     mgrid_error why = MGRID_ERROR_INIT;
     if (mgrid_losses_machine(l))

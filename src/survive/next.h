@@ -136,10 +136,13 @@ mgrid_status mgrid_next_try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss
 /* Place the survivors by next->fold instead, if the recipe accepts that, too. */
 mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
-/* What has a runtime been lent? *x gets one more owner; NULL: nothing. Served by lua/spares.c. */
+/* What has a runtime been lent? *x gets one more owner; NULL: nothing. Or, with a policy, where is it written?
+** Served by lua/spares.c. */
 typedef struct mgrid_lent_request {
   const mgrid_item_kind *kind;
   void                  *x;
+  const mgrid_policy    *policy;
+  mgrid_error           *placed; /* about what the policy returned: it gets the file and the line */
 } mgrid_lent_request;
 
 /* ---------------------------------------------------------------- loss.c */
