@@ -43,6 +43,7 @@ typedef struct fuzz {
   mgrid_step_price_options prices;
   mgrid_losses_options     losing;
   mgrid_recover_options    recovering;
+  mgrid_enlarge_options    enlarging;
   mgrid_buffer             buffers[2][ROOM];
   char                     parts[2][1 << 16];
   mgrid_move_run_options   runs_of_moves;

@@ -403,6 +403,13 @@ static const char *draw_table(fuzz *z) {
                   : draw_text(z);
 }
 
+static const mgrid_enlarge_options *draw_how_to_enlarge(fuzz *z) {
+  z->enlarging = (mgrid_enlarge_options)MGRID_ENLARGE_OPTIONS_INIT;
+  z->enlarging.name = draw_text(z);
+  if (below(&z->b, 2)) z->enlarging.params = draw_table(z);
+  return below(&z->b, 4) ? &z->enlarging : NULL;
+}
+
 static const char *draw_path(fuzz *z) {
   static const char *const paths[] = { NULL, "", "one", "list", "list[1]", "table.deep[0]", "[\"one\"]", "table" };
   size_t                   i = below(&z->b, 10);
