@@ -132,7 +132,7 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
   const char    *name = a->o->name ? a->o->name : a->old->name;
-  mgrid_grown    grown = { a->old, NULL, NULL };
+  mgrid_grown    grown = { .from = a->old };
   char           who[96] = "", digest[33] = "";
   int64_t        rank = a->loss ? mgrid_loss_rank(a->loss, a->old->view.rank) : -1;
   if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
