@@ -177,11 +177,13 @@ function Policies.checkpoint(settings) end
 ---@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if there are spares enough,
 ---else "shrink" if `least` ranks remain, else "stop"
 ---@field params? table<string, any> parameters of the smaller layout, in place of those of the plan: { dp = 3 }
+---@field majority? boolean the job stops unless more than half of its ranks remain, or half of them with rank 0: so of two
+---halves that no longer hear each other only one goes on (false)
 
 ---Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job.
 ---Arguments: q.family (left out: the job), q.ranks (of the group, or of the job), q.lost (of them, 0 to q.ranks;
----default 1), and of the job q.spares (those that are left; default 0), q.which (the lost ranks, ascending) and
----q.missing (bytes of tensors of which every copy is lost).
+---default 1), and of the job q.spares (those that are left; default 0), q.which (the lost ranks, ascending), q.places
+---(how many of them had a place in the layout; default q.lost) and q.missing (bytes of tensors of which every copy is lost).
 ---Returns "keep", "shrink" or "stop" about a group; "replace", "shrink", "stop" or { how = "shrink", params = { ... } }
 ---about the job (`params` may also be a list of such tables, tried in this order). Only the remaining ranks call it, so
 ---do not declare it agreed.

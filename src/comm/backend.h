@@ -153,6 +153,8 @@ typedef struct mgrid_transport_ops {
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
+enum { MGRID_SETTLE_ALL = 1 << 30 }; /* of `settle` */
+
 /* What those do that remain when ranks are lost, and calls over all ranks did not end. NULL in a backend that ends with its
 ** first lost rank. */
 typedef struct mgrid_survival_ops {
@@ -164,7 +166,7 @@ typedef struct mgrid_survival_ops {
   /* Local: is a rank lost, or did one interrupt the backend? */
   bool (*hurt)(mgrid_backend *b);
   /* Over all that remain, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, in so many
-  ** seconds (0: the backend's). */
+  ** seconds (0: the backend's). If a rank of the backend did not take part, because it is lost, it has no MGRID_SETTLE_ALL. */
   mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
   /* Over all that remain, after a settle of an interrupted backend: find out who is lost; lost[i] of the world. Equal on all
   ** where it succeeds; it can fail on some ranks alone, and `settle` tells the others. */

@@ -216,14 +216,14 @@ mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_back
                "rank %" PRId64 " is rank %" PRId64 " of the larger world; ranks that were there keep their numbers",
                s->view.rank, larger->rank);
   refuse_parents(plan, &mine);
-  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ s, &mine, NULL }, err);
+  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ .from = s, .why = &mine }, err);
 }
 
 mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!larger) return NULL;
   refuse_parents(plan, &mine);
-  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ NULL, &mine, NULL }, err);
+  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ .why = &mine }, err);
 }
 
 /* --------------------------------------------------------------------------- memory */

@@ -8,6 +8,7 @@
 #include "recipe/runtime.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,6 +40,14 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   va_end(args);
   mgrid_fail(&e, MGRID_USAGE, "%s", text);
   return cli_say_own(c, &e);
+}
+
+mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
+  if (t->failed) return mgrid_oom(err);
+  FILE *file = fopen(path, "wb");
+  bool  whole = file && fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
+  if (file && fclose(file) == 0 && whole) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
 }
 
 int cli_sink(void *file, const char *text, size_t len) {
@@ -187,14 +196,12 @@ mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
 mgrid_status cli_with_plans(const cli *a, const cli *b, cli_work *work) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  mgrid_plan    *p = cli_evaluate(a, &rt[0], &err), *to = p && b ? cli_evaluate(b, &rt[1], &err) : NULL;
-  mgrid_status   s = p && (to || !b) ? work(a, p, to, &err) : err.status;
+  mgrid_plan    *p[2] = { cli_evaluate(a, &rt[0], &err), NULL };
+  if (p[0] && b) p[1] = cli_evaluate(b, &rt[1], &err);
+  mgrid_status s = p[b != NULL] ? work(a, rt, (const mgrid_plan *const *)p, &err) : err.status;
   cli_progress_end();
   if (err.status) cli_say(a, &err);
-  mgrid_plan_free(p);
-  mgrid_plan_free(to);
-  mgrid_runtime_free(rt[0]);
-  mgrid_runtime_free(rt[1]);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(p[i]), mgrid_runtime_free(rt[i]);
   return cli_finish(a, s);
 }
 

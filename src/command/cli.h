@@ -67,6 +67,10 @@ cli_reader cli_machine; /* const char *: --machine. Without a slice for machines
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
 cli_reader cli_worlds;  /* cli_sizes: N[,N...], or a range A-B by doubling */
 
+/* Read one of a list such as "5,8..15" at *at: set *first and *last, and move *at to the comma behind it, or to the end.
+** False: *at is the character that is wrong. */
+bool cli_range(const char **at, int64_t *first, int64_t *last);
+
 typedef struct cli_sizes {
   size_t  n;
   int64_t at[CLI_WORLDS_MAX];
@@ -161,6 +165,8 @@ void cli_progress_end(void);
 
 /* An mgrid_sink to a FILE *. */
 int cli_sink(void *file, const char *text, size_t len);
+/* Write the text to a file of this name. */
+mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *err);
 /* Print JSON with sorted keys. MGRID_NO_MEMORY if `v` is NULL. */
 mgrid_status cli_put_json(const json_t *v, mgrid_error *err);
 /* Flush stdout. A full disk or a closed pipe is an error. */
@@ -203,10 +209,11 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
 mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
                                 mgrid_error *err);
 
-/* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets b's plan as
-** `to`, NULL without b, and may cast c to the subcommand's struct. A status without an error is returned and not
-** printed. */
-typedef mgrid_status cli_work(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err);
+/* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets the plans of
+** a and b, with their runtimes (NULL of a saved plan); those of b are NULL without b. It may cast c to the subcommand's
+** struct. A status without an error is returned and not printed. */
+typedef mgrid_status cli_work(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2],
+                              mgrid_error *err);
 mgrid_status         cli_with_plans(const cli *a, const cli *b, cli_work *work);
 
 /* Make the error about a family that the plan does not have, with the nearest name. */

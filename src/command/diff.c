@@ -92,31 +92,19 @@ static mgrid_status print_text(const cli *c, const mgrid_plan *was, const mgrid_
   return s;
 }
 
-static mgrid_status show(const cli *c, const mgrid_plan *was, const mgrid_plan *is, mgrid_error *err) {
-  const options *o = (const options *)c;
-  bool           differ = false;
-  mgrid_status s = o->json ? print_json(was, is, o->rank, &differ, err) : print_text(c, was, is, o->rank, &differ, err);
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const options      *o = (const options *)c;
+  const cli_addition *by = cli_switched(c);
+  bool                differ = false;
+  mgrid_status        s = by && by->compare ? by->compare(c, rt, plan, o->json, &differ, err)
+                          : o->json         ? print_json(plan[0], plan[1], o->rank, &differ, err)
+                                            : print_text(c, plan[0], plan[1], o->rank, &differ, err);
   return !s && differ && o->exit_code ? MGRID_REFUSED : s; /* its exit code is 1 */
-}
-
-/* The comparison of a slice, which needs the recipes. */
-static mgrid_status compare(const options *a, const options *b, const cli_addition *by) {
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt[2] = { NULL, NULL };
-  mgrid_plan    *p[2] = { cli_evaluate(&a->cli, &rt[0], &err), NULL };
-  if (p[0]) p[1] = cli_evaluate(&b->cli, &rt[1], &err);
-  bool         differ = false;
-  mgrid_status s = p[1] ? by->compare(&a->cli, rt, (const mgrid_plan *const *)p, a->json, &differ, &err) : err.status;
-  if (err.status) cli_say(&a->cli, &err);
-  for (int i = 0; i < 2; i++) mgrid_plan_free(p[i]), mgrid_runtime_free(rt[i]);
-  return cli_finish(&a->cli, !s && differ && a->exit_code ? MGRID_REFUSED : s);
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options a = { .rank = -1 }, b = { .rank = -1 };
   if (!cli_parse_sides(&a.cli, &b.cli, false, self, argc, argv)) return a.cli.code;
-  const cli_addition *by = cli_switched(&a.cli);
-  if (by && by->compare) return compare(&a, &b, by);
   return cli_with_plans(&a.cli, &b.cli, show);
 }
 

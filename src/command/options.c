@@ -112,6 +112,19 @@ mgrid_status cli_worlds(const cli *c, const char *name, const char *value, void 
   return parse_worlds(c, name, value, list->at, &list->n, CLI_WORLDS_MAX);
 }
 
+bool cli_range(const char **at, int64_t *first, int64_t *last) {
+  char *end;
+  *first = *last = strtoll(*at, &end, 10);
+  if (end == *at || *first < 0) return false;
+  if (strncmp(end, "..", 2) == 0) {
+    *at = end + 2;
+    *last = strtoll(*at, &end, 10);
+    if (end == *at || *last < *first) return false;
+  }
+  *at = end;
+  return !*end || *end == ',';
+}
+
 /* ----------------------------------------------------------------- options */
 
 static mgrid_status add_argument(cli *c, const char *word) {

@@ -29,9 +29,10 @@ static mgrid_status show_form(const options *c, const mgrid_plan *p, mgrid_error
                       : cli_show_plan(&c->cli, &c->budgets, p, &c->site, c->all, err);
 }
 
-static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
-  options o = *(const options *)c;
-  (void)to;
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  options           o = *(const options *)c;
+  const mgrid_plan *p = plan[0];
+  (void)rt;
   cli_site(c, &o.site);
   cli_machine_of(c, p, &o.site);
   mgrid_status s = cli_check_budgets(&o.budgets, p, o.rank, &o.site, err);

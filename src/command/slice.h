@@ -25,7 +25,7 @@ typedef struct cli_addition {
   const char *usage, *notes; /* added to `moongrid NAME --help`: a line, a paragraph */
   const char *before;        /* the options go before this one of the subcommand; NULL: after all */
   bool        recipe;        /* takes a recipe if the switch is given */
-  /* `at` is 0: cli_added finds the value, which starts as false, NULL or 0. Or it is an offset in cli. */
+  /* `at` is 0: cli_added_flag, _number or _text returns the value, which starts as false, NULL or 0. Or it is an offset in cli. */
   cli_option options[CLI_ADDED_OPTIONS_MAX];
 
   /* For plan: print this of the plan, or of the rank (-1: none). */
@@ -83,7 +83,6 @@ mgrid_status cli_after_plan(const cli *c, const mgrid_plan *p, mgrid_error *err)
 /* Return the addition to this line's command whose switch was given; NULL: none. */
 const cli_addition *cli_switched(const cli *c);
 /* Return the value of an option that slices added to this line's command, by its name. */
-const void *cli_added(const cli *c, const char *option);
 bool        cli_added_flag(const cli *c, const char *option);
 int64_t     cli_added_number(const cli *c, const char *option);
 const char *cli_added_text(const cli *c, const char *option);

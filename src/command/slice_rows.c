@@ -40,15 +40,15 @@ void cli_add(cli_command *command) {
       if (strcmp(a->to, command->name) == 0) n += add(command, a, n, &values);
 }
 
-const void *cli_added(const cli *c, const char *option) {
+static const void *added(const cli *c, const char *option) {
   const cli_option *o = c->command->options;
   while (strcmp(o->name, option) != 0) o++;
   return (const char *)c + o->at;
 }
 
-bool        cli_added_flag(const cli *c, const char *option) { return *(const bool *)cli_added(c, option); }
-int64_t     cli_added_number(const cli *c, const char *option) { return *(const int64_t *)cli_added(c, option); }
-const char *cli_added_text(const cli *c, const char *option) { return *(const char *const *)cli_added(c, option); }
+bool        cli_added_flag(const cli *c, const char *option) { return *(const bool *)added(c, option); }
+int64_t     cli_added_number(const cli *c, const char *option) { return *(const int64_t *)added(c, option); }
+const char *cli_added_text(const cli *c, const char *option) { return *(const char *const *)added(c, option); }
 
 const cli_addition *cli_switched(const cli *c) {
   for (const cli_addition *const *a = c->command->additions; *a; a++) {

@@ -10,9 +10,10 @@ typedef struct options {
   bool    json;
 } options;
 
-static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
-  const options *o = (const options *)c;
-  (void)to;
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const options    *o = (const options *)c;
+  const mgrid_plan *p = plan[0];
+  (void)rt;
   mgrid_status s = mgrid_plan_why(p, o->rank[0], o->rank[1], o->json, cli_sink, stdout, err);
   for (const cli_slice *const *slice = cli_slices; *slice && !s && !o->json; slice++)
     if ((*slice)->pair) (*slice)->pair(c, p, o->rank[0], o->rank[1]);

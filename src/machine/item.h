@@ -33,8 +33,7 @@ typedef struct mgrid_machine_law {
   const char *breaks, *break_; /* what one group does, what several do */
   void (*advise)(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t); /* may be NULL */
 } mgrid_machine_law;
-extern const mgrid_machine_law mgrid_machine_laws[]; /* ends with a NULL name */
-const mgrid_machine_law       *mgrid_machine_law_named(const char *name);
+const mgrid_machine_law *mgrid_machine_law_named(const char *name);
 /* Check a law of a family, which messages call `family`. MGRID_REFUSED if it does not hold: with the first group that
 ** breaks it, how many do, and what would do. O(members) unless closed.c counts. */
 mgrid_status mgrid_machine_hold(const mgrid_machine_law *law, const mgrid_machine_model *m, const mgrid_family *f,

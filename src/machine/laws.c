@@ -184,7 +184,7 @@ static void advise_spread(const mgrid_machine_model *m, const mgrid_family *f, s
 
 /* -------------------------------------------------------------------- by name */
 
-const mgrid_machine_law mgrid_machine_laws[] = {
+static const mgrid_machine_law laws[] = {
   { "within", not_within, "crosses", "cross", advise_within },
   { "aligned", not_aligned, "is not aligned", "are not aligned", advise_aligned },
   { "spread", not_spread, "is not spread", "are not spread", advise_spread },
@@ -192,7 +192,7 @@ const mgrid_machine_law mgrid_machine_laws[] = {
 };
 
 const mgrid_machine_law *mgrid_machine_law_named(const char *name) {
-  const mgrid_machine_law *l = mgrid_machine_laws;
+  const mgrid_machine_law *l = laws;
   while (l->name && strcmp(l->name, name) != 0) l++;
   return l->name ? l : NULL;
 }

@@ -11,7 +11,8 @@ extern const mgrid_machine_reader mgrid_reads_json, mgrid_reads_kubectl, mgrid_r
     mgrid_reads_hwloc, mgrid_reads_slurm_yaml, mgrid_reads_slurm, mgrid_reads_slurm_job, mgrid_reads_nvidia_topo,
     mgrid_reads_nvidia_q, mgrid_reads_hostfile;
 
-const mgrid_machine_reader *const mgrid_machine_readers[] = {
+/* Ends with NULL; the first that knows a text reads it. */
+static const mgrid_machine_reader *const readers[] = {
   &mgrid_reads_json,        &mgrid_reads_kubectl,  &mgrid_reads_dlrover,   &mgrid_reads_nccl,
   &mgrid_reads_hwloc,       &mgrid_reads_slurm,    &mgrid_reads_slurm_job, &mgrid_reads_slurm_yaml,
   &mgrid_reads_nvidia_topo, &mgrid_reads_nvidia_q, &mgrid_reads_hostfile,  NULL,
@@ -75,14 +76,15 @@ static bool take(const char **words, const char *key, char **value) {
   return true;
 }
 
-mgrid_machine_model *mgrid_machine_from(const char *text, size_t length, const char *name, const char *words,
-                                        mgrid_error *err) {
+/* Read the contents of a file; `words` may begin with topology=NAME and nodes=LIST. */
+static mgrid_machine_model *from_text(const char *text, size_t length, const char *name, const char *words,
+                                      mgrid_error *err) {
   mgrid_error          why = MGRID_ERROR_INIT;
   mgrid_tree           t = { .file = name, .above = "switch", .err = &why };
   mgrid_machine_model *m = NULL;
   char                *topology = NULL, *nodes = NULL;
   while (take(&words, "topology=", &topology) || take(&words, "nodes=", &nodes)) continue;
-  const mgrid_machine_reader *const *r = mgrid_machine_readers;
+  const mgrid_machine_reader *const *r = readers;
   while (*r && !(*r)->is(text, length)) r++;
   mgrid_status s = *r ? (*r)->read(&t, text, length, topology, &m)
                       : mgrid_tree_fault(&t, 0, MGRID_BAD_VALUE, "no reader of machines knows this text");
@@ -114,7 +116,7 @@ mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const c
   if (!copy) return mgrid_null_oom(err);
   if (length) memcpy(copy, text, length);
   copy[length] = '\0';
-  mgrid_machine_model *m = mgrid_machine_from(copy, strlen(copy), name ? name : "machine", words ? words : "", err);
+  mgrid_machine_model *m = from_text(copy, strlen(copy), name ? name : "machine", words ? words : "", err);
   free(copy);
   return m;
 }

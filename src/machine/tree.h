@@ -58,12 +58,6 @@ typedef struct mgrid_machine_reader {
   /* Read into the tree, or make the machine at once (*made). `choice`: of several topologies in the file; NULL. */
   mgrid_status (*read)(mgrid_tree *t, const char *text, size_t length, const char *choice, mgrid_machine_model **made);
 } mgrid_machine_reader;
-extern const mgrid_machine_reader
-    *const mgrid_machine_readers[]; /* ends with NULL; the first that knows a text reads it */
-
-/* Read the contents of a file; `words` may begin with topology=NAME and nodes=LIST. */
-mgrid_machine_model *mgrid_machine_from(const char *text, size_t length, const char *name, const char *words,
-                                        mgrid_error *err);
 
 /* A line of a text: its words are cut in place. False: no more. Lines that end with a backslash are one. */
 typedef struct mgrid_lines {

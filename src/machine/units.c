@@ -74,7 +74,7 @@ void mgrid_bandwidth_text(double bandwidth, mgrid_text *t) {
   put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? 1 : bandwidth >= 1e8 ? 0 : bandwidth >= 1e5 ? 2 : 4, t);
 }
 
-void mgrid_latency_text(double latency, mgrid_text *t) {
+static void latency_text(double latency, mgrid_text *t) {
   put(latency, of_latency, latency < 5e-7 ? 1 : latency < 0.1 ? 0 : 3, t);
 }
 
@@ -83,6 +83,6 @@ void mgrid_link_text(mgrid_link link, mgrid_text *t) {
   mgrid_text_str(t, "[");
   if (link.bandwidth > 0) mgrid_bandwidth_text(link.bandwidth, t);
   if (link.latency > 0 && link.bandwidth > 0) mgrid_text_str(t, ",");
-  if (link.latency > 0) mgrid_latency_text(link.latency, t);
+  if (link.latency > 0) latency_text(link.latency, t);
   mgrid_text_str(t, "]");
 }

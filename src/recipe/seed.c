@@ -68,7 +68,7 @@ static void *alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
   if (m->state && !m->seeded) set_seed(m);
   m->seeded = m->state;
   void *block = mgrid_budget_alloc(m->budget, ptr, osize, nsize);
-  if (!m->state) m->state = block, m->size = nsize;
+  if (!m->state && block) m->state = memset(block, 0, nsize), m->size = nsize; /* set_seed reads all of it */
   return block;
 }
 

@@ -21,7 +21,8 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
   return read->asked == STEP_ASKED_INDEX ? group : f->size >= 0 ? f->size : f->form->size(f, group);
 }
 
-bool mgrid_step_answers_alike(const mgrid_plan *p, const step_read *read) {
+/* Return whether all ranks answer alike: such a read is not kept. */
+static bool answers_alike(const mgrid_plan *p, const step_read *read) {
   if (read->asked == STEP_ASKED_RANK) return p->content.world == 1;
   if (read->asked == STEP_ASKED_COORD) {
     const mgrid_grid *g = p->content.grid[read->of].grid;
@@ -34,7 +35,7 @@ bool mgrid_step_answers_alike(const mgrid_plan *p, const step_read *read) {
 
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
   *answer = mgrid_step_answer(w->step->plan, read, w->rank);
-  if (mgrid_step_answers_alike(w->step->plan, read)) return true;
+  if (answers_alike(w->step->plan, read)) return true;
   for (size_t i = 0; i < w->nreads; i++)
     if (memcmp(&w->read[i], read, sizeof *read) == 0) return true;
   if (w->nreads == w->reads_room) {

@@ -196,8 +196,6 @@ const char  *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* "
 
 /* The answer for a rank: the size of its group, -1 if there is none, and so on. */
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank);
-/* Whether all ranks answer alike: such a read is not kept. */
-bool mgrid_step_answers_alike(const mgrid_plan *p, const step_read *read);
 /* Note a read of the program that is written and return its answer. False: no memory. */
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
 /* Return the class of a rank, -1: none yet. */
@@ -252,7 +250,7 @@ typedef struct step_types {
 mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err);
 void         mgrid_step_types_free(step_types *t);
 
-/* ---------------------------------------------------------------- places.c */
+/* -------------------------------------------------------------- position.c */
 
 typedef enum step_rules {
   STEP_NCCL,    /* streams in order; the calls on one communicator in one order */
@@ -417,8 +415,7 @@ typedef struct step_memory {
   int64_t  bytes[STEP_NAMED_MAX];
 } step_memory;
 
-/* Find the most memory of a program, or of all ranks. */
-void mgrid_step_memory_of(const mgrid_step *s, const step_program *p, step_memory *out);
+/* Find the most memory of all ranks. */
 void mgrid_step_memory(const mgrid_step *s, step_memory *out);
 
 #endif

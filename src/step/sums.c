@@ -82,9 +82,8 @@ static void go_through(memory *m, uint32_t from, uint32_t end) {
   }
 }
 
-void mgrid_step_memory_of(const mgrid_step *s, const step_program *p, step_memory *out) {
+static void memory_of(const step_program *p, step_memory *out) {
   memory m = { .p = p };
-  (void)s;
   go_through(&m, 0, (uint32_t)p->n);
   *out = m.most;
 }
@@ -94,7 +93,7 @@ void mgrid_step_memory(const mgrid_step *s, step_memory *out) {
   out->rank = -1;
   for (size_t i = 0; i < s->nclasses; i++) {
     step_memory of;
-    mgrid_step_memory_of(s, &s->program[s->class[i].program], &of);
+    memory_of(&s->program[s->class[i].program], &of);
     if (of.peak <= out->peak) continue;
     *out = of;
     out->rank = s->class[i].first;

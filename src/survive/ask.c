@@ -2,6 +2,7 @@
 **
 ** ask.c - what is to be done about a loss: the recipe's policy `on_lost` says, or the caller, or the default.
 */
+#include "comm/recipe.h"
 #include "survive/next.h"
 
 #include <inttypes.h>
@@ -165,14 +166,20 @@ static mgrid_status read_reply(const mgrid_policy *p, mgrid_loss_reply *r, mgrid
   return s;
 }
 
-static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spares, mgrid_loss_reply *r,
+static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spares, int64_t gone, mgrid_loss_reply *r,
                                mgrid_error *err) {
-  const mgrid_arg q[] = { mgrid_arg_integer("ranks", l->world), mgrid_arg_integer("lost", (int64_t)x->nlost),
-                          mgrid_arg_integers("which", x->nlost, x->lost), mgrid_arg_integer("spares", spares),
+  const mgrid_arg q[] = { mgrid_arg_integer("ranks", l->world),
+                          mgrid_arg_integer("lost", (int64_t)x->nlost),
+                          mgrid_arg_integers("which", x->nlost, x->lost),
+                          mgrid_arg_integer("spares", spares),
+                          mgrid_arg_integer("places", gone),
                           mgrid_arg_integer("missing", x->sums.missing) };
   mgrid_status    s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
   r->by = "the policy '" POLICY "'", r->usual = false;
-  return s ? s : read_reply(l->policy, r, err);
+  if (s || !(s = read_reply(l->policy, r, err))) return s;
+  mgrid_lent_request where = { .policy = l->policy, .placed = err };
+  mgrid_runtime_serve(l->rt, "survive", &where, NULL);
+  return s;
 }
 
 /* -------------------------------------------------------------- all of it */
@@ -185,7 +192,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   *out = (mgrid_loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
-  if (gone == 0) return MGRID_OK; /* nobody's place is empty */
+  if (gone == 0 && l->how) return MGRID_OK; /* nobody's place is empty */
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
@@ -195,9 +202,14 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
       if ((set->params[i] = mgrid_strdup(l->changed[i]))) set->n++;
     if (set && set->n < l->nchanged) mgrid_oom(&why);
   } else if (!(s = find_policy(l, &why)) && l->policy) {
-    s = ask_policy(l, x, spares, out, &why);
+    s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
+  if (!s && gone == 0
+      && out->how != MGRID_LOSS_STOP) { /* a policy can stop the job, where others may go on elsewhere */
+    mgrid_loss_reply_free(out);
+    *out = (mgrid_loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
+  }
   if (s) mgrid_loss_reply_free(out);
   return s ? mgrid_error_pass(err, &why) : MGRID_OK;
 }

@@ -39,7 +39,7 @@ int32_t *mgrid_loss_seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_erro
 
 /* Lend the runtime the machine with these places; *before: what it was lent until now, with one more owner. */
 mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err) {
-  mgrid_lent_request   r = { &mgrid_machine_kind, NULL };
+  mgrid_lent_request   r = { .kind = &mgrid_machine_kind };
   int32_t             *own = malloc((size_t)n * sizeof *own);
   mgrid_machine_model *m = own ? mgrid_machine_copy(mgrid_losses_machine(l), err) : mgrid_null_oom(err);
   if (!m) {

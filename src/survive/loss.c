@@ -52,13 +52,10 @@ static int64_t spares_left(const mgrid_losses *l, const mgrid_loss *x) {
 
 /* Say why no layout is accepted. */
 static void no_layout(const mgrid_losses *l, const mgrid_loss_reply *reply, const mgrid_next *next, mgrid_loss *x) {
-  int64_t most = next->survivors < l->places ? next->survivors : l->places - 1;
-  if (most == 0)
-    mgrid_text_str(&x->why, "a layout of one rank cannot shrink");
-  else
-    mgrid_text_add(&x->why, "the recipe accepts no layout of %s%" PRId64 " rank%s; of %" PRId64 ": %s",
-                   most > 1 ? "1 to " : "", most, mgrid_s_of(most), most, next->why.message);
-  if (!reply->nsets && most > 0)
+  int64_t most = next->survivors < l->places ? next->survivors : l->places;
+  mgrid_text_add(&x->why, "the recipe accepts no layout of %s%" PRId64 " rank%s; of %" PRId64 ": %s",
+                 most > 1 ? "1 to " : "", most, mgrid_s_of(most), most, next->why.message);
+  if (!reply->nsets)
     mgrid_text_str(&x->why, "; the policy on_lost may change parameters, { how = \"shrink\", params = { dp = 3 } }");
 }
 

@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ranks settle on, by `and`. */
-enum { COME = 1, DONE = 2, AGAIN = 4 }; /* AGAIN: this rank failed, if at all, because of another loss */
+/* What ranks settle on, by `and`. AGAIN: this rank failed, if at all, because of another loss. A rank may wait in
+** mgrid_state_settle for others that have begun to recover, and settle with them: it lacks COME, and they SETTLES. */
+enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 typedef struct attempt {
   mgrid_state                 *old;
@@ -73,9 +74,24 @@ static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool
   return s;
 }
 
+/* All have come. Those that waited in mgrid_state_settle leave it with the first try, and come with the next. */
+static mgrid_status come(const attempt *a, mgrid_error *err) {
+  enum { TRIES = 4 };
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t     bits = COME;
+    mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+    if (s || bits & COME) return s;
+  }
+  return mgrid_fail(err, MGRID_DISAGREE,
+                    "state '%s': a rank that remains calls mgrid_state_settle, and not mgrid_state_recover",
+                    a->old->name);
+}
+
 static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
   if (n == 0)
-    return mgrid_fail(err, MGRID_NOT_NOW, "state '%s': no rank is lost, so there is nothing to recover from",
+    return mgrid_fail(err, MGRID_NOT_NOW,
+                      "state '%s': no rank is lost, so there is nothing to recover from; but its "
+                      "communicators are revoked: go on from the last checkpoint",
                       a->old->name);
   a->loss = mgrid_loss_new(a->losses, n, lost, err);
   return a->loss ? MGRID_OK : err->status;
@@ -116,7 +132,7 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
   const char    *name = a->o->name ? a->o->name : a->old->name;
-  mgrid_grown    grown = { a->old, NULL, NULL };
+  mgrid_grown    grown = { .from = a->old };
   char           who[96] = "", digest[33] = "";
   int64_t        rank = a->loss ? mgrid_loss_rank(a->loss, a->old->view.rank) : -1;
   if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
@@ -153,7 +169,7 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   *again = false;
   revoke_all(b);
   a->ops->interrupt(b);
-  mgrid_status s = settle(a, MGRID_OK, true, &done, again, err); /* all have come */
+  mgrid_status s = come(a, err);
   if (s) return s;
   mgrid_status mine = find(a, &ours);
   if ((s = settle(a, mine, false, &done, again, err))) return s;
@@ -288,13 +304,14 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
     const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
-    uint64_t    bits = (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    uint64_t    bits = MGRID_SETTLE_ALL | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
     mgrid_error late = MGRID_ERROR_INIT;
     if (loses) leave(s);
     mgrid_status settled = ops->settle(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
-    if (bits & DONE) return MGRID_OK;
-    if (!(bits & AGAIN)) {
+    const bool all = bits & MGRID_SETTLE_ALL && bits & SETTLES;
+    if (all && bits & DONE) return MGRID_OK;
+    if (!all || !(bits & AGAIN)) {
       leave(s);
       return mgrid_fail(err, MGRID_LOST_RANK, "state '%s': a rank was lost before all had done their part", s->name);
     }

@@ -4,6 +4,7 @@
 */
 #include "comm/backend.h"
 #include "tensors/convert.h"
+#include "tensors/transfers.h"
 #include "tensors/between_plans.h"
 
 #include <inttypes.h>
@@ -167,8 +168,9 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b, const mgrid
   for (size_t i = 0; i < 2 * n && !s; i++)
     buffer[i] = (mgrid_buffer){ from[i].buffer ? from[i].buffer : from[i].host, from[i].bytes };
   /* A rank that failed takes part without a move; all get its error. */
-  s = mgrid_move_run(s ? NULL : m, b, buffer, buffer ? buffer + n : NULL, options, &mine);
-  bool moved = !s, ours = s / 100 != MGRID_BACKEND / 100; /* after such a failure MPI may still write to them */
+  bool begun;
+  s = mgrid_move_begin(s ? NULL : m, b, buffer, buffer ? buffer + n : NULL, options, &begun, &mine);
+  bool moved = !s, ours = moved || !begun;
   for (size_t i = 0; i < n && !s; i++) s = check_part(&to[i], m, b, &mine);
   if (moved) s = mgrid_verdict(b, s, &mine, &mine);
   if (from) close_parts(from, 2 * n, b, ours);

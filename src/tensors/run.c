@@ -157,6 +157,13 @@ static mgrid_outcome carry(mgrid_running *r, const mgrid_move_run_options *o, in
 
 mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
                             const mgrid_move_run_options *given, mgrid_error *err) {
+  bool begun;
+  return mgrid_move_begin(m, b, from, to, given, &begun, err);
+}
+
+mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
+                              const mgrid_move_run_options *given, bool *begun, mgrid_error *err) {
+  *begun = false;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return b ? MGRID_MISSING : MGRID_USAGE;
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_error            mine = MGRID_ERROR_INIT;
@@ -173,6 +180,7 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   if (reads && !mine.status && mgrid_reading_found(mgrid_reading_of(b))) mgrid_reading_offer(b, &offer);
   if (!s) s = agree(&r, &o, &lanes, &mine);
   if (!s && reads && lanes > 0 && !mgrid_reading_found(mgrid_reading_of(b))) s = mgrid_reading_find(b, &offer, &mine);
+  *begun = !s;
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
     carried = carry(&r, &o, lanes, &mine);

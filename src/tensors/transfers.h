@@ -38,6 +38,9 @@ typedef struct mgrid_running {
   mgrid_error               *err;
 } mgrid_running;
 
+/* As mgrid_move_run. *begun: messages may have been sent, so that after a failure something may still write to `to`. */
+mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
+                              const mgrid_move_run_options *options, bool *begun, mgrid_error *err);
 /* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank.
 ** What ranks of this host have to be read gets no lane, unless `messages`. */
 mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, int64_t lanes, mgrid_error *err);

@@ -161,11 +161,42 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(lose(want, "--world 9 --ranks 8"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
   end)
 
+  it("stops the smaller half of a job that is cut in two, also where only spares are lost", function()
+    local fields = "spares = 5, policy = { on_lost = policies.on_lost { majority = true } },"
+    local goes, stops = "becomes        replace: a layout of 4 ranks", "becomes        stop: the policy 'on_lost' says so"
+    assert.truthy(lose(fields, "--world 9 --ranks 0..3"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 5..8"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0..4"):find(stops, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 4..8"):find(stops, 1, true))
+    assert.truthy(lose("spares = 5,", "--world 9 --ranks 4..8"):find(goes, 1, true))
+  end)
+
   it("gives the policy what is lost", function()
     local fields = [[spares = 1, policy = { on_lost = function(s, q)
-      log("%d %d %s %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.missing) return "stop" end },]]
+      log("%d %d %s %d %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.places, q.missing)
+      return "stop" end },]]
     local _, err = lose(fields, "--world 9 --ranks 3,2")
-    assert.truthy(err:find("9 2 2,3 1 24\n", 1, true), err)
+    assert.truthy(err:find("9 2 2,3 1 2 24\n", 1, true), err)
+    _, err = lose(fields, "--world 9 --ranks 3,8")
+    assert.truthy(err:find("9 2 3,8 0 1 0\n", 1, true), err)
+  end)
+
+  it("counts a lost spare among the lost, and no spare for it", function()
+    for _, fields in ipairs { "spares = 2,", "spares = 2, policy = { on_lost = policies.on_lost {} }," } do
+      assert.truthy(lose(fields, "--world 10 --ranks 0,9"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
+      assert.truthy(lose(fields, "--world 10 --ranks 0,1,9"):find("becomes        shrink: a layout of 6 ranks, 1 idle: 8\n", 1,
+        true))
+    end
+  end)
+
+  it("shrinks to the largest layout, also where idle ranks suffice for the present one", function()
+    local out = lose("spares = 2,", "--world 10 --ranks 0 --how shrink")
+    assert.truthy(out:find("becomes        shrink: a layout of 8 ranks, 1 idle: 9\n", 1, true), out)
+    local job = moongrid.load(recipe ""):plan(8):lose { ranks = { 7 } } -- 6 and an idle one
+    local again = job.plan:lose { ranks = { 2 }, how = "shrink" }
+    assert.same({ "shrink", 6, { 0, 1, 6, 3, 4, 5 } }, { again.how, again.layout, again.old_ranks })
+    assert.same({ "shrink", 4 }, { again.plan:lose({ ranks = { 0 }, how = "shrink" }).how,
+      again.plan:lose({ ranks = { 0 }, how = "shrink" }).layout })
   end)
 
   it("loses whole nodes, and hints where one has all copies", function()
@@ -175,17 +206,64 @@ no copy        24 B in 1 part, for a checkpoint to give back
       .. "recipe refuses such a layout\n", 1, true), out)
   end)
 
+  it("loses racks and rows, and each node of a machine whose ranks are dealt out", function()
+    local four = "--machine 'row:2 rack:2 node:2 gpu:1'"
+    for _, case in ipairs { { "row", "4..7" }, { "rack", "2, 3" }, { "node", "1" } } do
+      local out = lose("", ("--world 8 --nodes 1 --level %s %s"):format(case[1], four))
+      assert.truthy(out:find(("lost           %d of 8 ranks: %s\n"):format(case[1] == "row" and 4 or case[1] == "rack" and 2 or 1,
+        case[2]), 1, true), out)
+    end
+    assert.truthy(lose("", "--world 8 --all 1 --level rack " .. four):find("\n4 losses of one rack: the job survives 4, 0 of "
+      .. "them without a checkpoint\n", 1, true))
+    assert.truthy(lose("", "--world 8 --all 2 --level node " .. four):find("\n28 losses of two nodes: the job survives 28, 24 "
+      .. "of them without a checkpoint\n", 1, true))
+    local out = lose("", "--world 8 --nodes 1 --machine 'node:2 gpu:4 ranks = 0,4,1,5,2,6,3,7'")
+    assert.truthy(out:find("lost           4 of 8 ranks: 1, 3, 5, 7\n", 1, true), out)
+    assert.truthy(out:find("no copy        32 B in 1 part, for a checkpoint to give back\n               w row 8..15: 32 B, ranks "
+      .. "1, 3, 5, 7 had it\n", 1, true), out)
+    assert.truthy(out:find("hint           all 4 copies of some of 'w' are in node 0; spread(dp, machine.node) in the recipe "
+      .. "refuses such a layout\n", 1, true), out)
+  end)
+
+  it("gives hints that a recipe can follow: the law refuses the layout, and takes one that has a copy elsewhere", function()
+    local path = support.file [[return recipe { params = { order = "tp-dp" }, build = function(world, p)
+      local t = topology(world)
+      t.g = grid(world, p.order, { tp = 2, dp = 4 })
+      t.tp, t.dp = t.g "tp", t.g "dp"
+      spread(t.tp, machine.node)
+      t.m = tensor { over = "g", axes = { { "row", 24 } }, type = "f32", cut = { row = "dp" } }
+      return t end }]]
+    local words = "lose " .. path .. " --world 8 --all 1 --level node --machine 'node:4 gpu:2' order="
+    local _, err, code = run("build/moongrid " .. words .. "tp-dp")
+    assert.equal(1, code)
+    assert.truthy(err:find(path .. ":5: spread(a, machine.node): 4 of 4 groups of the family are not spread: ", 1, true), err)
+    local out = run("build/moongrid " .. words .. "dp-tp")
+    assert.truthy(out:find("4 losses of one node: the job ", 1, true), out)
+    assert.falsy(out:find("hint", 1, true), out)
+    os.remove(path)
+  end)
+
+  it("hints at a policy whose name is nearly on_lost", function()
+    local near = 'policy = { on_lots = function() return "stop" end },'
+    local hint = "hint           the recipe has a policy 'on_lots', and none with the name on_lost\n"
+    assert.truthy(lose(near, "--world 8 --ranks 2"):find(hint, 1, true))
+    assert.falsy(lose(near, "--world 8 --ranks 2 --how shrink"):find("hint", 1, true))
+    local both = 'policy = { on_lots = function() end, on_lost = function() return "stop" end },'
+    assert.falsy(lose(both, "--world 8 --ranks 2"):find("hint", 1, true))
+  end)
+
   it("loses each rank, and every two of them", function()
     local out = lose("", "--world 8 --all 1")
     assert.truthy(out:find("shrink             6          8          3  ", 1, true), out)
     assert.truthy(out:find("\n8 losses of one rank: the job survives 8, 8 of them without a checkpoint\n", 1, true), out)
     local two = json.decode((lose("", "--world 8 --all 2 --json")))
-    local losses, worst = 0, 0
+    local losses, worst, whole = 0, 0, 0
     for _, row in ipairs(two.rows) do
-      losses, worst = losses + row.losses, math.max(worst, row.missing.bytes)
+      losses, worst, whole = losses + row.losses, math.max(worst, row.missing.bytes), whole + row.with_copies
       assert.equal("shrink", row.how)
     end
     assert.same({ "rank", 2, 28, 24 }, { two.of, two.at_once, losses, worst })
+    assert.equal(24, whole) -- all but the two of a tp group, which have the same rows of m
   end)
 
   it("is JSON", function()
@@ -228,7 +306,8 @@ no copy        24 B in 1 part, for a checkpoint to give back
   } do
     it("refuses " .. case[1] .. " " .. case[2], function()
       local fields = case[2] == "" and "" or policy:format(case[2])
-      refuses("lose " .. recipe(fields) .. " --world 8 " .. case[1], case[3], "moongrid: " .. case[4])
+      local where = case[4]:find("^policy") and recipe(fields) .. ":1: " or ""
+      refuses("lose " .. recipe(fields) .. " --world 8 " .. case[1], case[3], "moongrid: " .. where .. case[4])
     end)
   end
 

@@ -173,7 +173,7 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
 
 /* ------------------------------------------------------------------------------ ranks die */
 
-enum { SHRINKS, STOPS, DIFFERS, FITS_NONE, LATER, NOBODY, CASES };
+enum { SHRINKS, STOPS, DIFFERS, FITS_NONE, RELOADS, LATER, NOBODY, CASES };
 
 static void with_ulfm(int rank, int size, mgrid_error *e) {
   char        text[16];
@@ -222,6 +222,14 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   why = strstr(e->message, "only 8 ranks");
   test(rest, s == MGRID_REFUSED && why, "no layout fits those that remain", e);
 
+  mgrid_change   change = MGRID_CHANGE_INIT;
+  mgrid_runtime *new_rt = NULL;
+  s = MGRID_LOST_RANK;
+  if (rank % 2 == 0) s = mgrid_reload(rt, j[RELOADS].state, NULL, 1, two, &new_rt, &j[RELOADS].now, &change, anew(e));
+  test(rest, s == MGRID_LOST_RANK && !new_rt && !j[RELOADS].now, "a reload that some have begun ends", e);
+  s = recover(&j[RELOADS], NULL, e);
+  test(rest, s == MGRID_OK && mgrid_state_prove(j[RELOADS].now, NULL, anew(e)) == MGRID_OK, "and all recover", e);
+
   /* one more dies while the others wait for it in the recovery */
   if (rank == size - 2) usleep(200000), raise(SIGKILL);
   s = recover(&j[LATER], NULL, e);
@@ -232,11 +240,18 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   test(last, !s && mgrid_state_prove(j[LATER].now, NULL, anew(e)) == MGRID_OK, "groups without both", e);
   test(last, mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_LOST_RANK,
        "and who settles elsewhere hears of it", e);
+
+  /* nobody can know of this loss before all that remain have settled: the dead rank has said nothing, and all have come */
+  if (rank == size - 3) usleep(200000), raise(SIGKILL);
+  s = mgrid_state_settle(j[LATER].now, MGRID_OK, anew(e));
+  MPI_Comm few;
+  if (MPIX_Comm_shrink(last, &few) != MPI_SUCCESS) _exit(1);
+  test(few, s == MGRID_LOST_RANK, "a rank that is lost before it settles", e);
   for (int i = 0; i < CASES; i++) end(&j[i]);
-  MPI_Comm_rank(last, &rank);
+  MPI_Comm_rank(few, &rank);
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);
-  MPI_Barrier(last);
+  MPI_Barrier(few);
   _exit(failures ? 1 : 0);
 }
 #endif

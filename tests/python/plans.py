@@ -305,9 +305,56 @@ def steps(tap: Tap) -> None:
     tap.same(refusal(lambda: step.calls(8).__next__())[0], 103, "no such rank")
 
 
+LOSES = """return recipe { spares = 1, params = { tp = 2, dp = param.size(nil) },
+policy = { on_lost = function(s, q, p) return p.dp and { how = "shrink", params = { dp = p.dp - 1 } } or q.lost > 1 and "shrink"
+  or "replace" end },
+build = function(world, p)
+  local g = grid(world, "tp-dp", { tp = p.tp, dp = p.dp or fill }) local t = topology(world)
+  t.g, t.tp, t.dp = g, g "tp", g "dp"
+  t.m = tensor { over = "g", axes = { { "row", 24 } }, type = "f32", cut = { row = "dp" } } return t end }"""
+
+
+def losses(tap: Tap) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "r.lua").write_text(LOSES)
+        plan = mg.plan(f"{folder}/r.lua", 9)
+        loss = plan.lose([3, 2])
+        words = ("lose", f"{folder}/r.lua", "--world", "9", "--ranks", "2,3")
+        wanted = json.loads(command(*words, "--json"))
+        head, text = command(*words).split("\n", 1)
+        tap.same(str(loss), text, "a loss is that of the command")
+        tap.same((loss.how, loss.why, loss.lost, loss.layout, loss.idle, loss.old_ranks, loss.params, loss.uncounted),
+                 tuple(wanted[name] for name in ("how", "why", "lost", "layout", "idle", "old_ranks", "params", "uncounted")),
+                 "its fields")
+        tap.same((loss.communicators, loss.dropped, loss.families), ((3, 2), 3, {"tp": (3, 0), "dp": (0, 2)}), "communicators")
+        tap.same((loss.stay, loss.moved, loss.without_copy), (128, 16, 24), "bytes")
+        tap.same(loss.missing, [("m", "row 6..11", 24, (2, 3))], "what has no copy")
+        assert loss.plan
+        tap.same((loss.plan.digest, loss.plan.world), (wanted["digest"], 7), "the plan of those that remain")
+        tap.same([loss.rank(old) for old in (0, 3, 8, 9)], [0, None, 6, None], "the new rank of an old one")
+        tap.same([loss.kept("tp", 1), loss.kept("dp", 0), loss.kept("x", 0)], [("tp", 2), None, None], "groups that are kept")
+        sums = [loss.move(rank).sums for rank in range(7)]
+        tap.same((sum(s.receive for s in sums), sum(s.send for s in sums), sum(s.stay for s in sums)), (16, 16, 128), "its moves")
+        again = loss.plan.lose([0])
+        assert again.plan
+        tap.same((again.how, again.old_ranks), ("replace", [6, 1, 2, 3, 4, 5]), "and they may lose another one")
+        tap.same(repr(again), "Loss([0]: replace, a layout of 6 ranks)", "at a prompt")
+        tap.same(str(again.plan.explain("tp")).split("\n")[0], "tp: 3 groups of 2", "a plan that the recipe would not make alone")
+        tap.same((plan.lose([0], "stop").why, plan.lose([0], "stop").plan), ("the caller says so", None), "a stop")
+        fixed = mg.plan(f"{folder}/r.lua", 9, dp=4)
+        twice = fixed.lose([0])
+        assert twice.plan
+        tap.same((twice.params, twice.layout, twice.plan.lose([1]).params), (["dp=3"], 6, ["dp=2"]), "parameters that change")
+        kept = fixed.lose([1]).plan
+        del fixed, twice
+        gc.collect()
+        assert kept
+        tap.same(kept.lose([0]).params, ["dp=2"], "a plan outlives the loss that it is of")
+
+
 def main() -> None:
     tap = Tap()
-    for part in (bundled, algebra, questions, policies, moves, steps):
+    for part in (bundled, algebra, questions, policies, moves, steps, losses):
         part(tap)
     gc.collect()
     tap.end()

@@ -105,7 +105,8 @@ static void call_roll(mpi_roll *r, double now, double silent) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last))) continue;
     list l = { last->number, r->missing };
-    mgrid_mpi_post(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l, sizeof l);
+    (r->ranks || r->moves ? mgrid_mpi_post : mgrid_mpi_post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l,
+                                                                      sizeof l);
   }
   r->told = true;
 }
@@ -126,7 +127,7 @@ static void watch_over(mpi_roll *r, double now) {
 /* The first does not answer any more; or this rank itself was away. */
 static void give_up(mpi_roll *r) {
   r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : first_of(r) } };
-  r->told = true;
+  r->told = r->guessed = true;
 }
 
 /* Report to the first rank; and to rank 0, which may wait in a call over all ranks. */
@@ -167,6 +168,7 @@ static mgrid_outcome has_list(void *ud) {
   mpi_roll *r = e->roll;
   double    until = r->answered ? r->since + r->m->seconds / 2 : 0;
   if (mgrid_roll_look(r)) return MGRID_OK;
+  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and tells nobody */
   return mgrid_now() > (until > e->until ? until : e->until) ? MGRID_LATE : MGRID_NOT_YET;
 }
 
@@ -176,9 +178,12 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   ending       e = { r, now + moment };
   r->look = 0;
   if (mgrid_roll_look(r)) return r->missing;
-  if (first_of(r) == r->m->base.rank)
+  if (first_of(r) == r->m->base.rank) {
     call_roll(r, now, r->m->seconds / 2);
-  else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) /* it may have started later */
+    /* What this rank does next, such as to recover, may end a message that nobody has received. */
+    if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
+  } else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) { /* it may have started later */
     give_up(r);
+  }
   return r->missing;
 }

@@ -58,6 +58,11 @@ bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mg
   return lost->n > 0;
 }
 
+void mgrid_mpi_progress(const mpi_backend *m) {
+  int some;
+  if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
+}
+
 /* A rank may revoke a communicator before this one hears of the loss; it does within this time. */
 #define NEWS_SECONDS 1.0
 
@@ -68,10 +73,13 @@ typedef struct hearing {
 
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   hearing *h = ud;
-  int      some;
-  if (!h->m->sessions)
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE); /* MPI goes on in its calls */
+  mgrid_mpi_progress(h->m);
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
+}
+
+mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what) {
+  return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
+                    what);
 }
 
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
@@ -79,8 +87,6 @@ mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc,
   bool    news = mgrid_mpi_tells_of_loss(rc);
   if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
     return mgrid_missing_fail(&h.lost, 0, err);
-  if (news && mgrid_mpi_is_interrupted(m))
-    return mgrid_fail(err, MGRID_LOST_RANK, "another rank left %s to recover from a loss that this one does not see",
-                      what);
+  if (news && mgrid_mpi_is_interrupted(m)) return mgrid_mpi_fail_interrupted(err, what);
   return mgrid_mpi_failed(err, rc, call, what);
 }

@@ -42,6 +42,7 @@ typedef struct mpi_roll {
   double         since;          /* when the first rank was last heard; before that: when this rank started to listen */
   bool           moves;          /* of a move */
   bool           away, answered, told; /* this rank was away for long; the first rank answered; the result is known: */
+  bool           guessed;              /* not by the first rank, which does not answer */
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 
@@ -123,10 +124,12 @@ enum {
   MGRID_TAGS = 8
 };
 
-/* small_messages.c. Send at most 160 bytes to a rank, without waiting until MPI has accepted them. Returns MPI's result. */
+/* small_messages.c. Send at most 160 bytes to a rank, without waiting until MPI has accepted them, or the rank has received
+** them. Returns MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
-/* Wait until MPI has accepted all, at most until the deadline. Returns whether it has. */
-bool mgrid_mpi_posted(mpi_backend *m);
+int mgrid_mpi_post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
+/* Wait for that, of all messages, at most so long. Returns whether it has come. */
+bool mgrid_mpi_posted(mpi_backend *m, double seconds);
 
 /* arrivals.c. _begin: start the roll call of a collective. _look: take part in it while waiting; returns whether the missing
 ** ranks are known. _end: after the deadline, return them. */
@@ -156,10 +159,14 @@ mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
 ** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
-** _failed_in: the error of a failed call, which names them if there are any. */
+** _progress: let MPI hear of what has happened, which it does in its calls alone.
+** _failed_in: the error of a failed call, which names them if there are any.
+** _fail_interrupted: the error where another rank has interrupted the backend, and this one waits for what will not come. */
 bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
+void         mgrid_mpi_progress(const mpi_backend *m);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
+mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
 bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */

@@ -88,6 +88,7 @@ static void interrupt(mgrid_backend *b) {
 
 static bool hurt(mgrid_backend *b) {
   mgrid_missing lost;
+  mgrid_mpi_progress((mpi_backend *)b);
   return mgrid_mpi_is_interrupted((mpi_backend *)b) || mgrid_mpi_lost((mpi_backend *)b, NULL, 0, &lost);
 }
 
@@ -106,8 +107,8 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
                       "after %.3g seconds not all ranks that remain had come: one is stopped, or went on without a "
                       "recovery; go on from the last checkpoint",
                       seconds > 0 ? seconds : m->usual);
-  *mine =
-      (uint64_t)(unsigned)*flag; /* also where ranks are lost, which is an error of this call until MPI is told otherwise */
+  /* Ranks that are lost are an error of this call, until MPI is told otherwise: one on all ranks, as the flag is. */
+  *mine = (uint64_t)(unsigned)*flag & (call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
   free(flag);
   return MGRID_OK;
 }

@@ -32,11 +32,12 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   return m->note ? MGRID_NOT_YET : MGRID_OK;
 }
 
-int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
+static int post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes, bool received) {
   mpi_note *n = malloc(sizeof *n);
   if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm);
   memcpy(n->data, data, bytes);
-  int rc = MPI_Isend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent);
+  int rc = received ? MPI_Issend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent)
+                    : MPI_Isend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent);
   if (rc) return free(n), rc;
   n->next = m->note;
   m->note = n;
@@ -44,4 +45,14 @@ int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t
   return MPI_SUCCESS;
 }
 
-bool mgrid_mpi_posted(mpi_backend *m) { return mgrid_wait(sweep, m, mgrid_now() + m->seconds, NULL, NULL) == MGRID_OK; }
+int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
+  return post(m, to, tag, data, bytes, false);
+}
+
+int mgrid_mpi_post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
+  return post(m, to, tag, data, bytes, true);
+}
+
+bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
+  return mgrid_wait(sweep, m, mgrid_now() + seconds, NULL, NULL) == MGRID_OK;
+}

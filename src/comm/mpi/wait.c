@@ -48,8 +48,11 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
     mgrid_missing missing = { 0 };
     bool          lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
     if (!known) missing = mgrid_roll_end(&roll);
-    bool unsure = watched && !known && !lost; /* some that are silent may wait in MPI for another */
-    s = unsure ? mgrid_watch_fail(m, &missing, err) : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
+    bool left = roll.guessed && mgrid_mpi_is_interrupted(m);
+    bool unsure = watched && !known && !lost && !left; /* some that are silent may wait in MPI for another */
+    s = left     ? mgrid_mpi_fail_interrupted(err, "agreement")
+        : unsure ? mgrid_watch_fail(m, &missing, err)
+                 : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
     if (unsure) mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr", err->message);
   }
   mgrid_watch_end(m);

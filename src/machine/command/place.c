@@ -183,11 +183,12 @@ static mgrid_status place(const options *o, placing *x, mgrid_error *err) {
   return MGRID_OK;
 }
 
-static mgrid_status show(const cli *c, const mgrid_plan *p, const mgrid_plan *to, mgrid_error *err) {
-  const options *o = (const options *)c;
-  placing        x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
-  mgrid_traffic *given = NULL;
-  (void)to;
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const options    *o = (const options *)c;
+  const mgrid_plan *p = plan[0];
+  placing           x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
+  mgrid_traffic    *given = NULL;
+  (void)rt;
   if (!x.m) return err->status;
   mgrid_status s = MGRID_OK;
   if (o->traffic) {

@@ -5,7 +5,6 @@
 #include "machine/command/given.h"
 #include "machine/command/ranks.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -88,11 +87,7 @@ mgrid_status cli_write_ranks(const char *path, const mgrid_machine_model *m, int
                       " ranks",
                       path, m->places, world);
   forms[i].write(m, world, &t);
-  FILE *file = t.failed ? NULL : fopen(path, "wb");
-  bool  whole = file && fwrite(mgrid_text_chars(&t), 1, t.len, file) == t.len;
-  bool  starved = t.failed;
+  mgrid_status s = cli_write_file(path, &t, err);
   mgrid_text_free(&t);
-  if (file && fclose(file) == 0 && whole) return MGRID_OK;
-  return starved ? mgrid_fail(err, MGRID_NO_MEMORY, "out of memory")
-                 : mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+  return s;
 }

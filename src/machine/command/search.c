@@ -17,7 +17,8 @@
 
 /* ------------------------------------------------------------------ evaluation */
 
-int cli_search_compare(const search *x, const found *a, const found *b) {
+/* Order of found: the goal, then bytes at the farthest level that differs. */
+static int compare(const search *x, const found *a, const found *b) {
   if (x->goal == GOAL_POLICY && a->value != b->value) return a->value < b->value ? -1 : 1;
   return mgrid_cost_compare(&a->cost, &b->cost, x->goal == GOAL_TIME);
 }
@@ -27,7 +28,7 @@ static void keep(search *x, const found *f) {
   size_t at = x->nbest;
   for (size_t i = 0; i < x->nbest; i++)
     if (memcmp(x->best[i].at, f->at, sizeof f->at) == 0) return;
-  while (at > 0 && cli_search_compare(x, f, &x->best[at - 1]) < 0) at--;
+  while (at > 0 && compare(x, f, &x->best[at - 1]) < 0) at--;
   if (at == BEST) return;
   size_t kept = x->nbest < BEST ? x->nbest++ : BEST - 1;
   memmove(&x->best[at + 1], &x->best[at], (kept - at) * sizeof *x->best);
@@ -124,7 +125,7 @@ static bool climb(search *x, found start, mgrid_error *err) {
         f.at[i] = v;
         if (v == start.at[i]) continue;
         if (!evaluate(x, &f, &is_plan, err)) return false;
-        if (!is_plan || (was && cli_search_compare(x, &f, &next) >= 0)) continue;
+        if (!is_plan || (was && compare(x, &f, &next) >= 0)) continue;
         next = f;
         better = was = true;
       }

@@ -64,8 +64,6 @@ typedef struct search {
 
 /* Choose what is free: the lists on the command line, and what the recipe declares; `params` describes its parameters. */
 mgrid_status cli_search_free(search *x, const json_t *params, mgrid_error *err);
-/* Order of found: the goal, then bytes at the farthest level that differs. */
-int          cli_search_compare(const search *x, const found *a, const found *b);
 mgrid_status cli_search_json(const search *x, mgrid_error *err);
 void         cli_search_text(const search *x);
 

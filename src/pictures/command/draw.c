@@ -7,7 +7,6 @@
 #include "pictures/command/page.h"
 #include "base/base.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,14 +39,6 @@ static mgrid_status choose(const options *c, const mgrid_plan *p, bool all, int 
     return MGRID_OK;
   }
   return cli_families(p, c->family, family, n, err);
-}
-
-static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
-  FILE *file = fopen(path, "wb");
-  if (!file) return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-  bool whole = fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
-  if (fclose(file) == 0 && whole) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
 }
 
 /* How many lines of a screen the text takes. *fits, if it is not NULL: the bytes of the first lines that fit `room`. */
@@ -112,7 +103,7 @@ static mgrid_status draw_on(const options *c, const mgrid_plan *p, const mgrid_m
   bool         screen = !c->output && c->cli.lines;
   if (!s) s = svg ? mgrid_draw_svg(&d, &t, err) : screen ? draw_screen(c, &d, &t, err) : mgrid_draw_text(&d, &t, err);
   if (!s && c->output)
-    s = write_file(c->output, &t, err);
+    s = cli_write_file(c->output, &t, err);
   else if (!s)
     cli_sink(stdout, mgrid_text_chars(&t), t.len);
   mgrid_text_free(&t);
@@ -121,26 +112,31 @@ static mgrid_status draw_on(const options *c, const mgrid_plan *p, const mgrid_m
 }
 
 /* With --machine ranks are drawn where they run. A saved plan may not have the machine. */
-static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  if (!c->cli.machine) return draw_on(c, p, NULL, err);
-  mgrid_machine_model *m = mgrid_machine_ref(mgrid_plan_machine(p));
-  if (!m) m = mgrid_machine_open(c->cli.machine, err);
-  mgrid_status s = m ? draw_on(c, p, m, err) : err->status;
+static mgrid_status draw(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const options *o = (const options *)c;
+  (void)rt;
+  if (!c->machine) return draw_on(o, plan[0], NULL, err);
+  mgrid_machine_model *m = mgrid_machine_ref(mgrid_plan_machine(plan[0]));
+  if (!m) m = mgrid_machine_open(c->machine, err);
+  mgrid_status s = m ? draw_on(o, plan[0], m, err) : err->status;
   mgrid_machine_free(m);
   return s;
 }
 
-static mgrid_status draw_page(const options *c, mgrid_runtime *rt, mgrid_error *err) {
-  mgrid_text   t = { 0 };
-  mgrid_status s = cli_page(&c->cli, &c->worlds, rt, &t, err);
-  if (!s) s = write_file(c->output, &t, err);
+static mgrid_status draw_page(const options *c) {
+  mgrid_text     t = { 0 };
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = cli_load(&c->cli, &err);
+  mgrid_status   s = rt ? cli_page(&c->cli, &c->worlds, rt, &t, &err) : err.status;
+  if (!s) s = cli_write_file(c->output, &t, &err);
+  if (s) cli_say(&c->cli, &err);
   mgrid_text_free(&t);
-  return s;
+  mgrid_runtime_free(rt);
+  return cli_finish(&c->cli, s);
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options     c = { .rank = -1 };
-  mgrid_error err = MGRID_ERROR_INIT;
+  options c = { .rank = -1 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_needs(&c.cli, c.worlds.at[0])) return MGRID_USAGE;
   int64_t world = c.worlds.at[0];
@@ -151,13 +147,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (html && (c.family || c.rank >= 0)) return cli_usage(&c.cli, "a page takes no --family and no --rank: it has all");
   if (!html && c.worlds.n > 1) return cli_usage(&c.cli, "several worlds go into a page: -o FILE.html");
   c.cli.world = world;
-  mgrid_runtime *rt = html ? cli_load(&c.cli, &err) : NULL;
-  mgrid_plan    *p = html ? NULL : cli_evaluate(&c.cli, &rt, &err);
-  mgrid_status   s = rt && html ? draw_page(&c, rt, &err) : p ? draw(&c, p, &err) : err.status;
-  if (s) cli_say(&c.cli, &err);
-  mgrid_plan_free(p);
-  mgrid_runtime_free(rt);
-  return cli_finish(&c.cli, s);
+  return html ? draw_page(&c) : cli_with_plans(&c.cli, NULL, draw);
 }
 
 const cli_command command_draw = {

@@ -19,6 +19,7 @@ from ._abi import Coverage, Kind, Status, Way
 from ._errors import (BackendError, DisagreeError, LimitError, MoongridError, RefusedError, UnknownNameError, UsageError)
 from ._families import Family, Grid, Place, Window, fill, grid, rule, table, union, zip
 from ._library import include, libraries, version
+from ._loss import Communicators, Loss, MissingPart
 from ._move import Descriptor, Move, Peer, Piece, Sums, move
 from ._mpi import Job, mpi
 from ._pictures import Picture, Report
@@ -26,10 +27,9 @@ from ._plan import Change, Checked, Plan, Recipe, Topology, load, load_text, pla
 from ._state import Group, Policy, Segment, Shift, State
 from ._step import Step, StepCall
 
-__all__ = ["BackendError", "Change", "Checked", "Coverage", "Descriptor", "DisagreeError", "Family", "Grid", "Group",
-           "Job", "Kind", "LimitError", "MoongridError", "Move", "Peer", "Picture", "Piece", "Place", "Plan", "Policy",
-           "Recipe", "RefusedError", "Report", "Segment", "Shift", "State", "Status", "Step", "StepCall", "Sums",
-           "Topology", "UnknownNameError", "UsageError", "Way", "Window", "fill", "grid", "include", "libraries", "load",
-           "load_text", "move", "mpi", "plan", "read", "recipes", "rule", "table", "topology", "union", "version",
-           "zip"]
-
+__all__ = ["BackendError", "Change", "Checked", "Communicators", "Coverage", "Descriptor", "DisagreeError", "Family",
+           "Grid", "Group", "Job", "Kind", "LimitError", "Loss", "MissingPart", "MoongridError", "Move", "Peer",
+           "Picture", "Piece", "Place", "Plan", "Policy", "Recipe", "RefusedError", "Report", "Segment", "Shift",
+           "State", "Status", "Step", "StepCall", "Sums", "Topology", "UnknownNameError", "UsageError", "Way",
+           "Window", "fill", "grid", "include", "libraries", "load", "load_text", "move", "mpi", "plan", "read",
+           "recipes", "rule", "table", "topology", "union", "version", "zip"]

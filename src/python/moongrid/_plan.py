@@ -9,7 +9,7 @@ import html
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -23,6 +23,7 @@ from ._step import Step
 from ._values import words_of
 
 if TYPE_CHECKING:
+    from ._loss import Loss
     from ._move import Move
     from ._state import Policy, State
 
@@ -58,11 +59,15 @@ class Plan(Owner, Mapping[str, Family]):
 
     _free = "mgrid_plan_free"
 
-    def __init__(self, handle: int, recipe: Recipe | None = None, name: str = "", words: Sequence[str] = ()) -> None:
+    def __init__(self, handle: int, recipe: Recipe | None = None, name: str = "", words: Sequence[str] = (),
+                 file: bytes | None = None, alone: bool = False) -> None:
         super().__init__(handle)
         self.recipe = recipe  # None: of a topology, or read from a file
         self.name = name
-        self._words = list(words)  # of the command line, with which the recipe was planned
+        self._words = list(words)  # "tp=8", with which the recipe was planned,
+        self._file = file          # and a file of parameters
+        self._alone = alone       # the recipe would not make it so: it is of those that remain after a loss
+        self._losses: dict[str | None, Owner] = {}
 
     # ------------------------------------------------------------------------------------ what it has
 
@@ -175,6 +180,13 @@ class Plan(Owner, Mapping[str, Family]):
         from ._move import move
         return move(self, to, rank, **options)
 
+    def lose(self, ranks: Iterable[int], how: str | None = None) -> Loss:
+        """Return what the job becomes when these ranks are lost: plan.lose([5, 13]). The recipe that the plan is of
+        decides, with the parameters of the plan, or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks
+        given twice, and a policy on_lost that fails."""
+        from ._loss import lose
+        return lose(self, ranks, how)
+
     def check(self, *laws: str) -> Checked:
         """Check that every family is what it says and that no rank waits forever; with laws of yours, "within(tp, mp)",
         "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first that does not hold."""
@@ -255,7 +267,7 @@ class Plan(Owner, Mapping[str, Family]):
         return library().text("mgrid_plan_print", self._handle)
 
     def __repr__(self) -> str:
-        words = "".join(f", {word}" for word in self._words)
+        words = "".join(f", {word}" for word in self._line())
         return f"Plan({self.name or 'a topology'!r}, world={self.world}{words}: {len(self)} families)"
 
     def __eq__(self, other: object) -> bool:
@@ -266,10 +278,13 @@ class Plan(Owner, Mapping[str, Family]):
 
     def as_words(self) -> tuple[list[str], str | None]:
         """The plan in a line of the command, and that line's standard input: its recipe, else the saved plan."""
-        if self.recipe is None:
+        if self.recipe is None or self._alone:
             return ["-"], self.save()
         name = self.recipe.name if self.recipe.text is None else "-"
-        return [name, "--world", str(self.world), *self._words], self.recipe.text
+        return [name, "--world", str(self.world), *self._line()], self.recipe.text
+
+    def _line(self) -> list[str]:
+        return [*(["--params", os.fsdecode(self._file)] if self._file else []), *self._words]
 
     @contextlib.contextmanager
     def saved(self) -> Iterator[str]:
@@ -308,7 +323,7 @@ class Recipe(Owner):
         file, given = params_of(params)
         words = words_of({**given, **more})
         handle = library().call("mgrid_runtime_plan_file", self._handle, world, file, *names_of(words))
-        return Plan(handle, self, self.name, [*(["--params", os.fsdecode(file)] if file else []), *words])
+        return Plan(handle, self, self.name, words, file)
 
     def __repr__(self) -> str:
         return f"Recipe({self.name!r})"

@@ -7,7 +7,6 @@
 #include "step/command/chart.h"
 #include "step/command/priced.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -67,14 +66,6 @@ static picture picture_of(const char *path) {
   return NONE;
 }
 
-static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
-  FILE *file = fopen(path, "wb");
-  if (!file) return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-  bool whole = fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
-  if (fclose(file) == 0 && whole) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-}
-
 /* Append "tp=8 pp=4": what differs from the defaults. */
 static void put_settings(const mgrid_content *c, mgrid_text *t) {
   for (size_t i = 0; i < c->nparams; i++)
@@ -96,7 +87,7 @@ static mgrid_status draw(const step_price *p, const step_records *r, const char 
   if (how == SVG) mgrid_chart_svg(&c, &t);
   if (how == PAGE) mgrid_chart_html(&c, cli_text_of("chart.html"), &t);
   if (how == TRACE) mgrid_chart_trace(&c, &t);
-  status = t.failed ? mgrid_oom(err) : write_file(output, &t, err);
+  status = cli_write_file(output, &t, err);
   mgrid_text_free(&t);
   mgrid_chart_free(&c);
   return status;

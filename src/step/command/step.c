@@ -117,7 +117,7 @@ static mgrid_status print_program(const options *c, const mgrid_step *s, mgrid_e
 
 /* --------------------------------------------------------------------- run */
 
-static mgrid_status show(const options *c, const mgrid_step *s, mgrid_error *err) {
+static mgrid_status judge(const options *c, const mgrid_step *s, mgrid_error *err) {
   step_verdict v;
   step_memory  m;
   step_price   price;
@@ -141,23 +141,22 @@ static mgrid_status show(const options *c, const mgrid_step *s, mgrid_error *err
   return status ? status : v.told == STEP_PROVED ? MGRID_OK : MGRID_REFUSED; /* exit code 1 */
 }
 
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const options *o = (const options *)c;
+  mgrid_step    *s = mgrid_step_new(rt[0], plan[0], o->file, err);
+  mgrid_status   status = s ? judge(o, s, err) : err->status;
+  mgrid_step_free(s);
+  return status;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options        c = { .rank = -1, .rules = "nccl" };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt = NULL;
+  options c = { .rank = -1, .rules = "nccl" };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (cli_is_saved(&c.cli)) return cli_usage(&c.cli, "a saved plan has no step; step takes the recipe");
   if (cli_beyond(&c.cli, c.rank, c.cli.world)) return MGRID_USAGE;
   if (c.eager && strcmp(c.rules, "mpi") != 0) return cli_usage(&c.cli, "--eager is for --rules mpi");
-  mgrid_plan  *p = cli_evaluate(&c.cli, &rt, &err);
-  mgrid_step  *s = p ? mgrid_step_new(rt, p, c.file, &err) : NULL;
-  mgrid_status status = s ? show(&c, s, &err) : err.status;
-  if (err.status) cli_say(&c.cli, &err);
-  mgrid_step_free(s);
-  mgrid_plan_free(p);
-  mgrid_runtime_free(rt);
-  return cli_finish(&c.cli, status);
+  return cli_with_plans(&c.cli, NULL, show);
 }
 
 extern const cli_command command_step;

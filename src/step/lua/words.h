@@ -43,6 +43,8 @@ typedef struct step_word_event {
   int32_t      node;
 } step_word_event;
 
+/* step.c. Return s at index i, and its writer; raise if the evaluation is over. */
+step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w);
 /* Register the classes. */
 void mgrid_step_lua_open(lua_State *L);
 /* Push s, of an evaluation with this writer, and its anchor into the registry at `key`. */
@@ -58,9 +60,8 @@ step_writer *mgrid_step_lua_writer(lua_State *L, const step_anchor *a);
 /* Ask for the rank whose program is written. Raises. */
 int64_t mgrid_step_lua_ask(lua_State *L, step_writer *w, step_asked asked, int32_t of, int32_t nth);
 
-/* operations.c */
-extern const luaL_Reg mgrid_step_lua_operations[];
-step_word_step       *mgrid_step_lua_check(lua_State *L, int i, step_writer **w);
+/* operations.c: push the method of s for an operation; false: there is none of this name */
+bool mgrid_step_lua_push_operation(lua_State *L, const char *key);
 
 /* evaluate.c: the `serve` of mgrid_lua_slice */
 mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid_error *err);

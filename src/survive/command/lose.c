@@ -2,6 +2,7 @@
 **
 ** lose.c - moongrid lose: what a job becomes when ranks, or whole nodes, are lost.
 */
+#include "plan/json.h"
 #include "survive/command/words.h"
 
 #include <inttypes.h>
@@ -16,17 +17,10 @@ static mgrid_status read_list(const char *text, const char *option, const char *
   *out = list;
   *n = 0;
   for (const char *p = text;; p++) {
-    char   *stop;
-    int64_t first = strtoll(p, &stop, 10), last = first;
-    bool    bad = stop == p || first < 0;
-    if (!bad && strncmp(stop, "..", 2) == 0) {
-      p = stop + 2;
-      last = strtoll(p, &stop, 10);
-      bad = stop == p || last < first;
-    }
-    if (bad || (*stop && *stop != ','))
+    int64_t first, last;
+    if (!cli_range(&p, &first, &last))
       return mgrid_fail(err, MGRID_USAGE, "%s '%.100s', character %zu: expected a %s, or a range such as 8..15", option,
-                        text, (size_t)((bad ? p : stop) - text) + 1, what);
+                        text, (size_t)(p - text) + 1, what);
     if (last >= end)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: %s %" PRId64 " is out of range (0 to %" PRId64 ")", option, what,
                         last, end - 1);
@@ -36,7 +30,6 @@ static mgrid_status read_list(const char *text, const char *option, const char *
           return mgrid_fail(err, MGRID_DUPLICATE, "%s: %s %" PRId64 " is given twice", option, what, first);
       list[(*n)++] = first;
     }
-    p = stop;
     if (!*p) return MGRID_OK;
   }
 }
@@ -106,6 +99,26 @@ static const char *family_of(const mgrid_plan *p, const mgrid_tensor *t, int64_t
   return NULL;
 }
 
+/* Say where the recipe has no on_lost, but a policy whose name is nearly that. */
+static void hint_policy(mgrid_runtime *rt) {
+  mgrid_text               t = { 0 };
+  json_t                  *all = NULL, *one;
+  size_t                   i;
+  const char              *near = NULL;
+  static const char *const wanted[] = { "on_lost" };
+  if (!mgrid_runtime_describe(rt, true, mgrid_text_sink, &t, NULL) && !t.failed)
+    all = json_loads(mgrid_text_chars(&t), 0, NULL);
+  json_array_foreach(json_object_get(all, "policies"), i, one) {
+    const char *name = json_string_value(json_object_get(one, "name"));
+    if (name && strcmp(name, wanted[0]) == 0) break;
+    if (name && mgrid_nearest(name, wanted, 1)) near = name;
+  }
+  if (near && i == json_array_size(json_object_get(all, "policies")))
+    printf("hint           the recipe has a policy '%s', and none with the name on_lost\n", near);
+  json_decref(all);
+  mgrid_text_free(&t);
+}
+
 void cli_lose_hints(const lose_options *o, const mgrid_machine_model *m, const mgrid_plan *p) {
   int64_t level = m ? mgrid_machine_find(m, o->level ? o->level : "node") : -1, single = 0;
   size_t  n = mgrid_plan_ntensors(p);
@@ -161,6 +174,7 @@ static mgrid_status lose(const lose_options *o, const mgrid_machine_model *m, mg
     mgrid_loss_free(x);
   }
   cli_progress_end();
+  if (!s && !o->json && !o->how) hint_policy(l->rt);
   if (!s && !o->json) cli_lose_hints(o, m, p);
   cli_lose_units_free(&u);
   free(unit);
@@ -168,11 +182,20 @@ static mgrid_status lose(const lose_options *o, const mgrid_machine_model *m, mg
   return s;
 }
 
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
+  const lose_options        *o = (const lose_options *)c;
+  mgrid_losses_options       how = MGRID_LOSSES_OPTIONS_INIT;
+  const mgrid_machine_model *m = o->nodes || o->level ? cli_required_machine(c, plan[0], err)
+                                                      : cli_given_machine(c, plan[0], err);
+  how.how = o->how, how.params = c->params;
+  mgrid_losses *l = err->status ? NULL : mgrid_losses_new(rt[0], plan[0], c->nargs, c->args, &how, err);
+  mgrid_status  s = l ? lose(o, m, l, plan[0], err) : err->status;
+  mgrid_losses_free(l);
+  return s;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  lose_options         o = { .all = 0 };
-  mgrid_losses_options how = MGRID_LOSSES_OPTIONS_INIT;
-  mgrid_error          err = MGRID_ERROR_INIT;
-  mgrid_runtime       *rt = NULL;
+  lose_options o = { .all = 0 };
   if (!cli_parse(&o.cli, self, argc, argv)) return o.cli.code;
   if (cli_needs(&o.cli, o.cli.world)) return MGRID_USAGE;
   if (cli_is_saved(&o.cli))
@@ -181,19 +204,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     return cli_usage(&o.cli, "lose takes one of --ranks 5,13, --nodes 2 and --all 1");
   if (o.ranks && o.level) return cli_usage(&o.cli, "--level is for --nodes and --all");
   cli_progress(&o.cli, "planning for losses of %" PRId64 " ranks", o.cli.world);
-  how.how = o.how, how.params = o.cli.params;
-  mgrid_plan                *p = cli_evaluate(&o.cli, &rt, &err);
-  const mgrid_machine_model *m = p && (o.nodes || o.level) ? cli_required_machine(&o.cli, p, &err)
-                                 : p                       ? cli_given_machine(&o.cli, p, &err)
-                                                           : NULL;
-  mgrid_losses              *l = err.status ? NULL : mgrid_losses_new(rt, p, o.cli.nargs, o.cli.args, &how, &err);
-  mgrid_status               s = l ? lose(&o, m, l, p, &err) : err.status;
-  cli_progress_end();
-  if (err.status) cli_say(&o.cli, &err);
-  mgrid_losses_free(l);
-  mgrid_plan_free(p);
-  mgrid_runtime_free(rt);
-  return cli_finish(&o.cli, s);
+  return cli_with_plans(&o.cli, NULL, show);
 }
 
 extern const cli_command command_lose;

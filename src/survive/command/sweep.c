@@ -16,6 +16,7 @@ typedef struct worst {
 typedef struct row {
   mgrid_loss_answer how;
   int64_t           layout, losses, kept; /* kept: the fewest communicators */
+  int64_t           whole;                /* of the losses, those after which every part has a copy */
   worst             moved, missing;
   char             *text; /* parameters, or why it stops */
 } row;
@@ -55,6 +56,7 @@ static mgrid_status lose(table *t, const lose_units *u, mgrid_losses *l, int64_t
   row *r = row_of(t, x, &x->sums, err);
   if (r) {
     r->losses++;
+    r->whole += x->sums.missing == 0;
     if (x->sums.kept < r->kept) r->kept = x->sums.kept;
     larger(&r->moved, x->sums.moved, a, b);
     larger(&r->missing, x->sums.missing, a, b);
@@ -96,7 +98,7 @@ static void put_text(const table *t, const lose_units *u, int64_t all, bool tens
     worst_text(&r->missing, missing, sizeof missing);
     losses += r->losses;
     fine += r->how ? r->losses : 0;
-    whole += r->how && r->missing.value <= 0 ? r->losses : 0;
+    whole += r->how ? r->whole : 0;
     if (r->how)
       printf("%-9s %10" PRId64 " %10" PRId64 " %10" PRId64 "  %-24s  %s\n", answers[r->how], r->layout, r->losses,
              r->kept, moved, missing);
@@ -120,9 +122,9 @@ static mgrid_status put_json(const table *t, const lose_units *u, int64_t all, m
   for (size_t i = 0; i < t->n; i++) {
     const row   *r = &t->at[i];
     const worst *w[] = { &r->moved, &r->missing };
-    json_t      *one = json_pack("{sssIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
-                                 (json_int_t)r->losses, "kept", (json_int_t)(r->how ? r->kept : 0),
-                            r->how ? "params" : "why", r->text);
+    json_t      *one = json_pack("{sssIsIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
+                                 (json_int_t)r->losses, "with_copies", (json_int_t)r->whole, "kept",
+                                 (json_int_t)(r->how ? r->kept : 0), r->how ? "params" : "why", r->text);
     for (int k = 0; k < 2; k++) {
       json_t *lost = json_array();
       json_array_append_new(lost, json_integer(w[k]->a));

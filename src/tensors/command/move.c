@@ -24,19 +24,12 @@ mgrid_status cli_map(const char *text, int64_t most, int64_t **out, size_t *n, m
   int64_t    *list = malloc((size_t)most * sizeof *list);
   if (!list) return mgrid_oom(err);
   for (*n = 0;; p++) {
-    char   *end;
-    int64_t first = strtoll(p, &end, 10), last = first;
-    bool    bad = end == p || first < 0;
-    if (!bad && strncmp(end, "..", 2) == 0) {
-      p = end + 2;
-      last = strtoll(p, &end, 10);
-      bad = end == p || last < first;
-    }
-    if (bad || last > MGRID_WORLD_MAX || (*end && *end != ',')) {
+    int64_t first, last;
+    if (!cli_range(&p, &first, &last) || last > MGRID_WORLD_MAX) {
       free(list);
       return mgrid_fail(err, MGRID_BAD_VALUE,
                         "--map '%.100s', character %zu: expected a rank, or a range such as 8..15", text,
-                        (size_t)((bad ? p : end) - text) + 1);
+                        (size_t)(p - text) + 1);
     }
     if (last - first >= most - (int64_t)*n) {
       free(list);
@@ -44,7 +37,6 @@ mgrid_status cli_map(const char *text, int64_t most, int64_t **out, size_t *n, m
                         most);
     }
     while (first <= last) list[(*n)++] = first++;
-    p = end;
     if (!*p) break;
   }
   *out = list;
@@ -191,9 +183,11 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, const mgrid
   return s;
 }
 
-static mgrid_status show(const cli *c, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
+static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
   options            own = *(const options *)c, *o = &own;
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
+  const mgrid_plan  *from = plan[0], *to = plan[1];
+  (void)rt;
   own.machine = cli_machine_ranks(c, from);
   how.convert = o->convert, how.machine = o->machine;
   int64_t     *map = NULL;

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+**
+** watchdog.c - a thread that ends this process where a step waits for another rank longer than --deadline. MPI's calls have no
+** deadline, and one that blocks cannot be left: without ULFM (Open MPI 4, MPICH) a rank that is stopped would keep the others
+** for ever.
+**
+** The thread calls nothing of MPI. To say who is missing, each rank that waits opens an abstract socket, which a rank that is
+** stopped cannot do any more. Ranks of other hosts are not seen.
+*/
+#include "model.h"
+
+#include "moongrid_mpi.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_int  calls;   /* of MPI that have ended */
+static atomic_bool watched; /* a step runs */
+static atomic_int  rank, world;
+static double      deadline;
+static const char *folder;
+
+_Noreturn void end_now(const char *why, mgrid_status s) {
+  fprintf(stderr, "trainer: rank %d: %s%s%s\n", rank, why,
+          folder ? "; the job goes on from its last checkpoint by --resume " : "", folder ? folder : "");
+  fflush(NULL);
+  _exit(exit_code(s)); /* MPI_Finalize would wait as well */
+}
+
+/* All ranks of a host have one parent, the launcher's. */
+static socklen_t sign_of(int r, struct sockaddr_un *to) {
+  *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
+  int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid-trainer/%ld/%d/%d", (long)getppid(), world, r);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int show_sign(void) {
+  struct sockaddr_un name;
+  socklen_t          length = sign_of(rank, &name);
+  int                sign = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (sign >= 0 && bind(sign, (struct sockaddr *)&name, length)) close(sign), sign = -1;
+  return sign;
+}
+
+static void name_missing(char *out, size_t size) {
+  int    from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = 0;
+  size_t at = 0;
+  for (int r = 0; r < world && from >= 0; r++) {
+    struct sockaddr_un name;
+    socklen_t          length = sign_of(r, &name);
+    if (r == rank || connect(from, (struct sockaddr *)&name, length) == 0) continue;
+    if (at + 16 < size) at += (size_t)snprintf(out + at, size - at, "%s%d", n ? ", " : "", r);
+    n++;
+  }
+  if (from >= 0) close(from);
+  snprintf(out + at, size - at, "%s", n == 0 ? "one of them" : n == 1 ? "" : " (one of them)");
+}
+
+static void end_here(void) {
+  char who[200] = "", text[300];
+  name_missing(who, sizeof who);
+  snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline, who);
+  nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* others look for this one */
+  end_now(text, MGRID_TIMED_OUT);
+}
+
+static void *watch(void *unused) {
+  const int       looks = 20; /* in a deadline */
+  double          pause = deadline / looks;
+  struct timespec t = { (time_t)pause, (long)((pause - (double)(time_t)pause) * 1e9) };
+  int             last = -1, still = 0, silent = 0, sign = -1;
+  while (!unused) {
+    nanosleep(&t, NULL);
+    int  now = atomic_load(&calls);
+    bool waits = atomic_load(&watched) && now == last;
+    still = now == last ? still + 1 : 0;
+    silent = waits ? silent + 1 : 0;
+    last = now;
+    if (still >= looks * 3 / 4 && sign < 0) sign = show_sign();
+    if (!still && sign >= 0) close(sign), sign = -1;
+    if (silent > looks) end_here();
+  }
+  return NULL;
+}
+
+void watch_begin(int r, int n, double seconds, const char *checkpoint) {
+  static bool begun;
+  pthread_t   thread;
+  rank = r;
+  world = n;
+  deadline = seconds > 0 ? seconds : 120;
+  folder = checkpoint;
+  if (!begun && n > 1) begun = pthread_create(&thread, NULL, watch, NULL) == 0;
+}
+
+void watch_step(bool runs) { atomic_store(&watched, runs); }
+void watch_call(void) { atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed); }

@@ -1,0 +1,271 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Ranks that are lost at a bad moment, or under a bad recipe, on real ranks of Open MPI 5 (--with-ft ulfm): whatever
+-- happens, every rank that remains goes on, or gets a clear error, in time. Each script runs on every rank; `say` prints a
+-- line of it, and the test compares the lines of each rank that remains.
+
+local support = dofile "tests/lua/support.lua"
+local lacks = support.run("scripts/mpi --list"):match "openmpi5 %- ([^\n]*)"
+if lacks then return it("ranks that are lost", function() pending("Open MPI 5 is absent: " .. lacks) end) end
+
+-- tp 2 x dp, with a tensor that each cuts; `fields` are more of the recipe's, `before` is what comes before it.
+local function recipe_of(fields, before)
+  return support.file(([[%s
+return recipe { %s params = { tp = 2, dp = param.size(nil) }, build = function(world, p)
+  local g = grid(world, "tp-dp", { tp = p.tp, dp = p.dp or fill })
+  local t = topology(world)
+  t.g, t.tp, t.dp = g, g "tp", g "dp"
+  t.more = g("tp", "dp"):with { lazy = true }
+  t.w = tensor { over = "g", axes = { { "row", 16 } }, type = "f32", cut = { row = "tp" } }
+  t.m = tensor { over = "g", axes = { { "row", 24 } }, type = "f32", cut = { row = "dp" } }
+  return t
+end }]]):format(before or "", fields or ""))
+end
+
+local prelude = [[
+local mg = require "moongrid"
+local recipe, seconds = mg.load(arg[1]), tonumber(arg[2])
+local job = assert(mg.mpi { timeout = seconds })
+local me, plan = job.rank, recipe:plan(job.world)
+local state = assert(job:materialize(plan, "first"))
+local function say(...)
+  local words = table.pack(...)
+  for i = 1, words.n do words[i] = tostring(words[i]) end
+  io.write(("%d: %s\n"):format(me, table.concat(words, " ")))
+  io.flush()
+end
+local function sleep(time) os.execute("sleep " .. time) end
+local function strike(signal, ...)
+  for _, rank in ipairs { ... } do if rank == me then os.execute(("kill -%s $PPID"):format(signal)) end end
+end
+assert(state:least(0))
+sleep(.1) -- all have the state before anyone is lost: without one nobody can recover
+local function status(_, _, code) return code end
+-- Recover, fill, settle and prove, and say what became of it.
+local function go_on(options, from)
+  local next, loss, move, rest = (from or state):recover(options)
+  if not next then return say(move, loss) end
+  say(loss.how, loss.layout, table.concat(loss.lost, ","), table.concat(loss.idle, ","), loss.bytes.missing)
+  assert(next:settle(move:prove(rest)))
+  assert(next:prove())
+  state, job = next, rest
+end
+]]
+
+-- Run a script; return the lines of each rank, by rank: a list of lists, [0] for rank 0.
+local function run(ranks, script, options)
+  options = options or {}
+  local path, recipe = support.file(prelude .. script), recipe_of(options.fields, options.before)
+  local out, err = support.run(('LAUNCH_SECONDS=90 LAUNCH_OPTIONS="--with-ft ulfm" scripts/mpi openmpi5 scripts/launch %d env '
+    .. "'LUA_CPATH_5_4=build/?.so' lua5.4 %s %s %g"):format(ranks, path, recipe, options.seconds or 20))
+  os.remove(path)
+  os.remove(recipe)
+  local lines = {}
+  for rank = 0, ranks - 1 do lines[rank] = {} end
+  for rank, line in out:gmatch "(%d+): ([^\n]*)\n" do
+    rank = tonumber(rank)
+    lines[rank][#lines[rank] + 1] = line:gsub(recipe:gsub("%W", "%%%0"), "R")
+  end
+  return lines, err
+end
+
+-- All ranks but these said these lines.
+local function all_said(want, lines, err, lost)
+  for rank = 0, #lines do
+    local gone = false
+    for _, other in ipairs(lost) do gone = gone or other == rank end
+    if not gone then assert.same(want, lines[rank], ("rank %d: %s"):format(rank, err)) end
+  end
+end
+
+describe("a spare", function()
+  local spares = { fields = "spares = 2," }
+
+  it("that dies moves nobody, and the next one that dies, and then a rank is lost without any", function()
+    local lines, err = run(8, [[
+      for _, rank in ipairs { 7, 6, 2 } do
+        if state.rank == rank then strike(9, me) end
+        state:prove()
+        go_on()
+      end]], spares)
+    all_said({ "replace 6 7 6 0", "replace 6 6  0", "shrink 4 2 3 0" }, lines, err, { 7, 6, 2 })
+    assert.same({ { "replace 6 7 6 0" }, { "replace 6 7 6 0", "replace 6 6  0" } }, { lines[6], lines[2] })
+  end)
+
+  it("dies with another, or with a rank: the one that is left takes its place", function()
+    local lines, err = run(8, "strike(9, 6, 7) state:prove() go_on()", spares)
+    all_said({ "replace 6 6,7  0" }, lines, err, { 6, 7 })
+    lines, err = run(8, "strike(9, 1, 7) state:prove() go_on()", spares)
+    all_said({ "replace 6 1,7  0" }, lines, err, { 1, 7 })
+  end)
+
+  it("dies while the others recover", function()
+    local lines, err = run(8, [[
+      strike(9, 1)
+      if me == 7 then sleep(.4) strike(9, 7) end
+      state:prove()
+      go_on()]], spares)
+    all_said({ "replace 6 1,7  0" }, lines, err, { 1, 7 })
+  end)
+
+  it("that was given a place dies before all settle: they recover from the old state again", function()
+    local lines, err = run(8, [[
+      strike(9, 1)
+      state:prove()
+      local next, loss = assert(state:recover())
+      if next.rank == 1 then sleep(.4) strike(9, me) end
+      say(next:settle(true))
+      next:close()
+      go_on()]], spares)
+    all_said({ "nil state 'first': a rank was lost before all had done their part 404", "replace 6 1,6  0" }, lines, err,
+      { 1, 6 })
+  end)
+end)
+
+describe("ranks that are lost", function()
+  it("end whatever the others do: a proof, a sum, a barrier, a creation, the least, and what computes", function()
+    local lines, err = run(8, [[
+      local buffer = state.dp:buffer(4, "double")
+      strike(9, 3)
+      if me == 0 then say(status(job:materialize(plan, "more")))
+      elseif me == 1 then say(status(state:least(3)))
+      elseif me == 2 then say(status(state:settle(true)))
+      elseif me == 4 then say(status(state:create "more"))
+      elseif me == 5 then say(status(state.dp:allreduce(buffer, "sum")))
+      elseif me == 6 then say(status(state:prove()))
+      else while not state:hurt() do end say "hurt" end
+      go_on()]])
+    local went = "shrink 6 3 2 0"
+    for rank = 0, 6 do
+      if rank ~= 3 then assert.same({ "404", went }, lines[rank], ("rank %d: %s"):format(rank, err)) end
+    end
+    assert.same({ "hurt", went }, lines[7], err)
+  end)
+
+  -- Those that recover agree that all have come. A rank that settles agrees with them, and must not take that for its own.
+  it("do not let a rank settle alone that others leave", function()
+    local lines, err = run(6, [[
+      strike(9, 5)
+      if me == 0 then say(state:settle(true)) end
+      go_on()]])
+    all_said({ "shrink 4 5 4 0" }, { [0] = { lines[0][2] }, table.unpack(lines) }, err, { 5 })
+    assert.equal("nil state 'first': a rank was lost before all had done their part 404", lines[0][1])
+  end)
+
+  it("are lost once more for who recovers from the old state twice", function()
+    local lines, err = run(8, [[
+      strike(9, 3)
+      state:prove()
+      local next, _, move, rest = assert(state:recover())
+      go_on()
+      say(next:settle(move:prove(rest)), next:prove() >= 0)]])
+    all_said({ "shrink 6 3 2 0", "true true" }, lines, err, { 3 })
+  end)
+
+  it("with every copy of something are told of, with what is gone", function()
+    local lines, err = run(8, [[
+      strike(9, 2, 3)
+      state:prove()
+      local next, loss, move, rest = assert(state:recover())
+      say(loss.bytes.missing, loss.missing[1].tensor, loss.missing[1].range, table.concat(loss.missing[1].holders, ","))
+      say(next:settle(false, "there is no checkpoint", 100))
+      say(next:prove() >= 0)]])
+    all_said({ "24 m row 6..11 2,3", "nil rank 0: there is no checkpoint 100", "true" }, lines, err, { 2, 3 })
+  end)
+
+  it("leave fewer than any layout takes", function()
+    local lines, err = run(4, "strike(9, 1, 2, 3) state:prove() go_on()")
+    assert.same({ "100 ranks 1, 2, 3 are lost, and the job stops: the recipe accepts no layout of 1 rank; of 1: R:3: tp 2 does "
+      .. "not divide the 1 rank; nearest: tp 1, or a world of 2 ranks; the policy on_lost may change parameters, { how = "
+      .. '"shrink", params = { dp = 3 } }; go on from the last checkpoint' }, lines[0], err)
+  end)
+
+  it("are nobody: the job cannot go on", function()
+    local lines, err = run(4, "go_on() say(status(state:prove()))")
+    all_said({ "202 state 'first': no rank is lost, so there is nothing to recover from; but its communicators are revoked: go "
+      .. "on from the last checkpoint", "403" }, lines, err, {})
+  end)
+
+  it("are many of many", function()
+    local lines, err = run(24, [[
+      if me % 3 == 1 then strike(9, me) end
+      state:prove()
+      go_on()]])
+    local lost = { 1, 4, 7, 10, 13, 16, 19, 22 }
+    all_said({ "shrink 16 1,4,7,10,13,16,19,22  0" }, lines, err, lost)
+  end)
+end)
+
+describe("on_lost", function()
+  local function fields(body) return "policy = { on_lost = function(s, q) " .. body .. " end }," end
+  local struck = "strike(9, 3) state:prove() go_on { timeout = 10 }"
+  for _, case in ipairs {
+    { "stops", 'return "stop"', "100 rank 3 is lost, and the job stops: the policy 'on_lost' says so; go on from the last checkpoint" },
+    { "wants a spare that there is not", 'return "replace"', "100 rank 3 is lost, and the job stops: the policy 'on_lost' says "
+      .. "replace: 1 rank of the layout is lost, and 0 spares are left; go on from the last checkpoint" },
+    { "returns no answer", 'return "shrik"', "102 R:2: policy 'on_lost' returned 'shrik'; nearest is 'shrink' (stop, replace, shrink)" },
+    { "fails", 'error "not today"', "100 R:2: not today" },
+    { "asks for what the recipe refuses", 'return { how = "shrink", params = { tp = 5 } }', "100 rank 3 is lost, and the job "
+      .. "stops: the recipe accepts no layout of 1 to 3 ranks; of 3: R:3: tp 5 does not divide the 3 ranks; nearest: tp 3, or a "
+      .. "world of 5 ranks; go on from the last checkpoint" },
+    { "loops", "while true do end", "300 R:2: the recipe runs for more than 200000000 instructions" },
+  } do
+    it(case[1] .. ": all get the same error", function()
+      local lines, err = run(4, struck, { fields = fields(case[2]) })
+      all_said({ case[3] }, lines, err, { 3 })
+    end)
+  end
+
+  -- A policy that remembers, and was asked on rank 0 alone before.
+  local ask = "if me == 0 then plan:lose { ranks = { 3 } } end " .. struck
+  it("differs between ranks", function()
+    local lines, err = run(4, ask, { before = "local calls = 0", fields = fields 'calls = calls + 1 return calls > 1 and "stop" or "shrink"' })
+    for rank = 0, 2 do
+      assert.truthy(lines[rank][1]:match(("^500 ranks that remain decide differently about the loss of rank 3: here the job %s "
+        .. "%%(%%x+%%); the policy on_lost must give one answer on all$"):format(rank == 0 and "stops" or "goes on")),
+        lines[rank][1] .. err)
+    end
+  end)
+
+  it("fails on one rank alone", function()
+    local lines, err = run(4, ask, { before = "local calls = 0", fields = fields 'calls = calls + 1 if calls > 1 then error "again" end return "shrink"' })
+    assert.same({ "100 R:2: again" }, lines[0], err)
+    for rank = 1, 2 do assert.same({ "405 another rank that remains cannot recover; its error says why" }, lines[rank]) end
+  end)
+end)
+
+describe("a rank that is stopped, but not dead,", function()
+  -- Sooner than any detector: nobody waits longer than it has said.
+  local late = "403 after 1.5 seconds not all ranks that remain had come: one is stopped, or went on without a recovery; go on from "
+    .. "the last checkpoint"
+  it("is named at the deadline, and the recovery ends at its own", function()
+    local lines, err = run(6, [[
+      if me == 3 then os.execute "(sleep 9; kill -9 $PPID) & kill -STOP $PPID" end
+      local _, message, code = state:prove()
+      say(code, code == 403 and message:match "rank %d is not there" or message)
+      local began = os.time()
+      go_on { timeout = 1.5 }
+      say(os.time() - began <= 4 and "in time" or "late")
+      sleep(2)
+      os.exit(0, false) -- MPI would wait for it ]], { seconds = 2 })
+    for rank = 0, 5 do
+      if rank == 0 then assert.same({ "403 rank 3 is not there", late, "in time" }, lines[0], err) end
+      if rank ~= 3 then -- a rank may begin to recover before the others have heard who it is
+        local first = table.remove(lines[rank], 1)
+        assert.truthy(first == "403 rank 3 is not there" or first == "404 another rank left agreement to recover from a loss that "
+          .. "this one does not see, in call 3 over all ranks: prove 'first'" or rank == 0 and first == late, first)
+        if rank > 0 then assert.same({ late, "in time" }, lines[rank], err) end
+      end
+    end
+  end)
+
+  it("or one that goes its own way, keeps the others no longer than they have said", function()
+    local lines, err = run(6, [[
+      strike(9, 3)
+      if me == 5 then sleep(5) os.exit(0, false) end
+      state:prove()
+      go_on { timeout = 1.5 }
+      os.exit(0, false)]])
+    all_said({ late }, lines, err, { 3, 5 })
+  end)
+end)
