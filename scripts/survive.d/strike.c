@@ -5,7 +5,7 @@
 **   strike CURVE STEP [PARTS RANK,RANK... | PARTS !COMMAND]...
 **
 ** Wait until the curve has STEP steps, then PARTS of a step's time (0.37; measured here, from the curve), and send SIGKILL to these
-** ranks: the processes of this MPI job (OMPI_COMM_WORLD_RANK) that were started with --curve CURVE. Or run COMMAND, which
+** ranks: the processes of this MPI job (by the variable that RANK_NAME names) that were started with --curve CURVE. Or run COMMAND, which
 ** takes a host or its link away. Each strike is a line of output that ends with its time, of CLOCK_MONOTONIC as the trainer's.
 */
 #define _GNU_SOURCE
@@ -63,7 +63,7 @@ static pid_t process_of(const char *rank, const char *curve) {
   pid_t          pid = 0;
   DIR           *all = opendir("/proc");
   struct dirent *one;
-  snprintf(text, sizeof text, "OMPI_COMM_WORLD_RANK=%.20s", rank);
+  snprintf(text, sizeof text, "%.32s=%.20s", getenv("RANK_NAME"), rank);
   while (all && !pid && (one = readdir(all)))
     if (isdigit((unsigned char)*one->d_name) && has(one->d_name, "cmdline", curve) && has(one->d_name, "environ", text))
       pid = (pid_t)atoi(one->d_name);
@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
   const double begun = now();
   double       first = 0;
   const int    step = argc > 2 ? atoi(argv[2]) : 0, n = (argc - 3) / 2;
-  if (argc < 5 || argc % 2 == 0 || n > STRIKES)
+  if (argc < 5 || argc % 2 == 0 || n > STRIKES || !getenv("RANK_NAME"))
     return fprintf(stderr, "strike: strike CURVE STEP [PARTS RANKS]...\n"), 2;
   for (int at = 0; (at = steps_of(argv[1])) < step; wait_for(1e-3)) {
     if (at && first == 0) first = now();
