@@ -217,7 +217,8 @@ library.on_lost = {
   answer = function(s, q, _, refuse, known)
     if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
     if not q.family then
-      local how = s.job or (q.places or q.lost) <= q.spares and "replace" or q.ranks - q.lost >= s.least and "shrink" or "stop"
+      local how = s.job or (q.places or q.lost) <= q.spares and "replace"
+        or q.ranks - q.lost >= s.least and "shrink" or "stop"
       return how == "shrink" and s.params and { how = how, params = s.params } or how
     end
     known(q.family)
