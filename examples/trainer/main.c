@@ -343,6 +343,7 @@ static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err)
   char   why[256] = "";
   double began = seconds();
   int    was = j->world;
+  watch_step(false);
   if (job_recover(j, why, err)) return err->status;
   name_layout(&j->part.layout, r->name, sizeof r->name);
   watch_begin(j->rank, j->world, j->deadline, o->checkpoint);
@@ -371,7 +372,6 @@ static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) 
     else
       err->status = MGRID_LOST_RANK;
     if (err->status != MGRID_LOST_RANK) return err->status;
-    watch_step(false);
     memset(err, 0, sizeof *err);
     if (go_on(j, o, r, err)) return err->status;
   }
