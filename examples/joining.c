@@ -54,7 +54,7 @@ static mgrid_status train(job *j, mgrid_error *e) {
   const mgrid_group *dp = mgrid_state_group(j->state, "dp", e), *tp = mgrid_state_group(j->state, "tp", e);
   const double      *now = j->w[j->step % 2];
   double            *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
-  int64_t            n = elements(j->state, e), done = j->step + 1, least = INT64_MAX, less = INT64_MAX;
+  int64_t            n = elements(j->state, e), least = INT64_MAX, less = INT64_MAX;
   usleep(200000); /* a step takes its time */
   if (dp) {
     for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp)) gradient += (double)s;
@@ -64,11 +64,11 @@ static mgrid_status train(job *j, mgrid_error *e) {
     if (rc) return MGRID_LOST_RANK; /* or another error of MPI: the recovery knows */
     least = (int64_t)sum, less = -least;
   }
+  j->step++; /* done here; nobody goes on, and writes over the older weights, before all have done it */
   mgrid_status s = mgrid_state_least(j->state, &least, e);
   if (!s) s = mgrid_state_least(j->state, &less, e);
   if (s) return s;
   if (least != -less) fprintf(stderr, "ranks have other weights: %" PRId64 " and %" PRId64 "\n", least, -less), abort();
-  j->step = done;
   say(j, "sum", least);
   return MGRID_OK;
 }
@@ -148,6 +148,8 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
     MPI_Comm_spawn(argv[0], argv + 1, (int)lacks, MPI_INFO_NULL, 0, old, &inter, MPI_ERRCODES_IGNORE);
   }
   MPI_Comm_free(&old);
+  if (inter == MPI_COMM_NULL)
+    return snprintf(e->message, sizeof e->message, "MPI lets nobody in"), e->status = MGRID_BACKEND;
   mgrid_status s = join(j, inter, e);
   if (!s) say(j, "which all have step", j->step);
   return s;
@@ -175,6 +177,7 @@ int main(int argc, char **argv) {
   MPI_Comm    inter;
   char        port[MPI_MAX_PORT_NAME] = "";
   int         rank, size;
+  bool        closed = false;
   const char *dies = getenv("JOINING_KILL");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -198,7 +201,6 @@ int main(int argc, char **argv) {
     mgrid_plan_free(p), mgrid_backend_free(b);
     for (int i = 0; i < 2 && j.state; i++) j.w[i] = calloc((size_t)elements(j.state, &e) + 1, sizeof(double));
   }
-  bool closed = false;
   while (!e.status && j.step < STEPS) {
     if (dies && rank == 1 && j.step + 1 == strtol(dies, NULL, 10)) raise(SIGKILL);
     if (train(&j, &e)) {
