@@ -82,7 +82,10 @@ local programs = {
 }
 
 -- The pages whose C is quoted from files.
-local quotes = { ["examples/trainer/README.md"] = { "examples/trainer/main.c", "examples/trainer/job.c" } }
+local quotes = {
+  ["examples/trainer/README.md"] = { "examples/trainer/main.c", "examples/trainer/job.c" },
+  ["src/survive/README.md"] = { "examples/joining.c" },
+}
 
 -- How a block of Lua is run, by what it begins with: a command line for the file that has `text`.
 local kinds = {
