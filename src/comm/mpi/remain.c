@@ -2,8 +2,8 @@
 **
 ** remain.c - the ranks that remain when others are lost, where MPI survives that (Open MPI 5.0 or later under mpirun
 ** --with-ft ulfm): they interrupt the library's duplicate of the host's communicator, shrink it, and open a backend over what
-** remains. The host's own communicators are not touched. Every wait has a deadline: a rank that is stopped, but not dead,
-** would keep the others for ever.
+** remains. The host's own communicators are not touched. A rank that is stopped, but not dead, would keep the others for ever;
+** so what all settle on has a deadline. MPIX_Comm_shrink and MPI_Comm_split have none, and follow when all have come.
 */
 #include "comm/mpi/mpi.h"
 
