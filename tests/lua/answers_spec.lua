@@ -207,8 +207,8 @@ describe("moongrid ask and moongrid policy", function()
     for _, form in ipairs { "", "--json " } do
       local out, err, code = run("build/moongrid policy examples/trainer/layout.lua --world 2 " .. form .. "--rank all layrs")
       assert.same({ "", 1 }, { out, code })
-      assert.equal("moongrid: examples/trainer/layout.lua:21: unknown policy 'layrs'; nearest is 'layers' (bucket_bytes, "
-        .. "checkpoint, gradient_family, layers, learning_rate, schedule)\n", err)
+      assert.equal("moongrid: examples/trainer/layout.lua:33: unknown policy 'layrs'; nearest is 'layers' (bucket_bytes, "
+        .. "checkpoint, gradient_family, layers, learning_rate, on_lost, schedule)\n", err)
     end
   end)
 
