@@ -26,7 +26,7 @@ LIBDIR  ?= $(PREFIX)/lib
 LUA_CMOD ?= $(LIBDIR)/lua/$(LUAV)
 LUA_LMOD ?= $(PREFIX)/share/lua/$(LUAV)
 MANDIR  ?= $(PREFIX)/share/man
-# RUNPATH=      libraries are found where the loader looks, as distributions want it, not beside each other
+# RUNPATH=      the loader finds libraries where it looks by default, as in packages of distributions, not beside each other
 RUNPATH ?= yes
 , := ,
 
@@ -40,7 +40,7 @@ OPT        ?= -O2 -g
 STD        ?= c11
 B          := build$(if $(filter-out 5.4,$(LUAV)),/lua$(LUAV))
 
-# Seconds and pixels are enums beside doubles, which clang 19 minds.
+# Seconds and pixels are enums beside doubles: clang 19 warns.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla -Wwrite-strings -Werror
 ifdef SAN
@@ -55,7 +55,7 @@ ifdef COV
 B   := build/cov
 OPT := -O0 -g --coverage -fprofile-update=atomic
 endif
-# libFuzzer is clang's; the targets have a main of its own, everything else is only watched.
+# libFuzzer is clang's. Only the targets link its main; all other code is compiled with its counters and sanitizers.
 ifdef FUZZ
 B   := build/fuzz
 CC  := clang
@@ -132,7 +132,7 @@ SRC_pmix := src/comm/carriers/pmix.c
 APART_rccl := rccl/
 
 # The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
-# speaks Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
+# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
 WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
 SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND),$(SLICES))))
@@ -152,7 +152,7 @@ ARCHIVES := $(B)/libmoongrid.a $(if $(LUA_ARCHIVE),$(B)/libmoongrid_lua.a) $(BAC
 # The Python package (src/python), with the headers for ctypes; in a clone PYTHONPATH=build/python
 PYTHON_FILES := $(patsubst src/python/%,$(B)/python/%,$(wildcard src/python/moongrid/*)) $(B)/python/moongrid/_abi.py
 OUT     := $(LIB) $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(ARCHIVES) $(B)/moongrid.so $(B)/moongrid $(PYTHON_FILES)
-# What a program of ours links, which sees the inside and has no Lua of its own.
+# What our own programs link: they use internal functions, and bring no other Lua.
 WITH_LUA := $(LUA_OBJ) $(B)/libmoongrid.a $(LUA_LIBS)
 
 all: $(OUT)
@@ -190,7 +190,7 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
 # The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
-# of src/NAME/lua/slice.c, mgrid_item_reader_NAME of src/NAME/item_reader.c. Written anew when SLICES is another.
+# of src/NAME/lua/slice.c, mgrid_item_reader_NAME of src/NAME/item_reader.c. Written again when SLICES changes.
 SLICE_LIST := $(B)/gen/slices
 $(shell echo '$(SLICES)' | cmp -s - $(SLICE_LIST) || echo '$(SLICES)' > $(SLICE_LIST))
 # $(call table,FILE,HEADER,ROW): the rows of those slices that have such a file
@@ -261,14 +261,14 @@ $(B)/libmoongrid.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# What speaks Lua: it stands on libmoongrid, so that there is one copy of what makes and frees plans and states.
+# What uses Lua. It links to libmoongrid, so that one copy of the code makes and frees plans and states.
 $(B)/libmoongrid_lua.so.$(SOVER): $(LUA_OBJ) $(LIB) $(MAP)
 	$(call SAY,LD,$@)
 	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN') -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_lua.so
 
-# The host of the archive may have any Lua, too. recipes.o has a Lua of its own, whose names are not seen outside of it;
-# module.o, of moongrid_lua.h, speaks with the host's, which the linker refuses if it is not 5.4. Lua's archive may not be
+# The host that links the archive may have any Lua, too. recipes.o contains its own Lua, with local symbols; module.o, of
+# moongrid_lua.h, uses the host's, which the linker refuses if it is not 5.4. Lua's archive may not be
 # position-independent: then its standard streams alone keep it out of shared libraries, and no function that is called
 # has to do with them.
 STREAMS := stdin stdout stderr
@@ -317,7 +317,7 @@ $(foreach b,$(BACKENDS),$(if $(APART_$(b)),$(eval $(call apart,$(b))))$(eval $(c
 $(OBJ_mpi): $(MPI_FLAGS)
 
 # `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,
-# so that an interpreter of another version, which has not all of them, can load it and be told.
+# so that an interpreter of another version, which lacks some of them, can load it and get an error.
 $(B)/gen/module.o: $(B)/recipe/luaopen.o $(LUA_OBJ)
 	$(LD) -r -o $@ $^
 	$(OBJCOPY) --wildcard --weaken-symbol 'lua_*' --weaken-symbol 'luaL_*' $@
@@ -375,7 +375,7 @@ format:
 	scripts/files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-# A backend's header is that of the folder of its files: rccl's is nccl's.
+# A backend's header has the name of the folder of its files: rccl has that of nccl.
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
@@ -420,7 +420,7 @@ install: all man fortran
 	install -m 644 scripts/complete/moongrid.fish '$(D)$(FISHDIR)'/
 	scripts/modulefile $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)' '$(MANDIR)' > '$(D)$(MODULES)'/$(VERSION).lua
 	chmod 644 '$(D)$(MODULES)'/$(VERSION).lua
-# the loader's list of libraries is anew where it looks here, and this is no staging for a package
+# update the loader's list of libraries, if it searches LIBDIR and this does not stage a package
 ifeq ($(DESTDIR),)
 	if scripts/searched '$(LIBDIR)' && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
 	LUA=$(LUA) scripts/installed $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)'

@@ -118,7 +118,7 @@ local function callback(ret, params, where)
   return ("CFUNCTYPE(%s, %s)"):format(ctype(ret, where), arguments(params, where, true))
 end
 
-local fields -- of a struct: { name, type }; what is inside of it is put before it
+local fields -- of a struct: { name, type }; structs inside it come first
 
 -- The declarators of one declaration: "int64_t send, receive", "void *(*allocate)(...)", "union { ... } as"
 local function field(declaration, of, into)

@@ -44,6 +44,12 @@ extern "C" {
 ** anything but a communicator is MGRID_USAGE with Open MPI; MPICH ends the process. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
+/* Make a communicator of all ranks of a backend of MPI, or of one over it, in its order, for the host's own calls: after a
+** recovery it has those that remain (mgrid_state_recover), and from it MPI_Comm_spawn or MPI_Comm_accept takes in others
+** (mgrid_state_enlarge). Collective over the backend. It has the error handler of the groups; the caller frees it.
+** MGRID_USAGE for another backend; *comm is MPI_COMM_NULL after an error. */
+MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err);
+
 /* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and mgrid_state_free frees
 ** it. mpi and options may be NULL. Collective over `parent`. */
 static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_survive.h - what a job becomes when ranks are lost, and how it goes on. moongrid.h includes this header, and
-** its rules hold here.
+** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how it takes in ranks that come later.
+** moongrid.h includes this header, and its rules hold here.
 **
 ** WORDS
 **   lost      a rank that has ended, or that nobody reaches any more
@@ -58,10 +58,11 @@ MGRID_API void          mgrid_losses_free(mgrid_losses *l);
 /* Decide what the job becomes when these n ranks (1 or more) are lost.
 ** The recipe's policy `on_lost` answers. It is called with q = { ranks, lost, which = { ranks }, spares, places, missing }
 ** (lua/moongrid/meta_recipe.lua) on a dry state, on each rank alone: ranks compare mgrid_loss_digest. Without such a
-** policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the answer is
-** always "replace", and no rank moves.
-** A shrink tries layouts from the largest down with the arguments of the plan, none larger than the present one; parameters
-** that the policy returned replace those arguments. Survivors that the new layout does not use are idle: they are spares of the next plan.
+** policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy can only
+** stop the job: any other answer is "replace", and no rank moves.
+** A shrink tries layouts from the largest down with the arguments of the plan, none larger than the present one;
+** parameters that the policy returned replace those arguments. Survivors that the new layout does not use are idle: they
+** are spares of the next plan.
 ** Survivors take the places that keep the most groups together.
 ** A policy that fails, or returns none of these answers, is an error. An answer that cannot be carried out gives
 ** MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank, MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all
@@ -131,9 +132,12 @@ typedef struct mgrid_recover_options {
   mgrid_backend *backend;
   size_t         nlost;
   const int64_t *lost;
+  /* Make a communicator of NCCL whose group only lost members by ncclCommShrink, where that works on all that remain of it,
+  ** and only else by a new id. Equal on all. */
+  bool nccl_shrink;
 } mgrid_recover_options;
 #define MGRID_RECOVER_OPTIONS_INIT \
-  { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL }
+  { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL, false }
 
 /* Go on without lost ranks. Collective over all survivors, spares too. Call it when a call failed because of a loss
 ** (MGRID_LOST_RANK, or MPI's error classes of a failed process and of a revoked communicator), or mgrid_state_hurt is
@@ -145,7 +149,8 @@ typedef struct mgrid_recover_options {
 **   4. opens a backend of the survivors, each with its rank of the next plan, and materializes that plan beside the old
 **      state.
 ** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again, with all lost ranks.
-** It makes all communicators again, because a revoked one cannot be kept (the log counts them).
+** It makes all communicators again, because a revoked one cannot be kept (the log counts them). Where the host finds the
+** lost ranks itself, this rank's calls end by 1 alone: every rank calls it.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
 **   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
 **   *move  the move that fills the new layout from surviving copies, seen from this rank; move NULL: plan none
@@ -175,6 +180,39 @@ MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
 MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
 /* Return the backend of a state. Borrowed from the state. */
 MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);
+
+/* ------------------------------------------------------ ranks that come */
+
+typedef struct mgrid_enlarge_options {
+  size_t      size;   /* sizeof(mgrid_enlarge_options) */
+  const char *name;   /* of the new state; NULL: as the old one. Read on rank 0 alone */
+  const char *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
+} mgrid_enlarge_options;
+#define MGRID_ENLARGE_OPTIONS_INIT \
+  { sizeof(mgrid_enlarge_options), NULL, NULL }
+
+/* At a step boundary, take in ranks that have come. Collective over `larger`, a backend over all ranks, old and new; the
+** old ones come first and keep their numbers (MPI_Intercomm_merge with high = false on the old side; see
+** mgrid_mpi_world). An old rank passes its state; s NULL: this rank is new. All pass a runtime with the same recipe,
+** and the same n arguments. In order, the call
+**   1. checks that ranks have one version of the library, and that the ranks with a state are those of the old world;
+**   2. plans: the largest layout that the recipe accepts in the larger world, with the recipe's own spares; ranks that
+**      it does not use are spares, too;
+**   3. tells the new ranks the old plan, so that they can plan the move;
+**   4. compares the plans, and makes the state by mgrid_state_grow and mgrid_state_join.
+**   *now   the state of the larger world; its settings are at their defaults. It is an owner of rt
+**   *move  the move that fills the new layout from the old one, seen from this rank; move NULL: plan none
+** Then run the move over `larger`, a new rank from empty buffers (mgrid_move_run), call mgrid_state_settle on the new
+** state, and after it free the old one.
+** All or nothing: on failure every rank, old and new, gets one error, and the old state is as before (but see
+** mgrid_state_grow about blocking communicators of NCCL): MGRID_DISAGREE if a rank has another version, recipe, argument
+** or an old plan of its own, or is in another call; MGRID_REFUSED if the recipe accepts no layout, or an old rank says
+** that it is new or a new one that it is old; MGRID_TIMED_OUT with the rank that does not come within the backend's
+** timeout; MGRID_LOST_RANK if one is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job).
+** Free `larger` after a failure; the old job goes on over its own backend. */
+MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, const char *const *args,
+                                           mgrid_backend *larger, const mgrid_enlarge_options *options,
+                                           mgrid_state **now, mgrid_move **move, mgrid_error *err);
 
 #ifdef __cplusplus
 }

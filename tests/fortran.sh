@@ -78,7 +78,7 @@ for way in "" -DMPIF; do
   ok "$what: sizes that do not fit" $? "$here/said"
 done
 
-# numbers that are no communicators, as those of another MPI library are
+# numbers that are not communicators, such as handles of another MPI library
 cat > "$here/handles.f90" << 'END'
 program handles
   use moongrid

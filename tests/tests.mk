@@ -23,7 +23,7 @@ tests: all $(TEST_BIN) $(MPI_BIN)
 # What `scripts/test core` runs, of CORE=1.
 core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))
 
-# Some have functions in place of MPI's, which the libraries are to call: headers of MPICH do not say that they may be seen.
+# Some define functions of MPI, which the libraries then call. MPICH's headers do not mark them as visible.
 $(B)/tests/mpi/%.o: TEST_FLAGS = $(FLAGS_mpi) -fvisibility=default
 $(B)/tests/nccl/%.o: TEST_FLAGS = $(FLAGS_mpi) $(FLAGS_nccl) -Itests/mpi
 $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
@@ -31,7 +31,7 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
 
-$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(B)/tests/lua_host.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
+$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(B)/tests/joining.o $(B)/tests/lua_host.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_COMMAND) $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
@@ -50,8 +50,8 @@ tests: $(B)/tests/digests $(B)/tests/worst
 $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
-# Every allocation of the library goes through the test, which lets a chosen one fail.
-# They may be seen, since names of musl have no versions, and so the linker takes them for what other libraries call, too.
+# Every allocation of the library goes through the test, which lets a chosen one fail. The functions are visible: musl has
+# no versions of symbols, so the linker also gives them to other libraries.
 STARVED := test_memory test_starved test_reshard
 $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
@@ -60,14 +60,17 @@ $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=rea
 $(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
 $(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
-# Sees the inside, too.
-$(filter %/step_ends,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
+# These use internal functions, too.
+INSIDE := %/step_ends %/join_other
+$(filter $(INSIDE),$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi) $(shell $(PKG_CONFIG) --libs cmocka)
 
-$(filter-out %/starved %/step_ends,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(B)/tests/mpi/join: $(B)/tests/mpi/join_other # which it starts
+
+$(filter-out %/starved $(INSIDE),$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
-# From the archives, whose allocations are the linker's to route.
+# From the archives, whose allocations the linker can redirect.
 $(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi)
 
@@ -103,7 +106,7 @@ build/cuda/selftest: $(wildcard tests/cuda/*.[ch]) tests/cuda/cudart.map tests/c
 
 # The examples of trainers, as their authors would build them.
 ifeq ($(HAVE_mpi),yes)
-tests: $(B)/tests/multi_gpu $(B)/tests/rl_sync $(B)/tests/lua_host
+tests: $(B)/tests/multi_gpu $(B)/tests/rl_sync $(B)/tests/joining $(B)/tests/lua_host
 endif
 
 $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
@@ -111,12 +114,12 @@ $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(if $(HAVE_nccl),-DWITH_NCCL $(FLAGS_nccl)) -c $< -o $@
 
-$(B)/tests/rl_sync.o $(B)/tests/lua_host.o: $(B)/tests/%.o: examples/%.c Makefile tests/tests.mk
+$(B)/tests/rl_sync.o $(B)/tests/joining.o $(B)/tests/lua_host.o: $(B)/tests/%.o: examples/%.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(LUA_CFLAGS) -c $< -o $@
 
-$(B)/tests/multi_gpu $(B)/tests/rl_sync: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(B)/tests/multi_gpu $(B)/tests/rl_sync $(B)/tests/joining: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 $(B)/tests/lua_host: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER) $(B)/libmoongrid_lua.so.$(SOVER)
@@ -146,7 +149,7 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
 
 -include $(RCCL_STANDIN:.o=.d) $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
-  $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/lua_host.d $(B)/tests/carrier.d
+  $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/joining.d $(B)/tests/lua_host.d $(B)/tests/carrier.d
 .PHONY: tests core
 
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.
@@ -171,7 +174,8 @@ SHARDS := $(addprefix $(B)/checkpoints/,safetensors.o index.o prove.o read.o)
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
-# What is no part of the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions are the target's.
+# These are not in the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions the target
+# defines.
 $(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)

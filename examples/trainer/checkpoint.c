@@ -55,9 +55,8 @@ static void list_written(const model *m, int rank, written *w, mgrid_error *err)
   *w = (written){ 0, room(most + 1, sizeof *w->tensor), room(most + 1, sizeof *w->data),
                   room(most + 1, sizeof *w->name) };
   for (int i = 0; i < m->nparams && !err->status; i++) {
-    char        tensor[PARAM_NAME];
+    const char *tensor = m->params[i].name;
     shards_part part = { 0 };
-    tensor_name(m->params[i].name, tensor);
     if (shards_part_of(m->tensors, tensor, rank, &part, err)) return;
     for (int k = 0; k < ARRAYS && part.elements; k++, w->n++) {
       snprintf(w->name[w->n], STORED_NAME, "%s%s", tensor, suffix[k]);
@@ -155,23 +154,21 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
 
 /* --------------------------------------------------------------------- reading */
 
-/* From the rank with the first copy to the others: along dp and cp, of what tp does not cut along tp, and the embedding
+/* From the rank with the first copy to the others: those with the same slice, of what tp does not cut along tp, and the embedding
 ** to the last stage. */
 static void spread(model *m, const param *p, int which) {
-  real  *x = array_of(p, which);
-  size_t n = (size_t)p->nrows * (size_t)p->ncols;
-  group_spread_reals(p->expert ? &m->l.expert_data : &m->l.dp_cp, x, n);
-  if (p->nrows == p->rows && p->ncols == p->cols) group_spread_reals(&m->l.tp, x, n);
-  if (p == m->embedding && m->l.embedding.size) group_spread_reals(&m->l.embedding, x, n);
+  real *x = array_of(p, which);
+  group_spread_reals(p->expert ? &m->l.expert_copies : &m->l.copies, x, p->n);
+  if (p->nrows == p->rows && p->ncols == p->cols) group_spread_reals(&m->l.tp, x, p->n);
+  if (p == m->embedding && m->l.embedding.size) group_spread_reals(&m->l.embedding, x, p->n);
 }
 
 static void read_param(shards *from, const model *m, const param *p, int rank, mgrid_error *err) {
-  char        tensor[PARAM_NAME], name[STORED_NAME];
+  char        name[STORED_NAME];
   shards_part part = { 0 };
-  tensor_name(p->name, tensor);
-  if (err->status || shards_part_of(m->tensors, tensor, rank, &part, err)) return;
+  if (err->status || shards_part_of(m->tensors, p->name, rank, &part, err)) return;
   for (int k = 0; k < ARRAYS && part.elements && !err->status; k++) {
-    snprintf(name, sizeof name, "%s%s", tensor, suffix[k]);
+    snprintf(name, sizeof name, "%s%s", p->name, suffix[k]);
     const shards_tensor *t = find(from, name);
     if (!t)
       refuse(err, "the checkpoint has no tensor '%s'", name);

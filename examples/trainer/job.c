@@ -62,12 +62,11 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
   job_part new = { 0 };
-  int64_t      missing = 0;
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
   if (s) return s;
   new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
   s = new.losses ? part_open(j, &new, err) : err->status;
-  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, &missing, err);
+  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, err);
   if (s) {
     part_close(&new);
     return s;
@@ -90,32 +89,46 @@ static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
   if (!idle && j->step < -ahead) optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
   if (!idle && j->step == -ahead && ahead < 0) memcpy(&loss, &j->losses[j->step - 1], sizeof loss);
   j->step = -ahead;
+  int64_t saved = -j->saved; /* one rank may know that a save has come to its end, and another not */
+  if (mgrid_state_least(l->state, &saved, err)) return err->status;
+  j->saved = -saved;
   if (mgrid_state_least(l->state, &loss, err)) return err->status;
   if (ahead < 0) memcpy(&j->losses[j->step - 1], &loss, sizeof loss);
   return MGRID_OK;
 }
 
-/* The part that goes on, from the one that lost ranks; or from the last checkpoint. */
+/* A part has no copy left: all is as in the last checkpoint; if none is written yet, as at the start. */
+static mgrid_status go_back(const job *j, job_part *new, const char *what, int64_t missing, mgrid_error *err) {
+  const char *folder = j->saved > j->resumed ? j->checkpoint : j->resume;
+  double      bytes;
+  if (!folder && !j->checkpoint)
+    return refuse(err, "%s; no copy is left, %" PRId64 " bytes in all, and there is no checkpoint (--checkpoint)", what,
+                  missing);
+  if (j->rank == 0)
+    fprintf(stderr, "trainer: %s; no copy is left, %" PRId64 " bytes in all: it goes back to %s\n", what, missing,
+            folder ? "the last checkpoint" : "the start");
+  new->step = 0;
+  return folder ? checkpoint_read(new->model, j->mpi, folder, &new->step, &bytes, err) : MGRID_OK;
+}
+
+/* The part that goes on, from the one that lost ranks. */
 static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_error *err) {
-  int64_t missing = 0;
-  double  bytes;
+  char what[256];
   fault_at("recovered");
   new->rt = mgrid_runtime_ref(j->part.rt);
   new->losses = mgrid_losses_after(j->part.losses, loss, err);
   if (!new->losses || part_open(j, new, err) || catch_up(j, &new->layout, err)) return err->status;
-  fault_at("moving");
-  if (model_carry(j->part.model, new->model, j->mpi, j->rank, loss, &missing, err)) return err->status;
-  fault_at("moved");
-  missing = -missing;
-  if (mgrid_state_least(new->state, &missing, err)) return err->status;
   policies_set_rate(new->policies, policies_rate(j->part.policies));
   new->step = j->step;
-  if (!missing) return MGRID_OK;
-  if (!j->checkpoint)
-    return refuse(err,
-                  "%" PRId64 " bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)",
-                  -missing);
-  return checkpoint_read(new->model, j->mpi, j->checkpoint, &new->step, &bytes, err);
+  fault_at("moving");
+  const int64_t missing = model_missing(j->part.model, loss, what, err);
+  if (err->status) return err->status;
+  if (missing)
+    go_back(j, new, what, missing, err);
+  else
+    model_carry(j->part.model, new->model, j->mpi, j->rank, loss, err);
+  fault_at("moved");
+  return err->status;
 }
 
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
@@ -142,6 +155,7 @@ mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
 }
 
 void job_close(job *j) {
+  model_forget(j->part.model);
   part_close(&j->part);
   j->mpi = NULL;
 }

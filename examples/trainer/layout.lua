@@ -8,14 +8,26 @@
 
 local trainer = recipe.import "./step.lua"
 
+-- In a smaller layout fewer ranks may have to share the optimizer's state: half as many, and so on.
+local bundled = policies.on_lost()
+local function on_lost(s, q, p)
+  local answer, tries, zero = bundled(s, q, p), {}, p.zero
+  while zero > 0 do
+    tries[#tries + 1] = { zero = zero }
+    zero = zero // 2
+  end
+  return answer == "shrink" and { how = answer, params = tries } or answer
+end
+
 -- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
 local policy = {
   layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
   schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
-  bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
+  bucket_bytes = policies.bucket_bytes { least = 64 << 10, per_rank = 0 }, -- about a layer of a small model
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
   checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+  on_lost = on_lost,
 }
 
 return recipe {
@@ -26,6 +38,7 @@ return recipe {
     pp = param.size(1, "pipeline stages"),
     vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
     ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
+    zero = param.size(1, "ranks that share the optimizer's state, a slice each (ZeRO-1); divides dp"),
     batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
   },
   build = function(world, p)
@@ -37,16 +50,22 @@ return recipe {
     same(dense "pp", expert "pp") -- and the stages are the same
 
     local t = topology(world)
-    t.dense = dense
-    t.expert = expert
+    -- Neighbours share the optimizer's state, so the copies of it lie far apart.
+    local slices = { zero = p.zero, replica = fill }
+    t.dense = dense:unflatten("dp", "zero-replica", slices)
+    t.expert = expert:unflatten("edp", "zero-replica", slices)
     t.tp = dense "tp"
     t.cp = dense "cp"
     t.dp = dense "dp"
     t.pp = dense "pp"
     t.dp_cp = dense("cp", "dp")           -- gradients of dense parameters
+    t.shard = t.dense "zero"              -- the slices of a parameter,
+    t.copies = t.dense("cp", "replica")   -- and the copies of a slice
     t.ep = expert "ep"                    -- tokens to experts
     t.expert_data = expert "edp"          -- gradients of expert parameters
-    t.job = dense("tp", "cp", "dp", "pp") -- all ranks: used by a reload
+    t.expert_shard = t.expert "zero"
+    t.expert_copies = t.expert "replica"
+    t.job = dense("tp", "cp", "dp", "pp") -- all ranks
     t.embedding = dense "pp":pick(0, -1)  -- one matrix is the first stage's input and the last one's output
     return t
   end,

@@ -32,8 +32,9 @@ static const char help[] =
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
     "                     may be given several times\n"
     "  --die R:S:POINT, --hang R:S:POINT\n"
-    "                     for tests: kill or stop rank R at step S; POINT is begin, rate, forward, backward, bucket,\n"
-    "                     embedding, summed, passed, update, updated, checkpoint, end, recovered, moving or moved\n"
+    "                     for tests: kill or stop rank R at step S; POINT is begin, rate, gather, forward, backward,\n"
+    "                     bucket, embedding, summed, passed, update, updated, checkpoint, end, recovered, moving or "
+    "moved\n"
     "  --watch            reload the recipe when its file has changed\n"
     "  --stop N           end after step N of --steps, as if interrupted\n"
     "  --progress WHEN    auto, always or never\n"
@@ -161,7 +162,8 @@ static double seconds(void) {
 }
 
 static void name_layout(const layout *l, char *out, size_t len) {
-  snprintf(out, len, "tp%d cp%d pp%d dp%d ep%d", l->tp.size, l->cp.size, l->pp.size, l->dp.size, l->ep.size);
+  int n = snprintf(out, len, "tp%d cp%d pp%d dp%d ep%d", l->tp.size, l->cp.size, l->pp.size, l->dp.size, l->ep.size);
+  if (l->shard.size > 1) snprintf(out + n, len - (size_t)n, " zero%d", l->shard.size);
 }
 
 /* May the progress line be overwritten? Only on a terminal. mpirun gives rank 0 a terminal of its own, so on
@@ -254,7 +256,7 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
     printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64
            " created, %" PRId64 " dropped; its peak of memory grew by %.0f MiB, %.0f of them parameters\n",
            r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped, peak() - before,
-           (double)(j->part.model->nvalues * 4 * sizeof(real)) / (1 << 20));
+           (double)((j->part.model->nvalues + j->part.model->nstate) * 2 * sizeof(real)) / (1 << 20));
   fflush(stdout);
 }
 
@@ -270,7 +272,7 @@ static void step(job *j, const options *o, report *r) {
   fault_at("rate");
   if (!m->l.idle) {
     double sum = pipeline_step(m, n);
-    optimizer_reduce(m);
+    gradients_sum(m);
     double loss = pipeline_loss(m, sum);
     fault_at("summed");
     group_sum_double(&m->l.job, &one, 1);
@@ -293,14 +295,16 @@ typedef struct course {
 
 /* An error is that of all ranks, but for MGRID_LOST_RANK, which is where this one noticed it. */
 static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_error *err) {
-  while (j->step < o->stop) {
-    boundary(j, o, j->step, r, &c->now, &c->last);
-    step(j, o, r);
-    if (o->checkpoint && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
+  for (;;) {
+    if (o->checkpoint && j->saved < j->step && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
       fault_at("checkpoint");
       if (checkpoint_write(j->part.model, j->mpi, o->checkpoint, j->step, err)) return err->status;
+      j->saved = j->step;
     }
     fault_at("end");
+    if (j->step >= o->stop) break;
+    boundary(j, o, j->step, r, &c->now, &c->last);
+    step(j, o, r);
   }
   return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all have come to the end, with all that they wrote */
 }
@@ -360,6 +364,7 @@ static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) 
   for (size_t i = 0; i < c.first.n; i++) c.first.args[i] = o->rest[i + 1];
   if (o->watch) changed(j, o->rest[0], &c.last);
   if (o->resume && resume(j, o, &j->step, r, err)) return err->status;
+  j->resume = o->resume, j->saved = j->resumed = j->step;
   r->start = seconds(), r->first = j->step;
   for (;;) {
     if (setjmp(lost_rank) == 0)
@@ -383,7 +388,8 @@ static int run(job *j, const options *o) {
   }
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
-  if (e.status == MGRID_TIMED_OUT) end_late(e.message); /* rank 0 may be the one that is not there */
+  /* Rank 0 may be the one that is not there; and MPI_Finalize would wait for it. */
+  if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) end_now(e.message, e.status);
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
@@ -435,6 +441,7 @@ int main(int argc, char **argv) {
   if (o.write_text) {
     code = write_text(o.write_text, text, length);
   } else {
+    signal(SIGPIPE, SIG_IGN); /* of a connection to a rank that was killed; Open MPI writes there once more */
     MPI_Init(NULL, NULL);
     /* Set before communicators are made, which inherit it: a call that fails because of a loss returns. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -62,11 +62,10 @@ typedef struct group {
   const mgrid_state *state; /* knows whether a rank is lost when a call fails */
   MPI_Comm           comm;
   int                rank, size;
-  size_t             bucket; /* bytes of a sum of gradients; 0: none are summed here */
 } group;
 
 typedef struct layout {
-  group             tp, cp, dp, pp, ep, dp_cp, expert_data, embedding, job;
+  group             tp, cp, dp, pp, ep, dp_cp, shard, copies, expert_data, expert_shard, expert_copies, embedding, job;
   const mgrid_grid *dense, *experts; /* the state's: ranks that share dense parameters, and experts */
   mgrid_state      *state;
   bool              idle; /* this rank is in no family: a spare */
@@ -80,12 +79,11 @@ _Noreturn void left_by_loss(void);
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err);
 /* True if no rank has an error in *err. Else false on all, with the first rank's error, so that all can stop. */
-bool   everybody(const layout *l, mgrid_error *err);
-group *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
-void   group_sum(const group *g, real *x, int n);
-void   group_sum_double(const group *g, double *x, int n);
-void   group_max(const group *g, real *x, int n);
-/* Gather n values of every rank, in the order of the ranks. */
+bool everybody(const layout *l, mgrid_error *err);
+void group_sum(const group *g, real *x, int n);
+void group_sum_double(const group *g, double *x, int n);
+void group_max(const group *g, real *x, int n);
+/* Gather n values of every rank, in the order of the ranks. mine NULL: they are in their place in `all`. */
 void group_gather(const group *g, const real *mine, real *all, int n);
 /* The reverse: sum `all` over the ranks, and give each rank its n values. */
 void group_scatter_sum(const group *g, const real *all, real *mine, int n);
@@ -95,10 +93,13 @@ void group_exchange_counts(const group *g, const int *out, int *in, int each);
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
 void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
-MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
-void        group_sent(const group *g, MPI_Request *r);
-void        group_forget(MPI_Request *r); /* of a group that was revoked */
-void        group_receive(const group *g, int from, int tag, real *x, int n);
+MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_finish */
+MPI_Request group_sum_start(const group *g, double *x, int n);                 /* and so here */
+MPI_Request group_scatter_sum_start(const group *g, double *all, int n); /* the rank's n values end first in all */
+void        group_poke(const group *g, MPI_Request *r);                  /* so that it makes progress */
+void        group_finish(const group *g, MPI_Request *r);
+bool group_forget(MPI_Request *r); /* of a group that was revoked; false: it has not ended, and uses its memory */
+void group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
@@ -133,15 +134,25 @@ void data_sample(const char *text, size_t length, const config *c, int64_t step,
 
 enum { PARAM_NAME = 40 };
 
+/* Ranks that have a parameter, cut alike. Those of `shard` share its optimizer's state: each has a slice, and the ranks of
+** `copies` have the same one. */
+typedef struct sharing {
+  group *all, *shard, *copies;
+  size_t bucket; /* bytes of a sum of gradients */
+} sharing;
+
+/* What counts is the slice of weight and moments on this rank: the optimizer changes it, and it is what is moved and saved.
+** Each step begins with whole weights, gathered from the slices. */
 typedef struct param {
-  char   name[PARAM_NAME];
-  int    rows, cols;               /* in the whole model */
-  int    row0, nrows, col0, ncols; /* on this rank */
-  size_t place;                    /* of its first value in the whole model */
-  real   middle, range;            /* first values: middle +- range, uniform */
-  bool   expert;
-  group *sum;           /* the group over which the gradient is summed */
-  real  *w, *g, *m, *v; /* weight, gradient, optimizer's moments */
+  char           name[PARAM_NAME];
+  int            rows, cols;               /* in the whole model */
+  int            row0, nrows, col0, ncols; /* on this rank */
+  size_t         slice, first, n;          /* values of a slice; where this rank's begins, and how many it has */
+  real           middle, range;            /* first values: middle +- range, uniform */
+  bool           expert;
+  const sharing *sum;   /* over which the gradient is summed */
+  real          *w, *g; /* [nrows x ncols] weight, gradient */
+  real          *m, *v; /* [n] the optimizer's moments */
 } param;
 
 typedef struct norm_params {
@@ -194,6 +205,15 @@ typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
   bool first, last;     /* has the input, the output */
 } chunk;
 
+/* Gradients that are summed in one call, and weights that are gathered in one. */
+typedef struct bucket {
+  const sharing *over;
+  int            from, to; /* of the parameters from..to - 1 that are shared so */
+  size_t         each;     /* values of a rank: a slice of each of them */
+  double        *values;   /* [ranks of shard x each] while it is under way */
+  MPI_Request    request;
+} bucket;
+
 /* One rank's part of the model. */
 typedef struct model {
   config          c;
@@ -211,11 +231,14 @@ typedef struct model {
   int             heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
   param          *params;
   int             nparams;
-  size_t          nvalues, whole; /* on this rank; of the whole model */
+  size_t          nvalues, nstate, whole; /* on this rank; of them with the optimizer's state; of the whole model */
+  sharing         dense, expert;
   real           *memory;
   param          *embedding, *position;
   norm_params     norm;
   layer_params   *layers;
+  bucket         *buckets; /* in the order in which they start */
+  int             nbuckets, started;
   slot           *slots;
   int             nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
   real           *a, *b1, *b2, *b3; /* scratch */
@@ -269,7 +292,14 @@ double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-void optimizer_reduce(model *m); /* sums gradients over the groups of policy_gradient_family */
+/* Cut parameters into buckets, once. Make whole weights from the slices of all ranks. Start the sums of the buckets whose
+** gradients are all final, because they are from this parameter on. End all sums: this rank's slices have them. */
+void buckets_cut(model *m);
+void buckets_forget(model *m); /* after a loss */
+void weights_gather(model *m);
+void gradients_final(model *m, const param *from);
+void gradients_sum(model *m);
+
 void optimizer_update(model *m, int64_t step, double rate);
 
 /* A folder of safetensors files, one a rank that has something to write, and their index; any layout reads it. Both are
@@ -289,16 +319,16 @@ typedef struct holders { /* which ranks have a parameter */
 } holders;
 
 enum { ARRAYS = 3 }; /* of a parameter that are kept, cut alike: weights, and the optimizer's two moments */
-real *array_of(const param *p, int which);
-/* The name of a parameter's tensor, which has no dots. */
-void tensor_name(const char *parameter, char out[PARAM_NAME]);
+real *array_of(const param *p, int which); /* this rank's slice */
 /* Put a parameter into m->topology, on all ranks. Nothing after an error. */
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
-/* Carry all values of a model to one of the same config under another layout. Collective over `mpi`, whose rank this
-** is; errors are those of all ranks. After a loss (or NULL) from copies that are left; the bytes that have none on this rank
-** are added to *missing. */
-mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss, int64_t *missing,
+void tensor_slices(model *m, mgrid_error *err); /* sets the slices of m->params */
+/* Carry all slices of a model to one of the same config under another layout. Collective over `mpi`, whose rank this
+** is; errors are those of all ranks. After a loss (or NULL) from copies that are left. */
+mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss,
                          mgrid_error *err);
+/* The bytes of which a loss left no copy, the same on all ranks; *what names the first of them and who held it. */
+int64_t model_missing(const model *m, const mgrid_loss *loss, char what[256], mgrid_error *err);
 
 /* ------------------------------------------------------------------ job.c */
 
@@ -317,20 +347,21 @@ typedef struct job {
   const char    *text;
   size_t         length;
   int            rank, world;
-  double         deadline;   /* seconds that calls over all ranks may take; 0: as moongrid has it */
-  mgrid_backend *mpi;        /* of the state */
-  job_part       part, next; /* next: while it recovers */
-  const char    *checkpoint; /* the folder; NULL: none */
-  int64_t        step;       /* how many are done: the cursor of the data */
-  double        *losses;     /* [steps], of those that this rank has done */
+  double         deadline;            /* seconds that calls over all ranks may take; 0: as moongrid has it */
+  mgrid_backend *mpi;                 /* of the state */
+  job_part       part, next;          /* next: while it recovers */
+  const char    *checkpoint, *resume; /* folders; NULL: none */
+  int64_t        step;                /* how many are done: the cursor of the data */
+  int64_t        saved, resumed;      /* those that are in the last checkpoint; and in `resume` */
+  double        *losses;              /* [steps], of those that this rank has done */
 } job;
 
 /* Both are collective over all ranks. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
-/* Go on with the ranks that remain: under the next layout, with what they have; what has no copy left comes from the last
-** checkpoint, and so does all else then. *why says what was lost. All that remain call it; errors are those of all. */
+/* Go on with the ranks that remain: under the next layout, with what they have; or where something has no copy left, from
+** the last checkpoint, or the start. *why says what was lost. All that remain call it; errors are those of all. */
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
 
@@ -338,9 +369,10 @@ void         job_close(job *j);
 
 /* End the process where a call of MPI in a step does not end within so many seconds; for the next layout again. */
 void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
-void           watch_step(bool runs);     /* a step begins, or ends */
-void           watch_call(void);          /* a call of MPI has ended */
-_Noreturn void end_late(const char *why); /* a rank is missed */
+void           watch_step(bool runs); /* a step begins, or ends */
+void           watch_call(void);      /* a call of MPI has ended */
+_Noreturn void end_now(const char  *why,
+                       mgrid_status s); /* without MPI_Finalize, which would wait for a rank that is missed or lost */
 
 /* --------------------------------------------------------------- fault.c */
 

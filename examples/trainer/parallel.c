@@ -17,14 +17,26 @@
 #include <string.h>
 #include <time.h>
 
-enum { GROUPS = 9 };
+enum { GROUPS = 13 };
 
 jmp_buf lost_rank;
 
 _Noreturn void left_by_loss(void) { longjmp(lost_rank, 1); }
 
 static void groups(layout *l, group *all[GROUPS]) {
-  group *each[GROUPS] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
+  group *each[GROUPS] = { &l->tp,
+                          &l->cp,
+                          &l->dp,
+                          &l->pp,
+                          &l->ep,
+                          &l->dp_cp,
+                          &l->shard,
+                          &l->copies,
+                          &l->expert_data,
+                          &l->expert_shard,
+                          &l->expert_copies,
+                          &l->embedding,
+                          &l->job };
   memcpy(all, each, sizeof each);
 }
 
@@ -35,8 +47,11 @@ static int dim(const mgrid_grid *g, const char *name) {
 }
 
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
-  static const char *const names[GROUPS] = { "tp", "cp", "dp", "pp", "ep", "dp_cp", "expert_data", "embedding", "job" };
-  group                   *all[GROUPS];
+  static const char *const names[GROUPS] = {
+    "tp",        "cp", "dp", "pp", "ep", "dp_cp", "shard", "copies", "expert_data", "expert_shard", "expert_copies",
+    "embedding", "job"
+  };
+  group *all[GROUPS];
   groups(l, all);
   l->state = state;
   for (int i = 0; i < GROUPS; i++) {
@@ -55,18 +70,11 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   if (!l->dense || !l->experts) return refuse(err, "the layout has no grid '%s'", l->dense ? "expert" : "dense");
   l->idle = l->job.rank < 0;
   if (!l->idle) return MGRID_OK;
-  l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"), l->dp.size = dim(l->dense, "dp");
-  l->pp.size = dim(l->dense, "pp"), l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "edp");
+  l->tp.size = dim(l->dense, "tp"), l->cp.size = dim(l->dense, "cp"), l->pp.size = dim(l->dense, "pp");
+  l->shard.size = dim(l->dense, "zero"), l->dp.size = l->shard.size * dim(l->dense, "replica");
+  l->ep.size = dim(l->experts, "ep"), l->expert_data.size = dim(l->experts, "zero") * dim(l->experts, "replica");
   l->dp_cp.size = l->cp.size * l->dp.size;
   return MGRID_OK;
-}
-
-group *layout_find(layout *l, const char *family) {
-  group *all[GROUPS];
-  groups(l, all);
-  for (int i = 0; i < GROUPS; i++)
-    if (strcmp(all[i]->family, family) == 0) return all[i];
-  return NULL;
 }
 
 /* Does MPI say that a rank is lost, or that another rank has seen it and revoked the group? */
@@ -158,7 +166,7 @@ void group_max(const group *g, real *x, int n) {
 }
 
 void group_gather(const group *g, const real *mine, real *all, int n) {
-  check(g, MPI_Allgather(mine, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
+  check(g, MPI_Allgather(mine ? mine : MPI_IN_PLACE, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
 }
 
 void group_exchange_counts(const group *g, const int *out, int *in, int each) {
@@ -195,9 +203,34 @@ MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
   return r;
 }
 
-void group_sent(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "send"); }
+MPI_Request group_sum_start(const group *g, double *x, int n) {
+  MPI_Request r;
+  check(g, MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "sum");
+  return r;
+}
 
-void group_forget(MPI_Request *r) { MPI_Wait(r, MPI_STATUS_IGNORE); }
+MPI_Request group_scatter_sum_start(const group *g, double *all, int n) {
+  MPI_Request r;
+  check(g, MPI_Ireduce_scatter_block(MPI_IN_PLACE, all, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "reduce-scatter");
+  return r;
+}
+
+void group_poke(const group *g, MPI_Request *r) {
+  int done;
+  check(g, MPI_Test(r, &done, MPI_STATUS_IGNORE), "sum");
+}
+
+void group_finish(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
+
+/* A request that fails has ended, too. */
+bool group_forget(MPI_Request *r) {
+  int done = *r == MPI_REQUEST_NULL;
+  for (int i = 0; i < 100 && !done; i++) {
+    if (MPI_Test(r, &done, MPI_STATUS_IGNORE)) done = true;
+    if (!done) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  }
+  return done;
+}
 
 void group_receive(const group *g, int from, int tag, real *x, int n) {
   check(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");

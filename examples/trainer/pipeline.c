@@ -6,7 +6,8 @@
 ** it, then alternates forward and backward, then finishes the rest. Interleaved, a rank has several stages and
 ** runs as many microbatches as there are ranks through each in turn (Narayanan et al., 2021, section 2.2);
 ** it starts with more microbatches, and every microbatch has a slot in every stage. Sends do not wait: the
-** data stays in its slot, and has been received when the slot is used again.
+** data stays in its slot, and has been received when the slot is used again. Sums of gradients start in the backward pass of
+** the last microbatch, and travel while it goes on (reduce.c).
 */
 #include "model.h"
 
@@ -43,7 +44,7 @@ static void load(model *m, slot *s, int64_t step, int microbatch) {
 static double forward(model *m, int64_t step, work w) {
   slot *s = w.s;
   int   n = m->T * m->c.width;
-  group_sent(&m->l.pp, &s->sent_x);
+  group_finish(&m->l.pp, &s->sent_x);
   if (w.stage->first || w.stage->last) load(m, s, step, w.microbatch);
   if (w.stage->first)
     embed_forward(m, s);
@@ -60,16 +61,20 @@ static double forward(model *m, int64_t step, work w) {
 }
 
 static void backward(model *m, work w) {
-  slot *s = w.s;
-  int   n = m->T * m->c.width;
-  group_sent(&m->l.pp, &s->sent_d);
+  slot      *s = w.s;
+  int        n = m->T * m->c.width;
+  const bool last = w.microbatch == m->microbatches - 1; /* gradients that it has passed are final */
+  group_finish(&m->l.pp, &s->sent_d);
   if (w.stage->last)
     head_backward(m, s);
   else
     group_receive(&m->l.pp, after(m), w.out + BACKWARD, s->d, n);
   for (int i = w.stage->nlayers - 1; i >= 0; i--) {
-    mlp_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
-    attention_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
+    layer_params *p = &m->layers[w.stage->at + i];
+    mlp_backward(m, p, &s->layers[i], s->d);
+    if (last) gradients_final(m, p->norm2.gain);
+    attention_backward(m, p, &s->layers[i], s->d);
+    if (last) gradients_final(m, p->norm1.gain);
   }
   if (w.microbatch == 0) fault_at("backward");
   if (w.stage->first)
@@ -81,6 +86,7 @@ static void backward(model *m, work w) {
 double pipeline_step(model *m, int64_t step) {
   double loss = 0;
   int    all = m->microbatches * m->nchunks;
+  weights_gather(m);
   memset(m->memory + m->nvalues, 0, m->nvalues * sizeof(real)); /* gradients */
   for (int i = 0; i < m->warmup; i++) loss += forward(m, step, nth(m, i, false));
   for (int i = m->warmup; i < all; i++) {
@@ -88,9 +94,10 @@ double pipeline_step(model *m, int64_t step) {
     backward(m, nth(m, i - m->warmup, true));
   }
   for (int i = all - m->warmup; i < all; i++) backward(m, nth(m, i, true));
+  gradients_final(m, m->params);
   for (int i = 0; i < m->nslots * m->nchunks; i++) {
-    group_sent(&m->l.pp, &m->slots[i].sent_x);
-    group_sent(&m->l.pp, &m->slots[i].sent_d);
+    group_finish(&m->l.pp, &m->slots[i].sent_x);
+    group_finish(&m->l.pp, &m->slots[i].sent_d);
   }
   return loss;
 }

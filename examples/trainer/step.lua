@@ -32,18 +32,24 @@ local function messages(s)
   return flush, send, receive
 end
 
--- Gradients of parameters are summed in buckets: one ends before the parameter that would make it too large.
-local function sum_in_buckets(s, group, values, most)
-  local n = 0
-  if group.size == 1 then return end
-  for _, v in ipairs(values) do
-    if n > 0 and n + v > most // 8 then
-      s:all_reduce(group, n * 8)
-      n = 0
+-- Add the buckets in which gradients of parameters are summed over the ranks that share them, from the last parameter
+-- to the first: one ends before the parameter that would make it too large. It starts when the gradients from `from`
+-- on are final. `each`: bytes of the slices of a rank.
+local function cut(buckets, over, params, most)
+  local one = { values = 0, each = 0 }
+  if over.all.size == 1 then return end
+  for i = #params, 1, -1 do
+    local p = params[i]
+    if p.over == over then
+      if one.values > 0 and one.values + p.values > most // 8 then
+        buckets[#buckets + 1] = one
+        one = { values = 0, each = 0 }
+      end
+      one.over, one.from, one.values = over, i, one.values + p.values
+      one.each = one.each + (p.values + over.shard.size - 1) // over.shard.size * 8
     end
-    n = n + v
   end
-  if n > 0 then s:all_reduce(group, n * 8) end
+  if one.over then buckets[#buckets + 1] = one end
 end
 
 local function step(s, p, policy)
@@ -84,6 +90,59 @@ local function step(s, p, policy)
     over("all_reduce", s.tp, x)
   end
 
+  -- This rank's parameters, in the order of weights.c: their values, and the ranks that share them. And where those of
+  -- a layer's attention and MLP begin.
+  local D, H, V, rows = c.width, c.hidden // tp, c.vocab // tp, c.width // tp
+  local params, attention_of, mlp_of = {}, {}, {}
+  local dense = { all = s.dp_cp, shard = s.shard, copies = s.copies }
+  local expert = { all = s.expert_data, shard = s.expert_shard, copies = s.expert_copies }
+  local function declare(shared, ...)
+    for _, v in ipairs { ... } do params[#params + 1] = { over = shared, values = v } end
+  end
+  local first, last = s.pp.position == 0, s.pp.position == pp - 1
+  if first or last then declare(dense, V * D) end
+  if first then declare(dense, c.seq * D) end
+  for stage = s.pp.position + 1, stages, pp do
+    for layer = before[stage] + 1, before[stage] + each[stage] do
+      attention_of[layer] = #params + 1
+      declare(dense, D, D, rows * D, rows * D, rows * D, D * rows)
+      mlp_of[layer] = #params + 1
+      declare(dense, D, D)
+      if has_experts(layer) then
+        declare(dense, c.experts * D)
+        for _ = 1, 2 * (c.experts // ep) do declare(expert, H * D) end
+      else
+        declare(dense, H * D, D * H)
+      end
+    end
+  end
+  if last then declare(dense, D, D) end
+  local buckets, started = {}, 0
+  cut(buckets, dense, params, policy.bucket_bytes(s, { ranks = dense.all.size }, p))
+  cut(buckets, expert, params, policy.bucket_bytes(s, { ranks = expert.all.size }, p))
+  table.sort(buckets, function(a, b) return a.from > b.from end)
+  -- The slices of the ranks of `shard` are summed over the copies when the next bucket starts.
+  local grads = s:on "grads"
+  local function go_on()
+    local b = buckets[started]
+    if b and b.over.shard.size > 1 and b.over.copies.size > 1 then grads:all_reduce(b.over.copies, b.each) end
+  end
+  -- Gradients of the parameters from `from` on are final.
+  local function start_buckets(from)
+    while started < #buckets and buckets[started + 1].from >= from do
+      flush()
+      go_on()
+      started = started + 1
+      local b = buckets[started]
+      local n = b.over.shard.size
+      if n > 1 then grads:reduce_scatter(b.over.shard, n * b.each) else grads:all_reduce(b.over.copies, b.each) end
+    end
+  end
+  -- The step begins with whole weights.
+  for _, b in ipairs(buckets) do
+    if b.over.shard.size > 1 then s:all_gather(b.over.shard, b.over.shard.size * b.each) end
+  end
+
   local previous, following = (s.pp.position - 1) % pp, (s.pp.position + 1) % pp
   -- The stage in which the n-th work of this rank is.
   local function stage_of(n, back)
@@ -104,9 +163,12 @@ local function step(s, p, policy)
   local function backward(n)
     local stage = stage_of(n, true)
     if stage == stages then over("all_reduce", s.tp, x) else receive(following, x) end
-    for i = each[stage], 1, -1 do
-      mlp(before[stage] + i, false)
+    local ends = n // pp // chunks * pp + n % pp == microbatches - 1
+    for layer = before[stage] + each[stage], before[stage] + 1, -1 do
+      mlp(layer, false)
+      if ends then start_buckets(mlp_of[layer]) end
       attention(false)
+      if ends then start_buckets(attention_of[layer]) end
     end
     if stage > 1 then send(previous, x) end
   end
@@ -123,30 +185,14 @@ local function step(s, p, policy)
   for n = total - early, total - 1 do backward(n) end
   flush()
 
-  -- The values of this rank's parameters, in the order of weights.c.
-  local D, H, V = c.width, c.hidden // tp, c.vocab // tp
-  local mine, rows = {}, D // tp
-  local dense, expert = {}, {}
-  local function declare(...) for _, v in ipairs { ... } do dense[#dense + 1] = v end end
-  local first, last = s.pp.position == 0, s.pp.position == pp - 1
-  for stage = s.pp.position + 1, stages, pp do
-    for i = 1, each[stage] do mine[#mine + 1] = before[stage] + i end
+  start_buckets(1)
+  go_on()
+  s:wait "grads"
+  if s.embedding then -- this rank's slice
+    local slice, n = (V * D + s.shard.size - 1) // s.shard.size, V * D
+    if n % slice > 0 then n = math.max(0, math.min(slice, n - s.shard.position * slice)) else n = slice end
+    over("all_reduce", s.embedding, n * REAL)
   end
-  if first or last then declare(V * D) end
-  if first then declare(c.seq * D) end
-  for _, layer in ipairs(mine) do
-    declare(D, D, rows * D, rows * D, rows * D, D * rows, D, D)
-    if has_experts(layer) then
-      declare(c.experts * D)
-      for _ = 1, 2 * (c.experts // ep) do expert[#expert + 1] = H * D end
-    else
-      declare(H * D, D * H)
-    end
-  end
-  if last then declare(D, D) end
-  sum_in_buckets(s, s.dp_cp, dense, policy.bucket_bytes(s, { ranks = s.dp_cp.size }, p))
-  sum_in_buckets(s, s.expert_data, expert, policy.bucket_bytes(s, { ranks = s.expert_data.size }, p))
-  if s.embedding then over("all_reduce", s.embedding, V * D * REAL) end
   over("all_reduce", s.dp_cp, 8) -- the loss
   if pp > 1 then s:broadcast(s.pp, 8, { root = pp - 1 }) end
   over("all_reduce", s.job, 8) -- whether all ranks have their gradients, before the first one updates

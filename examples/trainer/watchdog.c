@@ -28,11 +28,11 @@ static atomic_int  rank, world;
 static double      deadline;
 static const char *folder;
 
-_Noreturn void end_late(const char *why) {
+_Noreturn void end_now(const char *why, mgrid_status s) {
   fprintf(stderr, "trainer: rank %d: %s%s%s\n", rank, why,
           folder ? "; the job goes on from its last checkpoint by --resume " : "", folder ? folder : "");
   fflush(NULL);
-  _exit(exit_code(MGRID_TIMED_OUT)); /* MPI_Finalize would wait as well */
+  _exit(exit_code(s)); /* MPI_Finalize would wait as well */
 }
 
 /* All ranks of a host have one parent, the launcher's. */
@@ -69,7 +69,7 @@ static void end_here(void) {
   name_missing(who, sizeof who);
   snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline, who);
   nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* others look for this one */
-  end_late(text);
+  end_now(text, MGRID_TIMED_OUT);
 }
 
 static void *watch(void *unused) {

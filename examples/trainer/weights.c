@@ -29,7 +29,6 @@ static bool is_here(const declaring *d) {
 static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range, const char *format,
                       ...) {
   model  *m = d->m;
-  size_t  place = m->whole;
   char    name[PARAM_NAME];
   va_list args;
   va_start(args, format);
@@ -40,9 +39,7 @@ static param *declare(const declaring *d, cut how, int rows, int cols, real midd
   if (!is_here(d)) return NULL;
   int    parts = m->l.tp.size, i = m->l.tp.rank;
   param *p = &m->params[m->nparams++];
-  *p = (param){
-    .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .place = place, .middle = middle, .range = (real)range
-  };
+  *p = (param){ .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .middle = middle, .range = (real)range };
   if (how == BY_ROWS) p->nrows = rows / parts, p->row0 = i * p->nrows;
   if (how == BY_COLUMNS) p->ncols = cols / parts, p->col0 = i * p->ncols;
   memcpy(p->name, name, sizeof name);
@@ -111,14 +108,16 @@ static void first_values(model *m, param *p) {
 }
 
 static void place_values(model *m) {
-  real *w = m->memory = reals(m->nvalues * 4);
+  for (int i = 0; i < m->nparams; i++) m->nstate += m->params[i].n;
+  real *w = m->memory = reals((m->nvalues + m->nstate) * 2), *state = w + 2 * m->nvalues;
   for (int i = 0; i < m->nparams; i++) {
     param *p = &m->params[i];
     p->w = w;
     p->g = p->w + m->nvalues;
-    p->m = p->g + m->nvalues;
-    p->v = p->m + m->nvalues;
+    p->m = state;
+    p->v = p->m + m->nstate;
     w += (size_t)p->nrows * (size_t)p->ncols;
+    state += p->n;
     first_values(m, p);
   }
 }
@@ -198,18 +197,22 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
 ** questions all the same, because agreed policies are collective: every rank asks the same about families,
 ** and ranks of a dp_cp group ask the same about parameters. */
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
-  group *both[] = { &m->l.dp_cp, &m->l.expert_data };
+  sharing *both[] = { &m->dense, &m->expert };
+  m->dense = (sharing){ &m->l.dp_cp, &m->l.shard, &m->l.copies, 0 };
+  m->expert = (sharing){ &m->l.expert_data, &m->l.expert_shard, &m->l.expert_copies, 0 };
   for (int i = 0; i < 2; i++) {
-    mgrid_error one = MGRID_ERROR_INIT;
-    if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, &one) && !err->status) *err = one;
+    const group *all = both[i]->all;
+    mgrid_error  one = MGRID_ERROR_INIT;
+    if (policy_bucket_bytes(ask, all->family, all->size, &both[i]->bucket, &one) && !err->status) *err = one;
   }
   for (int i = 0; i < m->nparams; i++) {
     param       *p = &m->params[i];
     const char  *family = "";
     mgrid_error  one = MGRID_ERROR_INIT;
     mgrid_status s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
-    p->sum = s ? NULL : layout_find(&m->l, family);
-    if (!s && p->sum != both[0] && p->sum != both[1])
+    for (int k = 0; k < 2 && !s; k++)
+      if (strcmp(family, both[k]->all->family) == 0) p->sum = both[k];
+    if (!s && !p->sum)
       s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family,
                  p->name);
     if (s && !err->status) *err = one;
@@ -242,6 +245,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   d.where = (holders){ { end, end }, -1 };
   m->norm = declare_norm(&d, "norm");
   m->tensors = mgrid_plan_new(m->topology, err);
+  tensor_slices(m, err);
   place_values(m);
   make_slots(m);
 
@@ -252,6 +256,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
   choose_sums(m, ask, err);
+  buckets_cut(m);
   if (everybody(l, err)) return m;
   model_free(m);
   return NULL;
@@ -268,8 +273,13 @@ static void free_layer(layer_cache *c) {
 }
 
 void model_forget(model *m) {
-  for (int i = 0; m && i < m->nslots * m->nchunks; i++)
-    group_forget(&m->slots[i].sent_x), group_forget(&m->slots[i].sent_d);
+  if (!m) return;
+  for (int i = 0; i < m->nslots * m->nchunks; i++) {
+    slot *s = &m->slots[i];
+    if (!group_forget(&s->sent_x)) s->x = NULL;
+    if (!group_forget(&s->sent_d)) s->d = NULL;
+  }
+  buckets_forget(m);
 }
 
 void model_free(model *m) {
@@ -281,7 +291,8 @@ void model_free(model *m) {
     free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
   }
   for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
-  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place);
+  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place),
+      free(m->buckets);
   mgrid_topology_free(m->topology);
   mgrid_plan_free(m->tensors);
   free(m);

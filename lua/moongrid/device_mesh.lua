@@ -10,10 +10,9 @@
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
 --   print(state.mesh_tp.position, state[fsdp:name()].size)        -- state.mesh_tp is nil on a rank outside the mesh
 --
--- The world replaces torch's device type; keyword arguments are a table, the last argument. There is no
--- current rank: every rank makes the same calls, and a question names the rank. Groups keep the order of the
--- mesh, so a rank's number in a group is its coordinate, even where torch without `preserve_rank_order`
--- numbers the members of a permuted mesh in ascending order.
+-- The world replaces torch's device type; keyword arguments are a table, the last argument. There is no current rank:
+-- all ranks make the same calls, and a question names the rank. Groups keep the order of the mesh: a rank's number in a
+-- group is its coordinate, also where torch without `preserve_rank_order` orders members of a permuted mesh by rank.
 
 local layer = require "moongrid.layer"
 local MeshLayout = require "moongrid.mesh_layout"

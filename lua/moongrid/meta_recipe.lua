@@ -177,6 +177,8 @@ function Policies.checkpoint(settings) end
 ---@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if there are spares enough,
 ---else "shrink" if `least` ranks remain, else "stop"
 ---@field params? table<string, any> parameters of the smaller layout, in place of those of the plan: { dp = 3 }
+---@field majority? boolean the job stops unless more than half of its ranks remain, or half of them with rank 0: so of two
+---halves that no longer hear each other only one goes on (false)
 
 ---Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job.
 ---Arguments: q.family (left out: the job), q.ranks (of the group, or of the job), q.lost (of them, 0 to q.ranks;

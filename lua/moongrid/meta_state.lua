@@ -1,8 +1,48 @@
 ---@meta moongrid.state
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors of states, their groups, and collectives on buffers; the remarks at the top of
+-- Annotations for editors of jobs, states, their groups, and collectives on buffers; the remarks at the top of
 -- meta.lua apply here, too.
+
+-- Job -----------------------------------------------------------------------------
+
+---A running MPI job, this process being one rank of it.
+---@class moongrid.Job
+---@field rank integer
+---@field world integer
+---@field backend string its name, as of the function that opened it
+---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
+local Job = {}
+
+---Compare the plan's digest between all ranks, then create this rank's communicators: all or
+---nothing. Collective. Failures of the job are returned as values, on every rank.
+---@param plan moongrid.Plan
+---@param name? string part of the names of the communicators
+---@return moongrid.State? state the caller closes it before the job
+---@return string? message
+---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
+function Job:materialize(plan, name) end
+
+---Wait until every rank of the job has arrived. Collective.
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Job:barrier() end
+
+---Send one rank's value to every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
+---text), or the elements of a Buffer, if every rank gives a Buffer of the same size and type. For small things, such as
+---a seed or a path. Collective; an invalid value on one rank is nil, message, status on all. If the value itself is
+---nil, only the message shows a failure.
+---@generic T
+---@param value T|nil only the root's is sent; of other ranks only whether it is a Buffer matters
+---@param root? integer rank of the job that has the value, the same on all; 0 by default
+---@return T? value the root's, or the Buffer that was given
+---@return string? message
+---@return integer? status
+function Job:broadcast(value, root) end
+
+---Leave the job, and finalize MPI where `mpi` has initialized it. Collective.
+function Job:close() end
 
 -- State and Group -----------------------------------------------------------------
 
@@ -56,8 +96,9 @@ function State:run_step(options) end
 ---made beside this one, what the job became, the move that fills the new layout, and the Job of those that remain. Fill
 ---it, then call `settle` on the new one; if that fails by another loss, close it and recover from this one again, else
 ---close this one. After a failure, or if nobody is lost, the job goes on from its last checkpoint. lost, job: a host that
----finds out itself who is lost gives the list and a Job of those that remain. Raises for unknown options. Collective.
----@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job }
+---finds out itself who is lost gives the list and a Job of those that remain. nccl_shrink: NCCL makes groups that only lost
+---members by ncclCommShrink where it can, else all are made by new ids. Raises for unknown options. Collective.
+---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job, nccl_shrink?: boolean }
 ---@return moongrid.State? next nil on failure
 ---@return moongrid.Loss|string loss or the message
 ---@return moongrid.Move|integer move or the status

@@ -205,20 +205,24 @@ library.checkpoint = {
 -- Choose the reaction to a failed call over a family. `keep`: families that the trainer can do without;
 -- `shrink`: families whose groups continue without the lost ranks, if at least `least` remain.
 -- Without a family the job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
--- `params`, if at least `least` ranks remain. `job`: the only answer.
+-- `params`, if at least `least` ranks remain. `job`: the only answer. `majority`: of two halves that do not hear each
+-- other only one goes on, that of more than half of the ranks, or of half of them with rank 0.
 local ways = one_of("replace", "shrink", "stop")
 local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }
+local any_ranks = { what = "a list of ranks", check = function(v) return type(v) == "table" end }
 library.on_lost = {
   settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 }, { "job", ways },
-               { "params", kinds.declared.table } },
+               { "params", kinds.declared.table }, { "majority", flag, false } },
   arguments = { { "family", any_family, false }, { "ranks", size }, { "lost", count, 1 }, { "spares", count, 0 },
-                { "places", any_count, false } },
+                { "places", any_count, false }, { "which", any_ranks, {} } },
   answer = function(s, q, _, refuse, known)
     if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
     if not q.family then
-      local how = s.job or (q.places or q.lost) <= q.spares and "replace"
-        or q.ranks - q.lost >= s.least and "shrink" or "stop"
+      local rest = q.ranks - q.lost
+      local most = rest > q.lost or rest == q.lost and #q.which == q.lost and q.which[1] ~= 0
+      if s.majority and not most then return "stop" end
+      local how = s.job or (q.places or q.lost) <= q.spares and "replace" or rest >= s.least and "shrink" or "stop"
       return how == "shrink" and s.params and { how = how, params = s.params } or how
     end
     known(q.family)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The model behind scripts/model: compares that of MPI (estimate.lua) with measurements, and estimates larger worlds.
+-- The model of scripts/model: compare the model of MPI (estimate.lua) with measurements, and estimate larger worlds.
 
 local estimate = require "estimate"
 local json = require "dkjson"

@@ -115,8 +115,8 @@ leave_out() { # NAME CAUSE COMMAND...
   printf '%sleft  %-66s         %s\n' "$mark" "$1" "$2"
 }
 
-# step NAME NEEDS CHECK...: a check that needs what is in NEEDS, and on which others stand: they are left
-# out if it fails and no variant of the environment mends it. NAME "-": none stand on it.
+# step NAME NEEDS CHECK...: a check that needs what is in NEEDS. Others depend on it: they are left out if it fails and no
+# variant of the environment makes it pass. NAME "-": none depend on it.
 step() {
   local step=$1 needs=$2 need
   shift 2
@@ -128,14 +128,14 @@ step() {
   done
   check "$@" && return 0
   [ "$why" != late ] || return 1
-  look_why "$@" && return 1 # it goes on with what mends it
+  look_why "$@" && return 1 # go on with the environment that makes it pass
   [ "$step" = - ] || broken[$step]="after the failure of: $1"
   return 1
 }
 
 # ------------------------------------------------------------ what the logs have
 
-keep_warnings() { # of NCCL, once each, without what tells processes apart
+keep_warnings() { # of NCCL, once each, without numbers that differ between processes
   local line seen
   while IFS= read -r line; do
     [[ $line == *"NCCL WARN"* ]] || continue

@@ -91,7 +91,7 @@ logs=${record%.md}.log log=${record%.md}.now.log
 work=$(mktemp -d) || exit 1
 mkdir "$work/libraries" "$work/mpi"
 : > "$logs"
-if [ -n "$standin_dir" ]; then # one GPU; faults count; objects in shared memory are told from others'
+if [ -n "$standin_dir" ]; then # one GPU; faults count; a tag marks our objects in shared memory
   export STANDIN_STRICT=1 STANDIN_DEVICES=${STANDIN_DEVICES:-1} STANDIN_TAG=${STANDIN_TAG:-g$$}
 fi
 trap 'interrupted TERM' TERM

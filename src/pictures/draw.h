@@ -65,7 +65,7 @@ int64_t mgrid_part_rank(const mgrid_part *p, int64_t cell);
 /* Append what a sampled sheet draws: "dp 0 to 6 and 63 of 64". */
 void mgrid_sheet_sampled_text(const mgrid_sheet *s, mgrid_text *t);
 
-/* ---------------------------------------------------------------- places.c */
+/* ------------------------------------------------------------ on_machine.c */
 
 /* Make a sheet of the places of the ranks, one part, whose levels are those of the machine that have several domains. */
 mgrid_status mgrid_sheet_of_machine(mgrid_sheet *s, const mgrid_machine_model *m, int64_t world, mgrid_error *err);

@@ -10,7 +10,7 @@
 #include "base/scan.h"
 #include "plan/backend_row.h"
 #include "plan/numbers.h"
-#include "plan/shape.h"
+#include "plan/cartesian.h"
 
 #include <stdatomic.h>
 
@@ -20,7 +20,7 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
   MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: plan/shape.h. At most one row */
+  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: plan/cartesian.h. At most one row */
   MGRID_OPTION_NUMBERS, /* const char * (""), named numbers: plan/numbers.h */
   MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;

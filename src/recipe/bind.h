@@ -196,7 +196,8 @@ void             mgrid_lua_keep_recipe(lua_State *L, int plan);
 void             mgrid_lua_push_recipe(lua_State *L, int state);
 mgrid_backend  **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
-/* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua. host.c */
+/* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua.
+** host_objects.c */
 bool mgrid_lua_push_nothing(lua_State *L, const void *object, const char *class);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);

@@ -250,7 +250,7 @@ typedef struct step_types {
 mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err);
 void         mgrid_step_types_free(step_types *t);
 
-/* ---------------------------------------------------------------- places.c */
+/* -------------------------------------------------------------- position.c */
 
 typedef enum step_rules {
   STEP_NCCL,    /* streams in order; the calls on one communicator in one order */

@@ -192,7 +192,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   *out = (mgrid_loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
-  if (gone == 0) return MGRID_OK; /* nobody's place is empty */
+  if (gone == 0 && l->how) return MGRID_OK; /* nobody's place is empty */
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
@@ -205,6 +205,11 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
+  if (!s && gone == 0
+      && out->how != MGRID_LOSS_STOP) { /* a policy can stop the job, where others may go on elsewhere */
+    mgrid_loss_reply_free(out);
+    *out = (mgrid_loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
+  }
   if (s) mgrid_loss_reply_free(out);
   return s ? mgrid_error_pass(err, &why) : MGRID_OK;
 }

@@ -122,25 +122,31 @@ static const char **arguments(const mgrid_losses *l, size_t n, char *const *para
   return list;
 }
 
-mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
-                            const int32_t *at, mgrid_error *err) {
-  int32_t *list = malloc((size_t)(world - places + 1) * sizeof *list);
-  for (int64_t i = places; i < world && list; i++) list[i - places] = (int32_t)i;
-  mgrid_spares *spares = mgrid_spares_new(world, world - places, list, err);
+/* The plan of so many ranks, of which these n are spares, whatever the recipe says. */
+mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares, int32_t *spare,
+                               size_t n, const char *const *args, mgrid_error *err) {
+  mgrid_spares *spares = mgrid_spares_new(world, nspares, spare, err);
   mgrid_plan   *p = NULL;
-  void         *before = NULL;
   if (!spares) return NULL;
-  if (!at || !mgrid_losses_lend(l, world, at, &before, err)) {
-    if (!mgrid_runtime_lend(l->rt, &mgrid_spares_kind, spares, err))
-      p = mgrid_runtime_plan_file(l->rt, world, l->file, n, args, err);
-    mgrid_runtime_lend(l->rt, &mgrid_spares_kind, NULL, NULL);
-    if (at) mgrid_losses_lend_again(l, before);
-  }
+  if (!mgrid_runtime_lend(rt, &mgrid_spares_kind, spares, err))
+    p = mgrid_runtime_plan_file(rt, world, file, n, args, err);
+  mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
-  if (p && mgrid_plan_nspares(p) != world - places) { /* a plan of a recipe that this library did not make */
+  if (p && mgrid_plan_nspares(p) != nspares) { /* a plan of a recipe that this library did not make */
     mgrid_plan_free(p);
     return mgrid_null(err, MGRID_REFUSED, "the recipe made a plan without the spares that it was given");
   }
+  return p;
+}
+
+mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
+                            const int32_t *at, mgrid_error *err) {
+  int32_t *list = malloc((size_t)(world - places + 1) * sizeof *list);
+  void    *before = NULL;
+  for (int64_t i = places; i < world && list; i++) list[i - places] = (int32_t)i;
+  if (at && mgrid_losses_lend(l, world, at, &before, err)) return free(list), NULL;
+  mgrid_plan *p = mgrid_plan_sparing(l->rt, l->file, world, world - places, list, n, args, err);
+  if (at) mgrid_losses_lend_again(l, before);
   return p;
 }
 
@@ -161,21 +167,29 @@ static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, m
   return MGRID_OK;
 }
 
+const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared, mgrid_error *err) {
+  size_t       n = mgrid_plan_ntensors(from);
+  const char **name = malloc((n + 1) * sizeof *name);
+  *shared = 0;
+  if (!name) return mgrid_null_oom(err);
+  for (size_t i = 0; i < n; i++) {
+    const char         *one = mgrid_plan_tensor_name(from, i);
+    const mgrid_tensor *was = mgrid_plan_tensor(from, one), *is = mgrid_plan_tensor(to, one);
+    bool                alike = is && was->type == is->type && was->naxes == is->naxes;
+    for (size_t k = 0; alike && k < was->naxes; k++)
+      alike = was->axis[k].length == is->axis[k].length && strcmp(was->axis[k].name, is->axis[k].name) == 0;
+    if (alike) name[(*shared)++] = one;
+  }
+  return name;
+}
+
 /* Pair the tensors that both plans have in one shape. */
 static mgrid_status pair_tensors(const mgrid_losses *l, mgrid_next *x, mgrid_error *err) {
-  size_t             n = mgrid_plan_ntensors(l->plan), shared = 0;
-  const char       **name = malloc((n + 1) * sizeof *name);
+  size_t             shared;
+  const char       **name = mgrid_tensors_alike(l->plan, x->plan, &shared, err);
   mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
-  if (!name) return mgrid_oom(err);
-  for (size_t i = 0; i < n; i++) {
-    const char         *one = mgrid_plan_tensor_name(l->plan, i);
-    const mgrid_tensor *from = mgrid_plan_tensor(l->plan, one), *to = mgrid_plan_tensor(x->plan, one);
-    bool                alike = to && from->type == to->type && from->naxes == to->naxes;
-    for (size_t k = 0; alike && k < from->naxes; k++)
-      alike = from->axis[k].length == to->axis[k].length && strcmp(from->axis[k].name, to->axis[k].name) == 0;
-    if (alike) name[shared++] = one;
-    x->uncounted += !alike;
-  }
+  if (!name) return err->status;
+  x->uncounted = (int64_t)(mgrid_plan_ntensors(l->plan) - shared);
   for (size_t i = 0; i < mgrid_plan_ntensors(x->plan); i++)
     x->uncounted += !mgrid_plan_tensor(l->plan, mgrid_plan_tensor_name(x->plan, i));
   mgrid_status s = shared ? mgrid_pairs_init(&x->pairs, l->plan, x->plan, shared, name, &options, err) : MGRID_OK;

@@ -104,6 +104,9 @@ struct mgrid_losses {
   bool            asked;  /* whether the recipe was looked at: it has a policy, or none */
 };
 
+/* Plan for a world of which these ranks are spares, whatever the recipe says. It owns `spare` from now on, also on failure. */
+mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares, int32_t *spare,
+                               size_t n, const char *const *args, mgrid_error *err);
 /* Plan for a world whose last ranks, beyond `places`, are spares. `at`: the place of each rank in the machine; NULL: the
 ** recipe reads none. */
 mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n, const char *const *args,
@@ -113,6 +116,8 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
 mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n, char *const *params,
                           mgrid_error *err);
 void        mgrid_next_free(mgrid_next *x);
+/* List the tensors of `from` that `to` has in the same shape. The caller frees the list; the names are those of `from`. */
+const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared, mgrid_error *err);
 
 /* ----------------------------------------------------------- by_machine.c */
 

@@ -22,6 +22,7 @@ local inputs = {
   ["mgrid_step *"] = "f->step", ["mgrid_step_follower *"] = "f->step_follower",
   ["mgrid_losses *"] = "f->losses", ["mgrid_loss *"] = "f->loss", ["mgrid_losses_options *"] = "&f->losing",
   ["mgrid_recover_options *"] = "&f->recovering",
+  ["mgrid_enlarge_options *"] = "&f->enlarging",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
   ["mgrid_tensor *const *"] = "f->tensors_of", ["mgrid_machine_model *"] = "f->model",

@@ -37,6 +37,7 @@ typedef struct fixture {
   mgrid_losses_options     losing;
   mgrid_loss_sums          lost;
   mgrid_recover_options    recovering;
+  mgrid_enlarge_options    enlarging;
   mgrid_loss              *out_loss;
   mgrid_move              *out_move;
   const char              *tensors[1];
@@ -199,6 +200,7 @@ static void open_fixture(fixture *f) {
   f->model = mgrid_machine_parse("node:2[50GB/s] gpu:4[300GB/s]", &e);
   f->losing = (mgrid_losses_options)MGRID_LOSSES_OPTIONS_INIT, f->lost = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
   f->recovering = (mgrid_recover_options)MGRID_RECOVER_OPTIONS_INIT;
+  f->enlarging = (mgrid_enlarge_options)MGRID_ENLARGE_OPTIONS_INIT;
   f->losing.how = "stop";
   f->losses = mgrid_losses_new(f->runtime, f->plan, 0, NULL, &f->losing, &e);
   f->loss = mgrid_loss_new(f->losses, 1, (const int64_t[]){ 3 }, &e);

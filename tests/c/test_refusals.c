@@ -3,7 +3,7 @@
 ** test_refusals.c - what states, plans and moves refuse that a program in C alone can ask of them, messages whole.
 ** (test_messages.c: the algebra; test_tensors.c: tensors; recipes and Lua programs: tests/lua.)
 */
-#include "program.h"
+#include "asserted.h"
 
 #include "comm/state.h"
 #include "moongrid_state.h"
@@ -13,14 +13,6 @@
 #include <unistd.h>
 
 static mgrid_error why = MGRID_ERROR_INIT;
-
-#define REFUSED(call, want, text) \
-  do { \
-    anew(&why); \
-    assert_false(call); \
-    assert_string_equal(why.message, text); \
-    assert_int_equal(why.status, want); \
-  } while (0)
 
 /* Families of ranks along x: tp; lazy; a ring of pairs; one without communicators; one with a parent, if asked. */
 static mgrid_plan *plan_of(int64_t world, bool with_parent) {

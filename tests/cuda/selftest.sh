@@ -5,7 +5,7 @@
 set -u
 dir=${1:?selftest.sh OUTDIR}
 rc=0 n=0
-# Each part numbers its checks from 1: number them anew, all in one row.
+# Each part numbers its checks from 1: number all of them in one sequence.
 part() {
   local out
   out=$(env "${@:2}" timeout -k 2 60 "$dir/selftest" "$1" 2> /dev/null) || rc=1

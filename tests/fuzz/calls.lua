@@ -21,6 +21,7 @@ local inputs = {
   ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
   ["mgrid_function *"] = "draw_function(z)", ["mgrid_step_price_options *"] = "draw_how_to_price(z)",
   ["mgrid_losses_options *"] = "draw_how_to_lose(z)", ["mgrid_recover_options *"] = "draw_how_to_recover(z)",
+  ["mgrid_enlarge_options *"] = "draw_how_to_enlarge(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",

@@ -27,8 +27,6 @@ local LISTS = support.file [[
 ]]
 
 teardown(function()
-  os.remove(TABLE)
-  os.remove(LISTS)
 end)
 
 -- What doctor says of a part, and whether it works.

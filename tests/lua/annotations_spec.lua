@@ -131,7 +131,6 @@ local function in_recipe(chunk, ...)
     .. ("return recipe { doc = ask(%s), build = function(world) return topology(world) end }"):format(
       table.concat({ ... }, ", ")))
   local doc = moongrid.load(path):info().doc
-  os.remove(path)
   return doc
 end
 
@@ -197,7 +196,6 @@ describe("meta.lua", function()
       end
       print(select(2, pcall(function() return job.%s end)))]]):format(table.concat(list, ", "), unknown))
     local out, err = support.run("LUA_CPATH_5_4='build/?.so;;' scripts/launch 1 lua5.4 " .. path)
-    os.remove(path)
     local set = {}
     for name in out:gmatch "has ([%w_]+)\n" do set[name] = true end
     assert.are.same(sorted(set), sorted(annotated["moongrid.Job"]), err)

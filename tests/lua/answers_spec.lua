@@ -32,7 +32,6 @@ end }]]
     err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
     assert.falsy(err:find("loaded", 1, true))
     refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")
-    os.remove(recipe)
   end)
 end)
 
@@ -65,7 +64,6 @@ describe("moongrid explain", function()
     assert.truthy(out:find("made by " .. recipe .. ":3 local half = g \"dp\":split(2) communicator", 1, true), out)
     assert.truthy(out:find("lists of ranks, which follow no rule", 1, true), out)
     assert.truthy(out:find(recipe .. ":3 local half = g \"dp\":split(2) " .. recipe .. ":5 t.ring = half:pairs() comm", 1, true), out)
-    os.remove(recipe)
     refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
       .. "expert_data, all_gather, stages)")
     refuses("explain " .. moe, 2, "moongrid: explain needs --world N, the number of ranks")
@@ -82,7 +80,6 @@ describe("moongrid explain, where some groups are shared", function()
     t.timed = t.again:with { timeout = 5 }
     return t
   end }]]
-  teardown(function() os.remove(recipe) end)
 
   for family, want in pairs {
     tp = "communicator 4 of its own stage shares 2 of them ties shares 1 of them cost",
@@ -146,7 +143,6 @@ describe("moongrid why", function()
     end }]]
     assert.equal("ranks 1 and 6 are together in no group, and no chain of groups connects them\n",
       (run("build/moongrid why " .. apart .. " --world 8 1 6")))
-    os.remove(apart)
   end)
 
   it("tells pairs, neighbours, and whose communicator it is; in JSON and in Lua the same", function()
@@ -262,7 +258,6 @@ describe("moongrid ask and moongrid policy", function()
     local file = support.file [[return recipe { params = { k = 3 }, build = function(world) return topology(world) end,
       policy = { twice = function(_, q, p) return { q.n * 2, q.word, p.k } end } }]]
     assert.equal('[8, "a b", 5]\n', (run("build/moongrid policy " .. file .. " --world 2 k=5 --rank 1 twice n=4 'word=a b'")))
-    os.remove(file)
   end)
 
   it("say what a recipe writes that has none", function()

@@ -4,7 +4,8 @@
 -- recorded. No test depends on a clock.
 
 local json = require "dkjson"
-local run = dofile("tests/lua/support.lua").run
+local support = dofile "tests/lua/support.lua"
+local run = support.run
 
 local function has(command)
   local _, _, code = run("command -v " .. command)
@@ -127,9 +128,8 @@ describe("scripts/model", function()
         points[#points + 1] = { layout = "facts", ranks = ranks, way = way, min = ms * growth }
       end
     end
-    local out = assert(io.open(file, "w"))
-    out:write(json.encode { date = "today", machine = { cores = 2 }, parts = { create = { values = { points = points } } } })
-    out:close()
+    support.write(file, json.encode {
+      date = "today", machine = { cores = 2 }, parts = { create = { values = { points = points } } } })
     local text, err, code = run("scripts/model " .. file)
     os.remove(file)
     assert.are.equal(0, code, err)

@@ -8,21 +8,12 @@
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"
-local run = support.run
+local run, write = support.run, support.write
 
 local seed = tonumber(os.getenv "MOONGRID_SEED" or 1)
 local rounds = tonumber(os.getenv "MOONGRID_ROUNDS" or 240)
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
+local folder = support.folder()
 local function at(name) return folder .. "/" .. name end
-
-local function write(path, text)
-  local f = assert(io.open(path, "wb"))
-  f:write(text)
-  f:close()
-  return path
-end
 
 local INDEX = "model.safetensors.index.json"
 local width = { F32 = 4, BF16 = 2, U8 = 1 }

@@ -9,12 +9,11 @@ local support = dofile "tests/lua/support.lua"
 local exists = support.exists
 
 local pmix, nccl = exists "build/libmoongrid_pmix.so", exists "build/standin/libnccl.so.2"
-local TAG = os.tmpname():match "[%w]+$"
 local HERE = "export LUA_CPATH='build/?.so;;' LUA_PATH='lua/?.lua;;' LD_LIBRARY_PATH=build/standin STANDIN_DEADLINE=30 "
-  .. "STANDIN_TAG=" .. TAG .. "; "
+  .. "STANDIN_TAG=" .. support.tag .. "; "
 local MOE = "examples/moe.lua tp=2 pp=2 ep=2"
 
-local function clean() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end -- of a process that was killed
+local clean = support.clean
 
 -- out, err, code of a command on `ranks` ranks under mpirun, with `env` in front
 local function on(ranks, command, env)
@@ -148,7 +147,6 @@ describe("over pmix", function()
       local _, message = mg.pmix()
       if rank == 0 then print(message) end]]
     local out, err, code = on(4, "lua5.4 " .. program)
-    os.remove(program)
     assert.equal("life 1\nlife 2\nlife 3\npmix: this process has left its job already, and cannot join it again; keep one "
       .. "backend open\n", out, err)
     assert.equal(0, code)
@@ -216,7 +214,6 @@ describe("over pmix", function()
       state:close()
       job:close()]]
     local out, err, code = on(4, "lua5.4 " .. program)
-    os.remove(program)
     assert.equal("nccl\t4\n", out, err)
     assert.equal(0, code)
   end)

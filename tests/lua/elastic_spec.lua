@@ -5,23 +5,10 @@
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists
-local TAG = os.tmpname():match "[%w]+$"
-
-local function on(ranks, command, env)
-  return support.run(("LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(
-    TAG, env or "", ranks, command))
-end
-
-local function file_of(text)
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  file:write(text)
-  file:close()
-  return path
-end
+local on = support.on_standin
 
 local function recipe_of(body)
-  return file_of("return recipe { build = function(world)\n"
+  return support.file("return recipe { build = function(world)\n"
     .. "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n" .. body .. "\n  return t\nend }\n")
 end
 
@@ -69,7 +56,6 @@ describe("options that name other things", function()
     it("refuses " .. body, function()
       local path = recipe_of(body)
       local out, err, code = support.run("build/moongrid plan " .. path .. " --world 8")
-      os.remove(path)
       assert.equal("", out)
       assert.equal(1, code)
       assert.truthy(err:find(message .. "\n", 1, true), err)
@@ -79,7 +65,6 @@ describe("options that name other things", function()
   it("refuses a group that is not within one of its parent, on all ranks", function()
     local path = recipe_of "t.dp = g 'dp' t.all = g('tp', 'dp'):with { parent = 'dp' }"
     local _, err, code = support.run("scripts/launch 4 build/moongrid run " .. path .. " --backend mpi")
-    os.remove(path)
     assert.equal(1, code)
     assert.truthy(err:find("family 'all': group 0 is not within one group of its parent 'dp': rank 1 is outside\n", 1, true), err)
   end)
@@ -88,7 +73,6 @@ describe("options that name other things", function()
     local function memory(body)
       local path = recipe_of(body)
       local out = support.run("build/moongrid plan " .. path .. " --world 8 --json")
-      os.remove(path)
       return tonumber(out:match '"created": ?(%d+)')
     end
     local plain = memory "t.tp = g 'tp'"
@@ -100,7 +84,7 @@ local built = exists "build/libmoongrid_nccl.so" and exists "build/standin/libnc
 if not built then return describe("elastic states", function() pending "no headers of NCCL" end) end
 
 describe("on the stand-in", function()
-  teardown(function() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end)
+  teardown(support.clean)
 
   -- mode = { tests, environment }
   local grown = "STANDIN_NCCL_VERSION=22907 STANDIN_STRICT=1"
@@ -169,20 +153,18 @@ describe("on the stand-in", function()
     assert.equal(#wanted + 1, at, table.concat(calls, "\n"))
     for r = 0, 7 do os.remove(trace .. "." .. r) end
     os.remove(trace)
-    os.remove(path)
   end)
 
   it("a split that fails is an error on all ranks", function()
     local path = recipe_of 't.all = g("tp", "dp") t.tp = g "tp":with { parent = "all" }'
     local _, err, code = on(8, "build/moongrid run " .. path .. " --backend nccl --timeout 4",
       "NCCL_COMM_BLOCKING=0 STANDIN_FAIL_INIT=5:2")
-    os.remove(path)
     assert.equal(4, code, err)
     assert.truthy(err:find("moongrid: [rank 0/8] rank 5: nccl: ncclCommSplit for run/tp[2]: ", 1, true), err)
   end)
 
   it("scripts get windows, device communicators and memory", function()
-    local path = file_of [[
+    local path = support.file [[
       local mg = require "moongrid"
       local job = assert(mg.nccl())
       local world = mg.world(job.world)
@@ -202,8 +184,7 @@ describe("on the stand-in", function()
       state:close()]]
     local out, err, code = support.run(("export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
       .. "LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_STRICT=1 STANDIN_NCCL_VERSION=22907 scripts/launch 4 lua5.4 %s"):format(
-      TAG, path))
-    os.remove(path)
+      support.tag, path))
     assert.equal(0, code, err)
     assert.equal("userdata\tuserdata\t4096\tuserdata\t22907\tfamily 'dp' has no window 'kw'; nearest is 'kv' (kv)\tnil\tnil\t"
       .. "true\t1\n", out)
@@ -225,7 +206,7 @@ describe("doctor --ras", function()
   local function during(env, looks)
     support.run(("rm -rf %s/*; (%s STANDIN_RAS=%s RAS_GO=%s.go NCCL_RAS_ADDR=localhost:%d LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s "
       .. "STANDIN_DEADLINE=25 scripts/launch 8 build/tests/nccl/elastic ras; echo ended) > %s.out 2>&1 < /dev/null & echo"):format(folder, env,
-      folder, folder, port, TAG, folder))
+      folder, folder, port, support.tag, folder))
     local ok, why = pcall(looks)
     support.run(("touch %s.go; for i in $(seq 200); do grep -q '^ended' %s.out && break; sleep 0.1; done; rm -f %s.go"):format(folder, folder, folder))
     local said = support.run(("cat %s.out; rm -f %s.out"):format(folder, folder))
@@ -311,7 +292,6 @@ for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
       assert.are.same({ "", "moongrid: " .. what:format(port) .. "\n", 4 }, { out, err, code })
     end
     process:close()
-    os.remove(server)
   end)
 
   -- Each case is what a server sends as JSON, and what doctor says of it; PID is a process whose rank is 0.
@@ -376,7 +356,6 @@ child.kill()
       assert.truthy(err:find(lie[3], 1, true), lie[1] .. ": " .. err)
     end
     process:close()
-    os.remove(server)
   end)
 
   it("shows no control characters of a server", function()
@@ -404,6 +383,5 @@ for answers in ["OK\n", json], ["OK\n", json], ["no\n", "Job \x1b[2J\r\n\tsummar
     assert.equal("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n"
       .. "Job \\x1b[2J\\x0d\n\\tsummary\n", (doctor()))
     process:close()
-    os.remove(server)
   end)
 end)

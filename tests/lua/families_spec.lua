@@ -191,13 +191,9 @@ end)
 describe("the budget", function()
   local world = 2147483640
   local function planned(body)
-    local file = os.tmpname()
-    local out = assert(io.open(file, "w"))
-    out:write("return recipe { build = function(world) local t = topology(world) "
+    local file = support.file("return recipe { build = function(world) local t = topology(world) "
       .. "local cp = grid(world, 'cp-dp', { cp = 8, dp = fill }) 'cp' t.x = " .. body .. " return t end }")
-    out:close()
     local ok, plan = pcall(function() return mg.load(file):plan(world) end)
-    os.remove(file)
     return ok and plan:family "x" or (plan:gsub("^.-:1: ", ""))
   end
   for _, body in ipairs { "world:modes '(1000000000:2) x (2:3)'", "cp:renumber(function(i) return i end)",

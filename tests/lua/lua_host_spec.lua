@@ -11,7 +11,6 @@ local program = "build/tests/lua_host"
 local function on(ranks, text)
   local path = support.file(text)
   local out, err, code = run(("scripts/launch %d %s %s"):format(ranks, program, path))
-  os.remove(path)
   return out, err, code
 end
 

@@ -4,13 +4,7 @@
 -- order of a hash table, on addresses, on the process, or on the folder that it lies in.
 
 local support = require "support"
-local run = support.run
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local run, write = support.run, support.write
 
 describe("a recipe", function()
   local folder

@@ -24,7 +24,6 @@ end }
 ]]
 
 describe("moongrid run A vs B --move", function()
-  teardown(function() os.remove(recipe) end)
   local function run(ranks, line) return launch(ranks, ("build/moongrid run %s %s --move"):format(recipe, line)) end
 
   for _, case in ipairs {
@@ -87,7 +86,6 @@ describe("moongrid run A vs B --move", function()
       assert.equal(who[2], said(("LOUD --print %s vs side=1"):format(who[1])))
       assert.equal(who[2], said(("LOUD vs side=1 --print %s"):format(who[1])))
     end
-    os.remove(loud)
   end)
 
   it("says so where two recipes are given without --move", function()
@@ -124,8 +122,6 @@ describe("move:prove", function()
       job:close()
     ]]):format(recipe_file, recipe_file))
     local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(script)
-    os.remove(recipe_file)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 end)

@@ -77,7 +77,6 @@ describe("moongrid run", function()
       return t
     end }]]
     local out, err, code = launch(8, "build/moongrid run " .. recipe)
-    os.remove(recipe)
     assert.equal("", err)
     assert.equal(0, code)
     assert.truthy(out:find("\ncube +1 +8 +{7,2,5,0,3,6,1,4}%s+own, cartesian{x:2 y:2:periodic z:2}\n"), out)
@@ -110,7 +109,6 @@ describe("moongrid run", function()
   it("makes every rank exit 5 when the recipe differs", function()
     local other = support.file('return recipe { build = function(world) return topology(world) end }')
     local _, err, code = launch(3, "build/moongrid run picotron : -n 1 build/moongrid run " .. other)
-    os.remove(other)
     assert.truthy(err:find("^moongrid: %[rank 0/4%] ranks do not have the same plan: rank 3 has \"nothing\""), err)
     assert.equal(5, code)
   end)
@@ -149,7 +147,6 @@ describe("stock Lua under mpirun", function()
       os.exit(true)
     ]]
     local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(script)
     assert.truthy(out:find("unknown option of mpi 'timeuot'; nearest is 'timeout' (timeout, threads, on_deadline, "
       .. "communicators, comm)", 1, true), out)
     assert.truthy(out:find("unknown level of threads 'multi'; nearest is 'multiple' ", 1, true), out)
@@ -240,7 +237,6 @@ describe("stock Lua under mpirun", function()
       assert(tostring(job) == "Job (closed)" and not pcall(job.barrier, job))
     ]]
     local out, err, code = launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)
-    os.remove(script)
     assert.equal("fine\n", out, err)
     assert.equal(0, code)
   end)
@@ -273,7 +269,6 @@ describe("stock Lua under mpirun", function()
       job:close()
     ]]
     local out, _, code = launch(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(script)
     assert.equal("fine\n", out)
     assert.equal(0, code)
   end)
@@ -309,7 +304,6 @@ describe("stock Lua under mpirun", function()
       job:close()
     ]]
     local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(script)
     assert.equal("fine\n", out, err)
     assert.equal(0, code)
   end)
@@ -372,7 +366,6 @@ describe("stock Lua under mpirun", function()
       job:close()
     ]]
     local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(script)
     assert.equal("fine\n", out, err)
     assert.equal(0, code)
   end)
@@ -397,7 +390,6 @@ describe("another MPI", function()
     local _, failed, made = run(("cc -fPIC -shared -x c %s -o %s"):format(source, library))
     assert.equal(0, made, failed)
     local _, err, code = run(("env PMI_RANK=0 PMI_SIZE=2 LD_PRELOAD=%s build/moongrid run picotron"):format(library))
-    os.remove(source)
     os.remove(library)
     assert.equal(15, code)
     assert.equal("moongrid: [rank 0/2] MPI has ended this process in the start of the job; its own message says why; it was started by "
@@ -441,7 +433,6 @@ int main(int argc, char **argv) {
       .. "$(pkg-config --cflags --libs $(scripts/mpi --module))"):format(source, program))
     assert.equal(0, made, failed)
     local out = run("SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 " .. program)
-    os.remove(source)
     os.remove(program)
     local wanted = "^0 mpi: srun started 4 processes, and the MPI of this one, [^\n]+, knows of itself alone: [^\n]+\n1 \n$"
     assert.truthy(out:find(wanted), out)
@@ -472,8 +463,7 @@ int main(int argc, char **argv) {
     if not other then return pending "no second MPI here (scripts/mpi --list)" end
     local program = os.tmpname()
     local source = program .. ".c"
-    local file = assert(io.open(source, "w"))
-    file:write [[
+    support.write(source, [[
 #include <mpi.h>
 #include <moongrid.h>
 #include <stdio.h>
@@ -484,8 +474,7 @@ int main(int argc, char **argv) {
   printf("%d %s\n", b == NULL, e.message);
   MPI_Finalize();
 }
-]]
-    file:close()
+]])
     local _, err, code = run(("%s -w -Isrc %s -o %s -Lbuild -lmoongrid -Wl,-rpath,$PWD/build"):format(other, source, program))
     assert.equal(0, code, err)
     local out = run(program)

@@ -9,12 +9,9 @@ local standin = io.open "build/standin/libnccl.so.2"
 if not standin then return it("needs the stand-in libraries", function() end) end
 standin:close()
 
-local TAG = os.tmpname():match "[%w]+$" -- names our objects in shared memory, since other tests may run on this machine
-
 -- out, err without the stand-in's names, code of a command on `ranks` ranks.
 local function on(ranks, command, env)
-  local out, err, code = support.run(("LUA_CPATH_5_4='build/?.so;;' LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s "
-    .. "STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(TAG, env or "", ranks, command))
+  local out, err, code = support.on_standin(ranks, command, env)
   return out, err:gsub("[^\n]*: loaded as [^\n]*\n", ""), code
 end
 
@@ -51,8 +48,7 @@ end }
 
 describe("run A vs B --move --backend nccl", function()
   teardown(function()
-    os.remove(recipe)
-    support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- of processes that were killed
+    support.clean()
   end)
 
   for _, case in ipairs {
@@ -128,7 +124,6 @@ describe("run A vs B --move --backend nccl", function()
       job:close()
     ]]):format(recipe))
     local out, err, code = on(6, "lua5.4 " .. script, "STANDIN_STRICT=1")
-    os.remove(script)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 end)

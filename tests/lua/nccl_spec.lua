@@ -1,31 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The nccl backend. Not built: one clear message. With the real NCCL but no driver, or without NCCL: the
--- exact messages. Everything else, and every failure, on the stand-in libraries (tests/nccl/standin), which
--- are no GPU and say so in every line.
+-- exact messages. Everything else on the stand-in libraries (tests/nccl/standin), which are no GPU and
+-- say so in every line; what fails: nccl_failures_spec.lua.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists
 
 local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
-local TAG = os.tmpname():match "[%w]+$" -- names our objects in shared memory, since other tests may run on this machine
-local HERE = "export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
-
--- out, err, code of a command on `ranks` ranks over the stand-in, with `env` in front.
-local function on(ranks, command, env)
-  support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- of a process that was killed
-  return support.run(("%sLD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(
-    HERE, TAG, env or "", ranks, command))
-end
-
-local function messages(err)
-  local list = {}
-  for line in err:gmatch "[^\n]+" do
-    local text = line:match "^moongrid: %[rank 0/%d+%] (.*)"
-    if text then list[#list + 1] = text end
-  end
-  return table.concat(list, "\n")
-end
+local on = support.on_standin
+local messages = support.of_rank_0
 
 describe("without NCCL's headers", function()
   if built then return it("the backend is built here", function() assert.is_true(built) end) end
@@ -65,7 +49,6 @@ describe("a step on the stand-in", function()
       s:sendrecv(s.pp, s.pp:next(true), s.pp:prev(true), 64)
     end }]]
   end)
-  teardown(function() os.remove(recipe) end)
 
   it("is executed on streams, and measured", function()
     local out, err, code = on(8, ("build/moongrid run %s --backend nccl --step 2 --compute sleep --json"):format(recipe), "STANDIN_STRICT=1")
@@ -123,16 +106,12 @@ describe("without a GPU", function()
   end)
 
   it("a job on MPI alone refuses a family that wants nccl", function()
-    local recipe = os.tmpname() .. ".lua"
-    local file = assert(io.open(recipe, "w"))
-    file:write [[return recipe { build = function(world)
+    local recipe = support.file [[return recipe { build = function(world)
       local t = topology(world)
       t.all = grid(world, "a", { a = fill }) "a":with { backend = "nccl" }
       return t
     end }]]
-    file:close()
     local _, err, code = support.run("scripts/launch 2 build/moongrid run " .. recipe .. " --backend mpi")
-    os.remove(recipe)
     assert.equal(1, code, err)
     assert.truthy(err:find("run/all[0] needs the backend 'nccl', and this job runs on mpi alone; start it with "
       .. "--backend nccl, or open that backend", 1, true), err)
@@ -142,7 +121,7 @@ end)
 if not standin then return end
 
 describe("on the stand-in", function()
-  teardown(function() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end) -- of processes that were killed
+  teardown(support.clean)
 
   it("names itself, so that nothing it gives can pass for a GPU's", function()
     local _, err = on(2, "build/moongrid run picotron --backend nccl")
@@ -181,8 +160,7 @@ describe("on the stand-in", function()
 
   it("options reach ncclConfig_t, both bounds of the CTAs together", function()
     local recipe, trace = os.tmpname() .. ".lua", os.tmpname()
-    local file = assert(io.open(recipe, "w"))
-    file:write [[return recipe { build = function(world)
+    support.write(recipe, [[return recipe { build = function(world)
       local g = grid(world, "tp-dp", { tp = 2, dp = fill })
       local t = topology(world)
       t.tp = g "tp":with { nccl = { max_ctas = 8, cga_cluster_size = 2, traffic_class = 3, net_name = "Socket",
@@ -190,8 +168,7 @@ describe("on the stand-in", function()
       t.dp = g "dp":with { nccl = { min_ctas = 4, collnet_enable = true, n_channels_per_net_peer = 2,
                                     nvls_ctas = 6, cta_policy = 1, nvlink_centric_sched = 1 } }
       return t
-    end }]]
-    file:close()
+    end }]])
     local _, err, code = on(4, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_STRICT=1 STANDIN_TRACE=" .. trace)
     assert.equal(0, code, err)
     local config = {}
@@ -212,24 +189,19 @@ describe("on the stand-in", function()
 
   it("a job says whether its communicators block, a family may say otherwise, and the environment overrides both", function()
     local script, trace = os.tmpname(), os.tmpname()
-    local file = assert(io.open(script, "w"))
-    file:write [[
+    support.write(script, [[
       local mg = require "moongrid"
       local job = assert(mg.nccl { blocking = arg[1] == "yes" })
       local state = assert(job:materialize(mg.load(arg[2]):plan(job.world, { other = arg[1] ~= "yes" }), "s"))
       state:close()
       job:close()
-    ]]
-    file:close()
-    local recipe = os.tmpname() .. ".lua"
-    file = assert(io.open(recipe, "w"))
-    file:write [[return recipe { params = { other = param.flag(false, "of dp") }, build = function(world, p)
+    ]])
+    local recipe = support.file [[return recipe { params = { other = param.flag(false, "of dp") }, build = function(world, p)
       local g = grid(world, "tp-dp", { tp = 2, dp = fill })
       local t = topology(world)
       t.tp, t.dp = g "tp", g "dp":with { nccl = { blocking = p.other } }
       return t
     end }]]
-    file:close()
     local function blocking(argument, env)
       local _, err, code = on(4, "lua5.4 " .. script .. " " .. argument .. " " .. recipe, "STANDIN_STRICT=1 STANDIN_TRACE=" .. trace .. " " .. env)
       assert.equal(0, code, err)
@@ -245,7 +217,6 @@ describe("on the stand-in", function()
     assert.equal("tp 0, dp 1", blocking("no", ""))
     assert.equal("tp 1, dp 1", blocking("no", "NCCL_COMM_BLOCKING=1"))
     os.remove(script)
-    os.remove(recipe)
   end)
 
   it("a field that this NCCL would ignore is refused, or left out if that is said", function()
@@ -255,16 +226,12 @@ describe("on the stand-in", function()
       { "cta_policy = 5", 22809, "field 'cta_policy' is 0 to 2 before NCCL 2.30, not 5" },
       { "nvls_ctas = 4, optional = true", 22503 },
     } do
-      local recipe = os.tmpname() .. ".lua"
-      local file = assert(io.open(recipe, "w"))
-      file:write(([[return recipe { build = function(world)
+      local recipe = support.file(([[return recipe { build = function(world)
         local t = topology(world)
         t.all = grid(world, "a", { a = fill }) "a":with { nccl = { %s } }
         return t
       end }]]):format(case[1]))
-      file:close()
       local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_NCCL_VERSION=" .. case[2])
-      os.remove(recipe)
       if case[3] then
         assert.truthy(err:find("run/all[0]: nccl " .. case[3], 1, true), err)
         assert.is_true(code ~= 0)
@@ -304,35 +271,9 @@ describe("on the stand-in", function()
       assert.falsy(err:gsub("code 4", ""):find "code %d", err)
       assert.truthy(messages(err):find(case[2]), err)
       assert.is_true(os.time() - started < 20)
-      assert.equal("", (support.run("ls /dev/shm | grep mg-standin-" .. TAG)))
+      assert.equal("", (support.run("ls /dev/shm | grep mg-standin-" .. support.tag)))
     end)
   end
-
-  it("a rank that never joins a creation that blocks is told, in time; its thread stays until the process ends", function()
-    local started = os.time()
-    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 ep=2 --backend nccl --timeout 3",
-      "STANDIN_MISSING=3:2")
-    assert.equal(4, code, err)
-    -- creations go on side by side, so that the one that rank 3 never joins may be that of any of its groups
-    local of = messages(err):match("^rank %d: nccl: run/[%w_]+%[%d%] was not made within 3 seconds: rank %d of it waits for "
-      .. "some of its %d ranks: ([%d ]+)$")
-    assert.truthy(of and (" " .. of .. " "):find(" 3 ", 1, true), err)
-    assert.is_true(os.time() - started < 20)
-  end)
-
-  it("a rank that dies ends the job", function()
-    local started = os.time()
-    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 3", "STANDIN_DIE=2:1")
-    assert.is_true(code ~= 0, err)
-    assert.is_true(os.time() - started < 20)
-    support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- left by the process that died
-  end)
-
-  it("a rank that is late is waited for", function()
-    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 20",
-      "STANDIN_LATE=3:1 STANDIN_STRICT=1")
-    assert.equal(0, code, err)
-  end)
 
   -- Each rank has one GPU, as device 0: what launchers do.
   local function each_sees(devices, command)
@@ -372,42 +313,15 @@ describe("on the stand-in", function()
     out = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " device")
     assert.truthy(out:find "^rank ([01]): nccl: rank %1 is to use GPU 99; host %S+ has GPUs 0 to 7\n", out)
     out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_MEMORY=1024")
-    os.remove(script)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 
-  it("what a failed collective leaves is of no use, nor can its memory be given back", function()
-    local script = support.file [[
-      local mg = require "moongrid"
-      local job = assert(mg.nccl { timeout = 5 })
-      local t = mg.topology(mg.world(4))
-      t.all = mg.grid(mg.world(4), "a", { a = 4 }) "a"
-      local state = assert(job:materialize(mg.plan(t)))
-      local buffer = state.all:buffer(1)
-      local lost = "nccl: all[0] cannot be used after a failure"
-      assert(not state.all:allreduce(buffer))
-      local done, why = state.all:allreduce(buffer)
-      assert(not done and why == lost, why)
-      done, why = state:suspend()
-      assert(not done and why == "rank 0: " .. lost, why)
-      io.write("fine\n"):flush()
-      os.execute "sleep 0.5" -- the launcher ends all when the first one exits without finalizing
-      os.exit(true)
-    ]]
-    local out, err = on(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_NCCL_VERSION=22907 STANDIN_ASYNC_ERROR=1:1")
-    os.remove(script)
-    assert.equal(("fine\n"):rep(4), out, err)
-  end)
-
   it("ranks are of different hosts only where they really share a GPU", function()
-    local script = os.tmpname()
-    local file = assert(io.open(script, "w"))
-    file:write [[
+    local script = support.file [[
       assert(require "moongrid".nccl { share_gpu = true })
       local id = (os.getenv "NCCL_HOSTID" or ""):match "[^-]*$"
       io.write(os.getenv "PMIX_RANK" or os.getenv "PMI_RANK", "=", id, "\n")
     ]]
-    file:close()
     local function ids(devices)
       local out, err = on(4, "lua5.4 " .. script, "STANDIN_DEVICES=" .. devices)
       local list = {}
@@ -418,7 +332,6 @@ describe("on the stand-in", function()
       local got, err = ids(devices)
       assert.equal(want, got, err)
     end
-    os.remove(script)
   end)
 
   it("ranks share a GPU where that is asked for, and have the ones they are given", function()
@@ -446,22 +359,18 @@ describe("on the stand-in", function()
 
   it("a recipe's parameter says which GPUs", function()
     local recipe, trace = os.tmpname() .. ".lua", os.tmpname()
-    local file = assert(io.open(recipe, "w"))
-    file:write [[return recipe {
+    support.write(recipe, [[return recipe {
       params = { devices = param.list({ 5, 4 }, "the GPU of each rank of a machine") },
       build = function(world)
         local t = topology(world)
         t.all = grid(world, "a", { a = fill }) "a"
         return t
-      end }]]
-    file:close()
+      end }]])
     local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_TRACE=" .. trace)
     assert.equal(0, code, err)
     assert.truthy(io.open(trace .. ".0"):read("a"):find("device=5", 1, true))
     os.execute("rm -f " .. trace .. "* " .. recipe)
-    file = assert(io.open(recipe, "w"))
-    file:write "return recipe { params = { devices = param.text '0;1' }, build = function(world) return topology(world) end }"
-    file:close()
+    support.write(recipe, "return recipe { params = { devices = param.text '0;1' }, build = function(world) return topology(world) end }")
     _, err, code = on(1, "build/moongrid run " .. recipe .. " --backend nccl")
     assert.equal(1, code)
     assert.truthy(messages(err):find("parameter 'devices' is a list of GPUs, not '0;1'", 1, true), err)
@@ -510,46 +419,6 @@ describe("on the stand-in", function()
     end)
   end
 
-  it("a failed creation leaves nothing behind that the next one stumbles over", function()
-    local out, err, code = on(8, "build/tests/nccl/trainer failing", "STANDIN_FAIL_INIT=3:3")
-    assert.equal(0, code, out .. err)
-    assert.truthy(out:find("1..3\n", 1, true), out)
-  end)
-
-  -- mode = { tests, environment, all ranks end as they should }
-  for mode, case in pairs {
-    latched = { 7 }, nonblocking = { 7 }, gone = { 3 }, mixed = { 3, "STANDIN_ASYNC_ERROR=4:1" },
-    shrunk = { 1, "STANDIN_STRICT=1", true }, host = { 3, "STANDIN_STRICT=1", true },
-    beside = { 3, "STANDIN_STRICT=1", true }, busy = { 3 }, retries = { 1, "STANDIN_FAIL_INIT=3:0" },
-  } do
-    it("where NCCL is hard: " .. mode, function()
-      local out, err, code = on(8, "build/tests/nccl/recovery " .. mode, case[2])
-      assert.truthy(out:find(("1..%d\n"):format(case[1]), 1, true), out .. err)
-      assert.falsy(out:find "not ok", out .. err)
-      if case[3] then assert.equal(0, code, out .. err) end
-    end)
-  end
-
-  it("a shrink that fails is made good, and a new communicator that fails is told at once", function()
-    for _, env in ipairs { "STANDIN_FAIL_INIT=4:3", "STANDIN_FAIL_INIT=4:3 STANDIN_ASYNC_ERROR=4:1" } do
-      local out, err = on(8, "build/tests/nccl/recovery worse", env)
-      assert.truthy(out:find("ok 2 - in time\n1..2\n", 1, true), out .. err)
-      assert.falsy(out:find "not ok", out .. err)
-    end
-  end)
-
-  it("before NCCL 2.22 each abort has a thread", function()
-    local out, err = on(8, "build/tests/nccl/recovery latched", "STANDIN_NCCL_VERSION=22105")
-    assert.truthy(out:find("ok 7 - and all ends in time\n1..7\n", 1, true), out .. err)
-    assert.falsy(out:find "not ok", out .. err)
-  end)
-
-  it("an abort that waits for ever has a deadline, and is told", function()
-    local out, err = on(8, "build/tests/nccl/recovery stays")
-    assert.truthy(out:find("ok 2 - what does not end is left behind, and told\n1..2\n", 1, true), out .. err)
-    assert.falsy(out:find "not ok", out .. err)
-  end)
-
   it("of two CUDA runtimes it takes the one that the driver supports", function()
     local function doctor(env)
       return (support.run("LD_LIBRARY_PATH=build/standin " .. env .. " build/moongrid doctor"))
@@ -565,13 +434,9 @@ describe("on the stand-in", function()
   end)
 
   it("the environment that overrides options is reported, from its files, too", function()
-    local conf = os.tmpname()
-    local file = assert(io.open(conf, "w"))
-    file:write "# of the machine\nNCCL_NET=Socket\nNCCL_MAX_CTAS=4\n"
-    file:close()
+    local conf = support.file "# of the machine\nNCCL_NET=Socket\nNCCL_MAX_CTAS=4\n"
     local out = support.run("LD_LIBRARY_PATH=build/standin STANDIN_LOG=/dev/null NCCL_MAX_CTAS=2 NCCL_CONF_FILE=" .. conf
       .. " build/moongrid doctor")
-    os.remove(conf)
     assert.truthy(out:find(" 8 GPUs; the environment overrides options: NCCL_MAX_CTAS=2, NCCL_NET=Socket\n", 1, true), out)
   end)
 
@@ -583,11 +448,5 @@ describe("on the stand-in", function()
     assert.equal("", out)
     assert.equal(1, code)
     assert.truthy(err:find("multi_gpu: picotron:37: tp 3 does not divide the 8 ranks", 1, true), err)
-  end)
-
-  it("a rank that does not come to a creation is named on every other one", function()
-    local out, err = on(4, "build/tests/nccl/trainer late")
-    assert.truthy(out:find("ok 1 - all come\nok 2 - who does not come is named on every other rank\n1..2\n", 1, true),
-      out .. err)
   end)
 end)

@@ -74,7 +74,6 @@ describe("moongrid place", function()
     assert.are.same({ inside = 0, crossing = 2, edges = 4, members = 2 }, of.tp.levels.node)
     assert.are.same({ inside = 4, crossing = 0, edges = 0, members = 2 }, of.dp.levels.node)
     assert.are.same({ inside = 4, crossing = 0, edges = 0, members = 2 }, of.ring.levels.node)
-    os.remove(path)
   end)
 
   it("answers at a million ranks, and beyond", function()
@@ -98,7 +97,6 @@ describe("moongrid place", function()
     assert.are.same({ bytes = 96e9, domain = 0, seconds = 0.96 }, all.busiest.node)
     -- 4 GB along each pair, and 1 GB each way
     assert.are.equal(4 * (4e9 + 2 * 1e9), all.families.dp.levels.gpu.bytes)
-    os.remove(path)
   end)
 
   it("says what follows for NCCL: NVLink domains, rails, variables", function()
@@ -114,7 +112,6 @@ describe("moongrid place", function()
       <pci busid="0000:02:00.0" class="0x030200"><gpu dev="1" sm="90" rank="1" gdr="1"/></pci></cpu></system>]]
     placed = place("megatron --world 2 tp=2 --machine " .. path .. " --family tp").nccl
     assert.are.equal(path, placed.variables.NCCL_TOPO_FILE)
-    os.remove(path)
     local out = moongrid "place megatron --world 64 tp=8 pp=2 --machine dgx-h100 --family tp,pp,dp"
     assert.are.equal([[
 nccl           inside one NVLink domain, a node, where NVLink SHARP can reduce:
@@ -166,7 +163,6 @@ return recipe {
     .. "tp_cp = 1 GB all_to_all x 2"
   local path
   before_each(function() path = file(recipe) end)
-  after_each(function() os.remove(path) end)
 
   local function permutations(list)
     if #list == 1 then return { list[1] } end
@@ -246,13 +242,11 @@ return recipe {
       found.best[1].parameters.tp })
     local third = found.best[3]
     assert.are.equal(third.levels.node + third.seconds, third.cost)
-    os.remove(own)
     own = file(declared:format '{ "tp-cp-dp-pp", "dp-pp-tp-cp" }')
     found = json.decode((moongrid("place " .. own .. " --world 64 --machine 8 --search order --json tp=2 cp=1 mode=fast")))
     assert.are.same({ 2, "tp-cp-dp-pp" }, { found.evaluated, found.best[1].parameters.order })
     local plan = json.decode((moongrid("plan " .. own .. " --world 64 order=pp-tp-dp-cp --json"))) -- others are allowed
     assert.are.equal("pp-tp-dp-cp", plan.params.order)
-    os.remove(own)
   end)
 
   it("refuses values, declarations and policies", function()
@@ -273,7 +267,6 @@ return recipe {
     refuses(place_ .. "--objective nan", 1, "policy 'nan' returns nan")
     local _, err, status = moongrid(place_ .. "--objective word")
     assert.are.same({ "moongrid: " .. own .. ":5: policy 'word' returned text, not a number\n", 1 }, { err, status })
-    os.remove(own)
     for text, message in pairs {
       ["param.choice({})"] = "param.choice takes a list of integers, or of texts without commas, each once: "
         .. "param.choice({ 1, 2, 4 }, doc)",
@@ -286,7 +279,6 @@ return recipe {
     } do
       own = file("return recipe { params = { a = " .. text .. " }, build = function(world) return topology(world) end }")
       refuses("plan " .. own .. " --world 4", 1, own .. ":1: " .. message)
-      os.remove(own)
     end
   end)
 
@@ -311,7 +303,6 @@ return recipe {
       least = math.min(least, part.best[1].levels.node)
     end
     assert.are.equal(least, found.best[1].levels.node)
-    os.remove(own)
   end)
 
   it("refuses", function()

@@ -185,7 +185,6 @@ describe("moongrid plan", function()
     local binary = support.file(string.dump(function() return 1 end))
     refuses("plan " .. binary .. " --world 8", 1,
       ("moongrid: %s: a recipe is text, and this is a binary chunk"):format(binary))
-    os.remove(binary)
   end)
 
   it("says so when its output cannot be written", function()
@@ -204,9 +203,7 @@ end)
 describe("--params", function()
   local function file(name, text)
     local path = os.tmpname() .. name
-    local f = assert(io.open(path, "w"))
-    f:write(text)
-    f:close()
+    support.write(path, text)
     return path
   end
 
@@ -225,7 +222,6 @@ describe("--params", function()
       { "coords": [0, 1, 0] }, { "device_kind": "TPU v4 lite", "coords": [1, 1, 0] } ] }]])
     local out, err = run(("build/moongrid plan jax_mesh --world 4 --params %s --json"):format(path))
     assert.truthy(out:find('"groups": [[0,1,3,2]]', 1, true), out .. err)
-    os.remove(path)
   end)
 
   it("says what is wrong with the file, and where", function()
@@ -241,7 +237,6 @@ describe("--params", function()
       local _, err, code = run(("build/moongrid plan %s --world 8 --params %s"):format(moe, path))
       assert.equal(1, code, case[2])
       if case[3] then assert.equal("moongrid: " .. case[3]:format(path) .. "\n", err) end
-      os.remove(path)
     end
     local _, err, code = run(("build/moongrid plan %s --world 8 --params /nowhere.json"):format(moe))
     assert.equal(1, code)
@@ -296,7 +291,6 @@ describe("moongrid plan and what else NCCL takes", function()
     assert.truthy(out:find("with NCCL at most 196 MiB a rank for 1 communicator, 384 MiB more", 1, true), out)
     refuses("plan " .. recipe .. " --world 8 --gpu-memory 195", 3, "moongrid: 1 NCCL communicator may take 196 MiB of a "
       .. "GPU, the budget is 195 MiB; fewer channels (nccl = { max_ctas = ... }) take less")
-    os.remove(recipe)
   end)
 
   it("is refused above a budget", function()
@@ -348,7 +342,6 @@ describe("moongrid plan and families used at the same time", function()
     if p.apart then concurrent(t, { { "ep", "dp" }, { "ep", "tp" } }) end
     return t
   end }]]
-  teardown(function() os.remove(recipe) end)
 
   it("says who shares and what that costs, or in which order they are launched", function()
     local out = run("build/moongrid plan " .. recipe .. " --world 8")
@@ -385,7 +378,6 @@ describe("families of every form", function()
     t.star = world:table({ { 0, 1 }, { 0, 2 }, { 0, 3 }, { 0, 4 }, { 0, 5 } }, "cover")
     return t
   end }]]
-  teardown(function() os.remove(recipe) end)
 
   for family, want in pairs {
     some = "rule pick{0,1,3} of (4:1) x (4:4) some positions of the groups of a rule, in an irregular order made by",

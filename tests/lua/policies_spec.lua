@@ -25,7 +25,6 @@ end
 local function asked(policy, params)
   local path = recipe_of(policy)
   local recipe = mg.load(path)
-  os.remove(path)
   local state = recipe:plan(8, params or {}):dry(3)
   return function(q) return recipe:call(state, "it", q) end
 end
@@ -38,7 +37,6 @@ local function refusal(policy, q)
     local state = recipe:plan(8, {}):dry(3)
     return q and recipe:call(state, "it", q)
   end)
-  os.remove(path)
   assert.is_false(ok)
   return (message:gsub("^" .. path:gsub("%p", "%%%0"), "recipe"))
 end
@@ -241,7 +239,6 @@ describe("policies.gradient_family of a bundled recipe", function()
   local function ask(base, params)
     local path = support.file(("return recipe { base = %q,\n  policy = { it = policies.gradient_family() } }"):format(base))
     local recipe = mg.load(path)
-    os.remove(path)
     return recipe:call(recipe:plan(8, params):dry(3), "it", { expert = true })
   end
 
@@ -353,12 +350,24 @@ describe("policies.on_lost", function()
     assert.equal("stop", asked "policies.on_lost()" { family = "dp_cp", ranks = 4 })
   end)
 
+  it("lets one of two halves go on", function()
+    local ask = asked "policies.on_lost { majority = true }"
+    assert.equal("shrink", ask { ranks = 7, lost = 3, which = { 0, 1, 2 } })
+    assert.equal("stop", ask { ranks = 7, lost = 4, which = { 3, 4, 5, 6 } })
+    assert.equal("shrink", ask { ranks = 8, lost = 4, which = { 4, 5, 6, 7 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4, which = { 0, 1, 2, 3 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4, spares = 4, which = { 0, 5, 6, 7 } })
+    assert.equal("stop", ask { ranks = 8, lost = 4 })
+    assert.equal("shrink", asked "policies.on_lost()" { ranks = 8, lost = 7, which = { 0, 1, 2, 3, 4, 5, 6 } })
+  end)
+
   refused {
     { "policies.on_lost()", { family = "zz", ranks = 2 }, "policies.on_lost: unknown family 'zz'; known: dp_cp, tp" },
     { "policies.on_lost()", { family = "tp", ranks = 2, lost = 3 }, "policies.on_lost: 3 ranks of 2 are lost" },
     { "policies.on_lost { keep = { 'dq_cp' } }", nil,
       "policies.on_lost: unknown family 'dq_cp'; nearest is 'dp_cp' (dp_cp, tp)" },
     { "policies.on_lost { shrink = 'dp_cp' }", nil, "policies.on_lost: setting 'shrink' is a list of names of families, not 'dp_cp'" },
+    { "policies.on_lost { majority = 5 }", nil, "policies.on_lost: setting 'majority' is true or false, not 5" },
     { "policies.on_lost { keep = { tp = 'tp' } }", nil, "policies.on_lost: setting 'keep' is a list of names of families, not a table" },
   }
 end)
@@ -392,8 +401,6 @@ describe("agreed", function()
     local d = support.file(text:gsub("BASE", "./" .. b:match "[^/]*$"))
     local ok, said = pcall(function() return mg.load(d):plan(8) end)
     local info = ok and mg.load(d):info().policies
-    os.remove(b)
-    os.remove(d)
     return ok and info or (said:gsub(b:gsub("%p", "%%%0"), "base"):gsub(d:gsub("%p", "%%%0"), "derived"))
   end
   local base = [[
@@ -422,7 +429,6 @@ describe("recipe:call", function()
   it("refuses what is no policy and no table", function()
     local path = recipe_of "policies.layers()"
     local recipe = mg.load(path)
-    os.remove(path)
     local state = recipe:plan(8, {}):dry(0)
     assert.has_error(function() recipe:call(state, "its") end, "unknown policy 'its'; nearest is 'it' (it)")
     assert.has_error(function() recipe:call(state, "it", 5) end, "bad argument #3 to 'call' (table expected, got number)")
@@ -434,7 +440,6 @@ describe("recipe:call", function()
     local path = recipe_of("policies.layers()", "agreed = { it = 'tp' }")
     assert.are.same({ { name = "it", agreed = "tp" } }, mg.load(path):info().policies)
     local out = support.run("build/moongrid recipes " .. path)
-    os.remove(path)
     assert.truthy(out:find("\npolicies\n  it +agreed by tp\n"), out)
   end)
 
@@ -472,8 +477,6 @@ describe("recipe:call", function()
       if state.rank == 0 then print "agreed" end
     ]]):format(path))
     local out, err, code = support.launch(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
-    os.remove(path)
-    os.remove(script)
     assert.equal("agreed\n", out, err)
     assert.equal(0, code)
   end)

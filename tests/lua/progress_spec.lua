@@ -41,7 +41,6 @@ describe("what takes more than a second", function()
   end }]]
   local page = os.tmpname() .. ".html"
   teardown(function()
-    os.remove(recipe)
     os.remove(page)
   end)
   for line, what in pairs {

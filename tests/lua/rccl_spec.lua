@@ -8,13 +8,10 @@ local exists = support.exists
 
 local built = exists "build/libmoongrid_rccl.so"
 local library = built or exists(("build/tests/rccl/libmoongrid_rccl.so.%s"):format(support.interface))
-local TAG = os.tmpname():match "[%w]+$"
 
 local function on(ranks, command, env)
-  support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*")
-  return support.run(("export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; LD_LIBRARY_PATH=%s "
-    .. "STANDIN_TAG=%s STANDIN_DEADLINE=30 MAKER=rccl %s scripts/launch %d %s"):format(
-    "$PWD/build/standin:$PWD/build/tests/rccl", TAG, env or "", ranks, command))
+  return support.on_standin(ranks, command,
+    "LD_LIBRARY_PATH=$PWD/build/standin:$PWD/build/tests/rccl MAKER=rccl " .. (env or ""))
 end
 
 local function doctor(env)
@@ -36,7 +33,7 @@ end)
 if not library or not exists "build/standin/librccl.so.1" then return end
 
 describe("on the stand-in under RCCL's names", function()
-  teardown(function() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end)
+  teardown(support.clean)
 
   it("says what is here, and what is missing, in the words of HIP", function()
     local host = io.popen("hostname"):read "l"
@@ -70,7 +67,6 @@ describe("on the stand-in under RCCL's names", function()
     assert.truthy(out:find("proved", 1, true), out)
     assert.falsy(err:find("without effect", 1, true), err)
     out, err, code = on(4, "build/moongrid run " .. recipe .. " --backend mpi")
-    os.remove(recipe)
     assert.equal("", out)
     assert.equal(1, code, err)
     assert.truthy(err:find("needs the backend 'rccl', and this job runs on mpi alone; start it with --backend rccl", 1, true), err)
@@ -98,7 +94,6 @@ describe("on the stand-in under RCCL's names", function()
       return t
     end }]]
     local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend rccl", "STANDIN_DEVICES=2 STANDIN_NCCL_VERSION=22105")
-    os.remove(recipe)
     assert.truthy(code ~= 0)
     assert.truthy(err:find("option 'windows' needs ncclCommWindowRegister, which came with NCCL 2.27.3; this is RCCL 2.21.5", 1, true), err)
   end)

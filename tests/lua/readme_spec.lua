@@ -110,7 +110,6 @@ describe("what a README shows", function()
               known = true
               local file = support.file(kind[3](block.text))
               local out, err, code = run(env .. kind[2]:format(file))
-              os.remove(file)
               assert.equal(0, code, out .. err)
             end
           end

@@ -4,22 +4,17 @@
 -- with busted's names.
 
 local mg = require "moongrid"
+local support = require "support"
 
 local M = { folder = nil } -- of the running test
 
 -- Write a recipe into the folder of this test; its path.
 function M.write(name, text)
-  local path = M.folder .. "/" .. name
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-  return path
+  return support.write(M.folder .. "/" .. name, text)
 end
 
 before_each(function()
-  M.folder = os.tmpname()
-  os.remove(M.folder)
-  assert(os.execute("mkdir " .. M.folder))
+  M.folder = support.folder()
 end)
 
 after_each(function() os.execute("rm -r " .. M.folder) end)

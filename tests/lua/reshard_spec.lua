@@ -21,9 +21,7 @@ return recipe { doc = "tensors", params = { tp = 2, pp = 1, cut = "even", flat =
   return t
 end }
 ]]
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
+local folder = support.folder()
 local function at(name) return folder .. "/" .. name end
 
 local function write(name, text)
@@ -101,7 +99,6 @@ end
 
 describe("moongrid reshard", function()
   teardown(function()
-    os.remove(recipe)
     os.execute("rm -rf " .. folder)
   end)
 

@@ -7,9 +7,7 @@ local support = dofile "tests/lua/support.lua"
 local files = dofile "tests/lua/safetensors.lua"
 local run = support.run
 
-local folder = os.tmpname()
-os.remove(folder)
-os.execute("mkdir " .. folder)
+local folder = support.folder()
 local function at(name) return folder .. "/" .. name end
 
 local function text_file(name, text)

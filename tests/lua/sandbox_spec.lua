@@ -4,6 +4,7 @@
 -- user would run it, `timeout 90 build/moongrid plan FILE --world 8`: it ends by itself with
 -- 1 (refused) or 3 (limit hit), never by the timeout (124) or a signal (above 128).
 
+local support = dofile "tests/lua/support.lua"
 local folder
 
 -- Every hostile recipe: name = { text, exit code, message after "FILE:" or a function of it }
@@ -206,9 +207,7 @@ error(t[1] .. " " .. t[2] .. " " .. t[150] .. " " .. t[300], 0)]] },
 
 -- Run all of them, some at a time; each leaves NAME.rc, NAME.err beside its file.
 local function run_all()
-  folder = os.tmpname()
-  os.remove(folder)
-  assert(os.execute("mkdir " .. folder))
+  folder = support.folder()
   local jobs = assert(io.open(folder .. "/jobs", "w"))
   local function job(name, text, out)
     local file = assert(io.open(("%s/%s.lua"):format(folder, name), "wb"))
@@ -225,7 +224,7 @@ local function run_all()
   assert(os.execute(("xargs -a %s/jobs -d '\\n' -P 4 -I LINE sh -c LINE"):format(folder)))
 end
 
-local read = (dofile "tests/lua/support.lua").read
+local read = support.read
 
 -- Exit code and message of a run, without "moongrid: " and the file's name.
 local function outcome(name, run)
@@ -269,7 +268,7 @@ describe("in twenty processes", function()
   end
 
   it("and nothing is read that nobody wrote, as where Lua keeps the seed of its hashes", function()
-    local run = require("support").run
+    local run = support.run
     if select(3, run "command -v valgrind") ~= 0 then return pending "valgrind is not installed" end
     local _, err, code = run "valgrind -q --error-exitcode=9 build/moongrid plan megatron --world 8"
     assert.are.same({ "", 0 }, { err, code })
@@ -281,12 +280,8 @@ describe("the string library of recipes", function()
 
   -- the message that a line of a recipe raises, without the position
   local function says(line)
-    local path = os.tmpname()
-    local file = assert(io.open(path, "wb"))
-    file:write("error('<' .. tostring(" .. line .. ") .. '>', 0)")
-    file:close()
+    local path = support.file("error('<' .. tostring(" .. line .. ") .. '>', 0)")
     local _, message = pcall(mg.load, path)
-    os.remove(path)
     return message:match "<(.*)>" or message
   end
 

@@ -94,7 +94,6 @@ describe("shell in a pipe", function()
       assert.equal("moongrid: " .. message .. "\n", err)
       assert.equal(line:find(saved, 1, true) and 1 or 2, code)
     end
-    os.remove(saved)
   end)
 end)
 

@@ -22,9 +22,7 @@ local read = M.read
 -- run(command line) -> stdout, stderr, exit code. Never longer than 120 seconds.
 function M.run(line)
   local out, err = os.tmpname(), os.tmpname()
-  local file = assert(io.open(out .. ".sh", "w"))
-  file:write(line, "\n")
-  file:close()
+  M.write(out .. ".sh", line .. "\n")
   local _, _, code = os.execute(("timeout 120 bash %s.sh >%s 2>%s </dev/null"):format(out, out, err))
   local text, message = read(out), read(err)
   os.remove(out)
@@ -55,14 +53,49 @@ function M.launch(ranks, line)
   return out, table.concat(ours), code
 end
 
+-- Write a text to a file; its path.
+function M.write(path, text)
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+  return path
+end
+
+-- A new empty folder.
+function M.folder()
+  local name = os.tmpname()
+  os.remove(name)
+  M.run("mkdir " .. name)
+  return name
+end
+
+-- Removed when this process ends; the registry of Lua keeps them until then, whatever specs do.
+local temporary = setmetatable({}, { __gc = function(paths) for _, path in ipairs(paths) do os.remove(path) end end })
+debug.getregistry()[temporary] = true
+
 -- A temporary file with a text; its path ends in .lua.
 function M.file(text)
   local name = os.tmpname()
   os.remove(name)
-  local file = assert(io.open(name .. ".lua", "wb"))
-  file:write(text)
-  file:close()
-  return name .. ".lua"
+  table.insert(temporary, name .. ".lua")
+  return M.write(name .. ".lua", text)
+end
+
+-- A command on ranks over the stand-in for NCCL, with `env` in front. M.tag names its objects in shared memory, since
+-- other tests may run on this machine; M.clean removes those of processes that were killed.
+M.tag = os.tmpname():match "[%w]+$"
+function M.clean() M.run("rm -f /dev/shm/mg-standin-" .. M.tag .. "-*") end
+function M.on_standin(ranks, command, env)
+  M.clean()
+  return M.run(("export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; LD_LIBRARY_PATH=build/standin "
+    .. "STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(M.tag, env or "", ranks, command))
+end
+
+-- What rank 0 says on stderr, without its name.
+function M.of_rank_0(err)
+  local list = {}
+  for text in err:gmatch "moongrid: %[rank 0/%d+%] ([^\n]*)" do list[#list + 1] = text end
+  return table.concat(list, "\n")
 end
 
 -- The version, which src/moongrid.h says, and that of the interface, which is in the names of the libraries.

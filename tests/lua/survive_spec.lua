@@ -161,6 +161,16 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.truthy(lose(want, "--world 9 --ranks 8"):find("becomes        replace: a layout of 8 ranks\n", 1, true))
   end)
 
+  it("stops the smaller half of a job that is cut in two, also where only spares are lost", function()
+    local fields = "spares = 5, policy = { on_lost = policies.on_lost { majority = true } },"
+    local goes, stops = "becomes        replace: a layout of 4 ranks", "becomes        stop: the policy 'on_lost' says so"
+    assert.truthy(lose(fields, "--world 9 --ranks 0..3"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 5..8"):find(goes, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 0..4"):find(stops, 1, true))
+    assert.truthy(lose(fields, "--world 9 --ranks 4..8"):find(stops, 1, true))
+    assert.truthy(lose("spares = 5,", "--world 9 --ranks 4..8"):find(goes, 1, true))
+  end)
+
   it("gives the policy what is lost", function()
     local fields = [[spares = 1, policy = { on_lost = function(s, q)
       log("%d %d %s %d %d %d", q.ranks, q.lost, table.concat(q.which, ","), q.spares, q.places, q.missing)
@@ -454,6 +464,7 @@ describe("state:recover", function()
       local function say(ok, a, b, c) if job.rank == 0 then print((tostring(b or a):gsub("^[^ ]*:%d+: ", "")), c) end end
       say(pcall(state.recover, state, { timeuot = 3 }))
       say(pcall(state.recover, state, { timeout = "3" }))
+      say(pcall(state.recover, state, { nccl_shrink = "yes" }))
       say(pcall(state.recover, state, { timeout = -1 }))
       say(pcall(state.recover, state, { how = 3 }))
       say(pcall(state.recover, state, { how = "shrik" }))
@@ -478,11 +489,12 @@ describe("state:recover", function()
     ]])
     local lines = {}
     for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end
-    local ends = lines[12]
-    table.remove(lines, 12)
+    local ends = lines[13]
+    table.remove(lines, 13)
     assert.same({
-      "unknown option of recover 'timeuot'; nearest is 'timeout' (how, job, lost, name, timeout)\tnil",
+      "unknown option of recover 'timeuot'; nearest is 'timeout' (how, job, lost, name, nccl_shrink, timeout)\tnil",
       "recover: timeout is a number of seconds, not a string\tnil",
+      "recover: nccl_shrink is true or false, not a string\tnil",
       "recover: a timeout is 0 (the default) seconds or more, not -1\t103",
       "recover: how is a string, not a number\tnil",
       "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)\tnil",

@@ -61,7 +61,8 @@ describe("the calls of the trainer", function()
   if not built then return it("are counted", function() pending(why) end) end
   teardown(function() os.execute("rm -rf " .. folder) end)
 
-  local layouts = { "", "tp=2", "tp=2 pp=2", "pp=4", "pp=2 vpp=2", "ep=4", "tp=2 cp=2", "tp=2 cp=2 pp=2 ep=2" }
+  local layouts = { "", "tp=2", "tp=2 pp=2", "pp=4", "pp=2 vpp=2", "ep=4", "tp=2 cp=2", "tp=2 cp=2 pp=2 ep=2", "zero=2", "tp=2 zero=4",
+    "ep=4 zero=2", "pp=2 vpp=2 zero=2", "cp=2 ep=2 zero=4" }
   for _, layout in ipairs(layouts) do
     it("are those of its step, in their order: " .. (layout == "" and "dp=8" or layout), function()
       local _, err, code = support.run(("CALLS=%s/calls scripts/launch 8 env LD_PRELOAD=%s OPENBLAS_NUM_THREADS=1 build/trainer/trainer "
@@ -188,8 +189,8 @@ describe("a trainer whose ranks are killed, under Open MPI 5,", function()
   local both = "--die 0:3:forward --die 1:3:forward " -- all that have the first stage of pp 2 x dp 2
   it("ends on all ranks where every copy of a stage is lost and there is no checkpoint", function()
     local said, code, last = train(4, both .. layout("every.lua", "%0") .. " pp=2")
-    assert.same({ "trainer: rank 0: 282624 bytes of a rank's part have no copy left, and there is no checkpoint (--checkpoint)" },
-      said)
+    assert.same({ "trainer: rank 0: position (rows 0..15): ranks 0, 1 held it; no copy is left, 282624 bytes in all, "
+      .. "and there is no checkpoint (--checkpoint)" }, said)
     assert.same({ 1, "3" }, { code, last[1] })
   end)
 
@@ -200,5 +201,41 @@ describe("a trainer whose ranks are killed, under Open MPI 5,", function()
     assert.same({ "trainer: step 2: 2 of 4 ranks are lost; it goes on as tp1 cp1 pp2 dp1 ep1 on 2" }, said)
     assert.same({ 0, "9", 9 }, { code, last[1], steps })
     near(last[2], unhurt[2])
+  end)
+
+  it("goes on where the optimizer's state is shared, and another rank has the slice", function()
+    local path = layout("every.lua", "%0")
+    local _, _, unhurt = train(4, path)
+    local said, code, last, steps = train(4, "--die 1:3:gather " .. path .. " zero=2")
+    assert.same({ "trainer: step 3: 1 of 4 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 3" }, said)
+    assert.same({ 0, "9", 9 }, { code, last[1], steps })
+    near(last[2], unhurt[2])
+  end)
+
+  it("saves after a recovery what a lost rank kept from being saved, and starts over where nothing is saved yet", function()
+    local path = layout("every.lua", "%0")
+    local _, _, unhurt = train(4, path)
+    local said, code, last, steps = train(4, ("--die 1:1:updated --die 0:3:forward --checkpoint %s/late %s zero=2"):format(here, path))
+    assert.same({ "trainer: step 2: 1 of 4 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 3",
+      "trainer: step 2: 1 of 3 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 2" }, said)
+    assert.same({ 0, "9", 9 }, { code, last[1], steps })
+    near(last[2], unhurt[2])
+    said, code, last, steps = train(4, ("--die 3:1:passed --checkpoint %s/none %s zero=4"):format(here, path))
+    assert.same({ "trainer: step 0: 1 of 4 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 3" }, said)
+    assert.same({ 0, "9", 9 }, { code, last[1], steps })
+    near(last[2], unhurt[2])
+  end)
+
+  it("halves the number of slices where the next layout has too few ranks, and reads them from the last checkpoint", function()
+    local path = layout("every.lua", "%0")
+    local _, _, unhurt = train(4, path)
+    local said, code, last, steps = train(4, ("--die 2:3:bucket --checkpoint %s/slices %s zero=4"):format(here, path))
+    assert.same({ "trainer: step 2: 1 of 4 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 3" }, said)
+    assert.same({ 0, "9", 9 }, { code, last[1], steps })
+    near(last[2], unhurt[2])
+    said, code = train(4, "--die 2:3:bucket " .. path .. " zero=4")
+    assert.same({ "trainer: rank 0: embedding (rows 16..23): rank 2 held it; no copy is left, 143040 bytes in all, "
+      .. "and there is no checkpoint (--checkpoint)" }, said)
+    assert.equal(1, code)
   end)
 end)

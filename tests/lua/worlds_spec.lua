@@ -4,7 +4,8 @@
 -- ranks at most 3 times the instructions of 2^10. MOONGRID_SEED=N repeats a recipe alone, MOONGRID_CASES=N makes more
 -- than a few. No test depends on a clock.
 
-local run = dofile("tests/lua/support.lua").run
+local support = dofile "tests/lua/support.lua"
+local run = support.run
 
 local SMALL, LARGE, BOUND = 1 << 10, 1 << 30, 3
 
@@ -94,21 +95,11 @@ local function instructions(line)
   return math.tointeger(tonumber(err:match "Collected : (%d+)")), code, err
 end
 
-local function written(text)
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  file:write(text)
-  file:close()
-  os.rename(path, path .. ".lua")
-  return path .. ".lua"
-end
-
 -- A recipe of this seed, in a file; one that makes long lists, which are paid by the rank, is drawn again.
 local function drawn(seed)
   for try = 0, 99 do
-    local path = written(draw_recipe(seed + 1000000 * try))
+    local path = support.file(draw_recipe(seed + 1000000 * try))
     if select(3, run(("build/moongrid plan %s --world %d --text"):format(path, LARGE))) == 0 then return path end
-    os.remove(path)
   end
   error "100 recipes were refused"
 end
@@ -145,11 +136,10 @@ describe("the size of the world", function()
 
   it("does not matter to windows that are shifted", function()
     if not valgrind then return pending "valgrind is not installed" end
-    local file = written(shifted)
+    local file = support.file(shifted)
     for _, question in ipairs { "plan FILE --world N --schedule", "ask FILE --world N --rank 5 counts" } do
       assert.is_false(compare(question, file))
     end
-    os.remove(file)
   end)
 
   for case = seed, seed + cases - 1 do
@@ -162,8 +152,6 @@ describe("the size of the world", function()
         end
       end
       assert.are.equal(0, #slow, ("MOONGRID_SEED=%d, recipe %s:\n%s"):format(case, file, table.concat(slow, "\n")))
-      os.remove(file)
-      os.remove(other)
     end)
   end
 end)

@@ -11,19 +11,11 @@ local read = support.read
 local folder
 
 lazy_setup(function()
-  folder = os.tmpname()
-  os.remove(folder)
-  assert(os.execute("mkdir " .. folder))
+  folder = support.folder()
 end)
 lazy_teardown(function() os.execute("rm -r " .. folder) end)
 
-local function write(name, text)
-  local path = folder .. "/" .. name
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-  return path
-end
+local function write(name, text) return support.write(folder .. "/" .. name, text) end
 
 -- Every name that is annotated, and the globals of recipes.
 local function annotated()

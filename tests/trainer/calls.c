@@ -66,9 +66,20 @@ int MPI_Allreduce(const void *in, void *to, int n, MPI_Datatype type, MPI_Op op,
   return PMPI_Allreduce(in, to, n, type, op, comm);
 }
 
+int MPI_Iallreduce(const void *in, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *r) {
+  note(CALLER, "all_reduce", comm, bytes_of(n, type), -1, -1);
+  return PMPI_Iallreduce(in, to, n, type, op, comm, r);
+}
+
 int MPI_Reduce_scatter_block(const void *in, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   note(CALLER, "reduce_scatter", comm, bytes_of(n, type) * size_of(comm), -1, -1);
   return PMPI_Reduce_scatter_block(in, to, n, type, op, comm);
+}
+
+int MPI_Ireduce_scatter_block(const void *in, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                              MPI_Request *r) {
+  note(CALLER, "reduce_scatter", comm, bytes_of(n, type) * size_of(comm), -1, -1);
+  return PMPI_Ireduce_scatter_block(in, to, n, type, op, comm, r);
 }
 
 int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as, MPI_Comm comm) {

@@ -168,8 +168,40 @@ static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
-  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Iallreduce", "the channel of the library");
+  if (came) {
+    m->comm = parent; /* one of its ranks may be lost */
+    mgrid_mpi_failed_in(m, err, call.rc, "MPI_Iallreduce", "the channel of the library");
+    m->comm = MPI_COMM_NULL;
+    return err ? err->status : MGRID_BACKEND;
+  }
   mgrid_mpi_turn(m->tree.words, 2);
+  return MGRID_OK;
+}
+
+/* Are some of the ranks of another job (MPI_Comm_spawn, MPI_Comm_accept)? Equal on all. */
+static bool several_jobs(const mpi_backend *m) {
+  MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
+  int       n = 0;
+  if (m->sessions || MPI_Comm_group(MPI_COMM_WORLD, &world)) return false;
+  if (!MPI_Group_difference(m->members, world, &others)) MPI_Group_size(others, &n);
+  if (others != MPI_GROUP_NULL && others != MPI_GROUP_EMPTY) MPI_Group_free(&others);
+  MPI_Group_free(&world);
+  return n > 0;
+}
+
+/* Connect each rank with each: Open MPI (5.0.11) does so when a rank first sends to another, also for the news of a loss,
+** and waits for ever if that one has been lost with its job. */
+static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
+  const mgrid_missing unknown = { 0 };
+  mpi_request         call = { 0 };
+  char               *bytes = calloc((size_t)m->base.world, 2); /* leaked if the call does not end */
+  if (!bytes) return mgrid_oom(err);
+  call.rc = MPI_Ialltoall(bytes, 1, MPI_BYTE, bytes + m->base.world, 1, MPI_BYTE, m->comm, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
+  free(bytes);
   return MGRID_OK;
 }
 
@@ -186,7 +218,7 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   m->broken |= rc != MPI_SUCCESS;
   if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_create", spec.name);
   MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
-  return MGRID_OK;
+  return several_jobs(m) && mgrid_mpi_survives() ? connect_all(m, err) : MGRID_OK;
 }
 
 /* Every rank makes the same calls, also if it has failed before (s). */
@@ -274,6 +306,28 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
   m->session = was->session;
   m->finalize = was->finalize;
   return &m->base;
+}
+
+mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (comm) *comm = MPI_COMM_NULL;
+  if (!b || !comm) return mgrid_fail(err, MGRID_USAGE, "no %s was given", b ? "place for the communicator" : "backend");
+  while (b->carrier) b = b->carrier;
+  if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
+  if (b->ops != &mgrid_mpi_ops)
+    return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  uint64_t     here = 0; /* the creation has no deadline, so all meet just before */
+  if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
+  if (s) return s;
+  int rc = MPI_Comm_create(m->comm, m->members, comm);
+  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", "a communicator of the host");
+  s = mgrid_verdict(b, mine.status, &mine, err);
+  if (s && !rc) MPI_Comm_free(comm);
+  if (s) *comm = MPI_COMM_NULL;
+  if (!s) MPI_Comm_set_errhandler(*comm, m->handler);
+  return s;
 }
 
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** shape.c - Cartesian shapes: their text, whether a family fits one, steps along a dim.
+** cartesian.c - Cartesian shapes: their text, whether a family fits one, steps along a dim.
 */
-#include "plan/shape.h"
+#include "plan/cartesian.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** places.c - where an execution is in a program whose loops are not unrolled.
+** position.c - where an execution is in a program whose loops are not unrolled.
 */
 #include "step/clock.h"
 

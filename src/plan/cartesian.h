@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** shape.h - the Cartesian shape of a family: every group is a grid, whose dims have names, sizes and periods. It is the
+** cartesian.h - the Cartesian shape of a family: every group is a grid, whose dims have names, sizes and periods. It is the
 ** value of the option `cartesian`. Dims go fastest first, as everywhere here. MPI's go slowest first, so MPI's
 ** coordinates are these in reverse.
 */
-#ifndef MGRID_SHAPE_H
-#define MGRID_SHAPE_H
+#ifndef MGRID_CARTESIAN_H
+#define MGRID_CARTESIAN_H
 
 #include "families/grid.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - what a C host and the scripts in its own Lua give each other: each object has owners on both sides. A userdata is
+** host_objects.c - what a C host and the scripts in its own Lua give each other: each object has owners on both sides. A userdata is
 ** made before it becomes an owner, so an error in between leaks nothing.
 */
 #include "moongrid_lua.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** places.c - ranks drawn where they run: a sheet whose levels are those of a machine, so that a domain is a box.
+** on_machine.c - ranks drawn where they run: a sheet whose levels are those of a machine, so that a domain is a box.
 */
 #include "pictures/draw.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_shape.c - Cartesian shapes of families: steps against the coordinates of random grids, text, refusals, what
+** test_cartesian.c - Cartesian shapes of families: steps against the coordinates of random grids, text, refusals, what
 ** a plan does with them.
 */
 #include "random.h"
@@ -262,5 +262,5 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_plan),
     cmocka_unit_test(test_shift),
   };
-  return run_program("shape", tests, argc, argv);
+  return run_program("cartesian", tests, argc, argv);
 }

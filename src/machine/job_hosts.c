@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** hosts.c - the machine that a plan is made for, compared with the hosts on which the ranks of a job run.
+** job_hosts.c - the machine that a plan is made for, compared with the hosts on which the ranks of a job run.
 */
 #include "machine/item.h"
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+**
+** joining.c - a job that ranks join between two steps. Its weights do not depend on how many ranks there are, so after
+** every change each step has the sum that it has in a job that never changed.
+**
+**     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
+**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     whenever it has less than 8 ranks, it starts the others
+**     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] whoever calls at the port in FILE is let in
+**     mpirun -n 4 joining connect FILE joining.lua [NAME=VALUE ...] joins the job above
+**
+** Under mpirun --with-ft ulfm (Open MPI 5) the job also goes on when ranks are killed, and `spawn` then replaces them.
+** JOINING_KILL=4: one rank kills itself in step 4.
+*/
+#include <moongrid_mpi.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 12, SAMPLES = 24 };
+
+typedef struct job {
+  mgrid_runtime     *rt;
+  size_t             nargs;
+  const char *const *args;
+  mgrid_state       *state;
+  int64_t step; /* steps done: those of the weights in w[step % 2]; the other ones are a step older or newer */
+  double *w[2];
+} job;
+
+static int64_t elements(const mgrid_state *s, mgrid_error *e) {
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
+  mgrid_tensor_local(mgrid_state_plan(s), "w", mgrid_state_rank(s), &part, e);
+  return part.elements;
+}
+
+/* Only the first rank of the job. */
+static void say(const job *j, const char *what, int64_t number) {
+  const mgrid_plan *p = mgrid_state_plan(j->state);
+  if (mgrid_state_rank(j->state) != 0) return;
+  printf("step %2" PRId64 ": %" PRId64 " ranks, %" PRId64 " of them spare, %s %" PRId64 "\n", j->step,
+         mgrid_plan_world(p), mgrid_plan_nspares(p), what, number);
+  fflush(stdout);
+}
+
+/* ---------------------------------------------------------------------- a step */
+
+/* The samples are dealt to the copies; the gradient is their sum. Every rank hears whether all have done the step. A spare
+** only takes part in that. */
+static mgrid_status train(job *j, mgrid_error *e) {
+  const mgrid_group *dp = mgrid_state_group(j->state, "dp", e), *tp = mgrid_state_group(j->state, "tp", e);
+  const double      *now = j->w[j->step % 2];
+  double            *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
+  int64_t            n = elements(j->state, e), done = j->step + 1, least = INT64_MAX, less = INT64_MAX;
+  usleep(200000); /* a step takes its time */
+  if (dp) {
+    for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp)) gradient += (double)s;
+    int rc = MPI_Allreduce(MPI_IN_PLACE, &gradient, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(dp));
+    for (int64_t i = 0; i < n; i++) sum += next[i] = now[i] + gradient / SAMPLES;
+    if (!rc) rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(tp));
+    if (rc) return MGRID_LOST_RANK; /* or another error of MPI: the recovery knows */
+    least = (int64_t)sum, less = -least;
+  }
+  mgrid_status s = mgrid_state_least(j->state, &least, e);
+  if (!s) s = mgrid_state_least(j->state, &less, e);
+  if (s) return s;
+  if (least != -less) fprintf(stderr, "ranks have other weights: %" PRId64 " and %" PRId64 "\n", least, -less), abort();
+  j->step = done;
+  say(j, "sum", least);
+  return MGRID_OK;
+}
+
+/* ----------------------------------------------------------- another layout */
+
+/* Fill the new state, and let the old one end if all ranks could; else go on with the old one. */
+static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_error *e) {
+  int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e); /* a new rank learns how far the others are */
+  double *w = calloc((size_t)n + 1, sizeof *w);
+  mgrid_state_least(now, &step, e);
+  mgrid_buffer from = { j->w[step % 2], j->state ? elements(j->state, e) * 8 : 0 }, to = { w, n * 8 };
+  if (!e->status) mgrid_move_run(move, mgrid_state_backend(now), &from, &to, NULL, e);
+  mgrid_move_free(move);
+  mgrid_status s = mgrid_state_settle(now, e->status, e);
+  mgrid_state_free(s ? now : j->state);
+  if (s) return free(w), s;
+  free(j->w[0]), free(j->w[1]);
+  j->state = now, j->step = step, j->w[step % 2] = w, j->w[(step + 1) % 2] = calloc((size_t)n + 1, sizeof *w);
+  return MGRID_OK;
+}
+
+/* Go on without those that are lost; if others are lost meanwhile, without them, too. */
+static mgrid_status recover(job *j, mgrid_error *e) {
+  mgrid_losses *losses = mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
+  mgrid_state  *now;
+  mgrid_move   *move;
+  mgrid_status  s;
+  do {
+    mgrid_error_clear(e);
+    s = mgrid_state_recover(j->state, losses, NULL, &now, NULL, &move, e);
+    if (s) break;
+    s = change_to(j, now, move, e);
+  } while (s == MGRID_LOST_RANK);
+  mgrid_losses_free(losses);
+  return s;
+}
+
+/* Old and new ranks become one job, or both are told why not, and the old job goes on. */
+static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
+  MPI_Comm     all;
+  mgrid_state *now = NULL;
+  mgrid_move  *move = NULL;
+  MPI_Intercomm_merge(inter, j->state == NULL, &all); /* the old ranks come first */
+  MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+  mgrid_backend *larger = mgrid_mpi_backend(all, NULL, e);
+  if (larger) mgrid_state_enlarge(j->state, j->rt, j->nargs, j->args, larger, NULL, &now, &move, e);
+  mgrid_status s = now ? change_to(j, now, move, e) : e->status;
+  mgrid_backend_free(larger);
+  if (s != MGRID_LOST_RANK && s != MGRID_TIMED_OUT)
+    MPI_Comm_free(&all), MPI_Comm_disconnect(&inter); /* else it may wait */
+  return s;
+}
+
+/* --------------------------------------------------------- who comes, and how */
+
+/* Between two steps: start what the job lacks, or let in who has knocked (FILE.knock). MPI_Comm_accept has no deadline, so
+** it is called only when somebody waits. */
+static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid_error *e) {
+  mgrid_backend *b = mgrid_state_backend(j->state);
+  int64_t        lacks = 0, knocks = 1;
+  char           knock[4096];
+  MPI_Comm       old, inter = MPI_COMM_NULL;
+  if (port) {
+    snprintf(knock, sizeof knock, "%s.knock", argv[2]);
+    if (mgrid_backend_rank(b) == 0) knocks = access(knock, F_OK) != 0; /* 0: somebody waits */
+    if (mgrid_state_least(j->state, &knocks, e)) return e->status;
+  } else {
+    lacks = strtol(argv[2], NULL, 10) - mgrid_backend_world(b);
+  }
+  if (j->step < 3 || (lacks <= 0 && knocks)) return MGRID_OK;
+  if (mgrid_mpi_world(b, &old, e)) return e->status;
+  if (port) {
+    if (mgrid_backend_rank(b) == 0) remove(knock);
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, old, &inter);
+  } else {
+    MPI_Comm_spawn(argv[0], argv + 1, (int)lacks, MPI_INFO_NULL, 0, old, &inter, MPI_ERRCODES_IGNORE);
+  }
+  MPI_Comm_free(&old);
+  mgrid_status s = join(j, inter, e);
+  if (!s) say(j, "which all have step", j->step);
+  return s;
+}
+
+/* The port of the job: written there by `accept`, read by `connect`. */
+static void find_port(bool opens, const char *file, char port[MPI_MAX_PORT_NAME]) {
+  char name[4096], knock[4096];
+  int  rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank) return;
+  snprintf(name, sizeof name, "%s.new", file), snprintf(knock, sizeof knock, "%s.knock", file);
+  if (opens) MPI_Open_port(MPI_INFO_NULL, port);
+  for (int i = 0; !opens && access(file, F_OK) && i < 100; i++) usleep(100000);
+  FILE *f = fopen(opens ? name : file, opens ? "w" : "r");
+  if (!f || (opens ? fputs(port, f) < 0 : !fgets(port, MPI_MAX_PORT_NAME, f)))
+    perror(file), MPI_Abort(MPI_COMM_WORLD, 1);
+  fclose(f);
+  if (opens) rename(name, file);
+  if (!opens) fclose(fopen(knock, "w"));
+}
+
+int main(int argc, char **argv) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  MPI_Comm    inter;
+  char        port[MPI_MAX_PORT_NAME] = "";
+  int         rank, size;
+  const char *dies = getenv("JOINING_KILL");
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc < 4) return fprintf(stderr, "joining spawn N|accept FILE|connect FILE RECIPE [NAME=VALUE ...]\n"), 2;
+  bool opens = strcmp(argv[1], "accept") == 0, connects = strcmp(argv[1], "connect") == 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  job j = {
+    mgrid_runtime_new(NULL, NULL, &e), (size_t)argc - 4, (const char *const *)argv + 4, NULL, 0, { NULL, NULL }
+  };
+  mgrid_runtime_load(j.rt, argv[3], &e);
+  if (opens || connects) find_port(opens, argv[2], port);
+  MPI_Comm_get_parent(&inter);
+  if (connects) MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+  if (inter != MPI_COMM_NULL) { /* this rank is new */
+    if (join(&j, inter, &e)) return fprintf(stderr, "not let in: %s\n", e.message), MPI_Finalize(), 0;
+    dies = NULL;
+  } else {
+    mgrid_plan    *p = mgrid_runtime_plan(j.rt, size, j.nargs, j.args, &e);
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+    j.state = mgrid_materialize(p, b, "train", &e);
+    mgrid_plan_free(p), mgrid_backend_free(b);
+    for (int i = 0; i < 2 && j.state; i++) j.w[i] = calloc((size_t)elements(j.state, &e) + 1, sizeof(double));
+  }
+  bool closed = false;
+  while (!e.status && j.step < STEPS) {
+    if (dies && rank == 1 && j.step + 1 == strtol(dies, NULL, 10)) raise(SIGKILL);
+    if (train(&j, &e)) {
+      if (!recover(&j, &e)) say(&j, "which recovered step", j.step);
+    } else if (!closed && look_for_others(&j, argv, opens || connects ? port : NULL, &e)) {
+      if (mgrid_state_rank(j.state) == 0) printf("nobody joins: %s\n", e.message);
+      closed = e.status != MGRID_LOST_RANK; /* if that was one of the old ones, the next step says so, too */
+      mgrid_error_clear(&e);
+    }
+  }
+  if (e.status) return fprintf(stderr, "joining: %s\n", e.message), MPI_Abort(MPI_COMM_WORLD, 1), 1;
+  mgrid_state_free(j.state);
+  mgrid_runtime_free(j.rt);
+  MPI_Finalize();
+  return 0;
+}

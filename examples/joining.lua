@@ -1,0 +1,15 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The layout of joining.c: weights cut over tp, with copies over dp. There are as many copies as there are ranks for.
+
+return recipe {
+  doc = "Weights cut over tp, and as many copies as there are ranks for",
+  params = { tp = 2, rows = 64, columns = 32 },
+  build = function(world, p)
+    local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+    local t = topology(world)
+    t.grid, t.tp, t.dp = g, g "tp", g "dp"
+    t.w = tensor { axes = { { "rows", p.rows }, { "columns", p.columns } }, type = "f64", cut = { rows = "tp" } }
+    return t
+  end,
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+**
+** enlarge.c - ranks that come later. They know the recipe and its arguments, but not the old plan, which may be that of a
+** recovery; so rank 0 tells it. All ranks make the same calls over all ranks, whatever a rank finds out.
+*/
+#include "comm/compare.h"
+#include "comm/state.h"
+#include "survive/next.h"
+
+#include "moongrid.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What rank 0 tells. */
+typedef struct head {
+  int64_t  world;                 /* of the old plan; 0: it has none */
+  uint64_t digest[2], plan, name; /* of the old plan; bytes of its text, and of the name that follows */
+} head;
+
+enum { TOLD_MOST = 1 << 26 };
+
+typedef struct joining {
+  mgrid_state                 *old; /* NULL: this rank is new */
+  mgrid_runtime               *rt;
+  size_t                       n;
+  const char *const           *args;
+  mgrid_backend               *larger;
+  const mgrid_enlarge_options *o;
+  mgrid_plan                  *was, *plan; /* owners */
+  char                        *name;
+  mgrid_state                 *now;
+  mgrid_move                  *move;
+} joining;
+
+/* --------------------------------------------------------------------- the plan */
+
+/* The spares of a plan of the first ranks, and all ranks beyond it. */
+static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
+  int64_t  own = mgrid_plan_nspares(p), used = mgrid_plan_world(p);
+  int32_t *list = malloc((size_t)(own + world - used + 1) * sizeof *list);
+  *n = 0;
+  for (int64_t i = 0; i < own && list; i++) list[(*n)++] = (int32_t)mgrid_plan_spare(p, i);
+  for (int64_t r = used; r < world && list; r++) list[(*n)++] = (int32_t)r;
+  return list;
+}
+
+/* Plan the largest layout: that of the largest world that the recipe accepts. */
+static mgrid_status plan_largest(joining *j, mgrid_error *err) {
+  const char *file = j->o->params;
+  int64_t     world = j->larger->world;
+  mgrid_error first = MGRID_ERROR_INIT;
+  for (int64_t w = world; w > 0 && !j->plan; w--) {
+    mgrid_error why = MGRID_ERROR_INIT;
+    j->plan = mgrid_runtime_plan_file(j->rt, w, file, j->n, j->args, &why);
+    if (!j->plan && w == world) first = why;
+    if (!j->plan && why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
+  }
+  if (!j->plan) return mgrid_error_pass(err, &first); /* what it says about all ranks */
+  if (mgrid_plan_world(j->plan) == world) return MGRID_OK;
+  int64_t  n;
+  int32_t *spare = all_spares(j->plan, world, &n);
+  mgrid_plan_free(j->plan);
+  j->plan = mgrid_plan_sparing(j->rt, file, world, n, spare, j->n, j->args, err);
+  return j->plan ? MGRID_OK : err->status;
+}
+
+/* ------------------------------------------------------------- what rank 0 tells */
+
+/* The name after the plan. */
+static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_error *err) {
+  const mgrid_plan *p = j->old->plan;
+  const char       *name = j->o->name ? j->o->name : j->old->name;
+  mgrid_status      s = mgrid_plan_save(p, mgrid_text_sink, t, err);
+  if (s) return s;
+  *h = (head){ p->content.world, { p->digest[0], p->digest[1] }, t->len, strlen(name) };
+  mgrid_text_str(t, name);
+  if (t->failed) return mgrid_oom(err);
+  return t->len < TOLD_MOST
+             ? MGRID_OK
+             : mgrid_fail(err, MGRID_LIMIT, "the old plan takes %zu bytes of text, at most %d", t->len, TOLD_MOST);
+}
+
+/* Check that this rank is what it says, as rank 0 has it. */
+static mgrid_status check_side(const joining *j, const head *h, mgrid_error *err) {
+  bool is_old = j->larger->rank < h->world;
+  if (!h->world)
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "no state was given, and the old ranks come first in the larger world (MPI_Intercomm_merge with "
+                      "high = false on their side)");
+  if (is_old != (j->old != NULL))
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "%s state was given, and ranks 0 to %" PRId64 " of the larger world are the "
+                      "old ones, which bring %s",
+                      is_old ? "no" : "a", h->world - 1, is_old ? "theirs" : "one");
+  if (j->old && memcmp(h->digest, j->old->plan->digest, sizeof h->digest) != 0)
+    return mgrid_fail(err, MGRID_DISAGREE, "the plan of state '%.64s' is not that of the state of rank 0",
+                      j->old->name);
+  return MGRID_OK;
+}
+
+/* Take the old plan and the name from what rank 0 told. */
+static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid_error *err) {
+  j->name = mgrid_strdup(told + h->plan);
+  j->was = j->old ? mgrid_plan_ref(j->old->plan) : mgrid_plan_read(told, h->plan, "the old plan", err);
+  if (!j->name) return mgrid_oom(err);
+  return j->was ? MGRID_OK : err->status;
+}
+
+/* All get the old plan and the name, or one error. Whatever this rank failed in before is in *mine. */
+static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
+  mgrid_backend *b = j->larger;
+  head           h = { 0 };
+  mgrid_text     text = { 0 };
+  char          *told = NULL;
+  if (b->rank == 0 && j->old && !mine->status) write_told(j, &h, &text, mine);
+  mgrid_status s = mgrid_verdict(b, mine->status, mine, err);
+  if (!s) s = mgrid_hear(b, 0, &h, sizeof h, err);
+  if (s) return mgrid_text_free(&text), s;
+  if (h.plan >= TOLD_MOST || h.name >= TOLD_MOST || h.world < 0 || h.world > b->world)
+    mgrid_cannot_be(mine, "an old plan of %" PRId64 " ranks and %" PRIu64 " bytes", h.world, h.plan);
+  else
+    check_side(j, &h, mine);
+  if (!mine->status && !(told = calloc(h.plan + h.name + 1, 1))) mgrid_oom(mine);
+  if (told && text.data) memcpy(told, text.data, h.plan + h.name);
+  mgrid_text_free(&text);
+  s = mgrid_verdict(b, mine->status, mine, err);
+  if (!s) s = mgrid_hear(b, 0, told, h.plan + h.name, err);
+  if (!s) read_told(j, &h, told, mine), s = mgrid_verdict(b, mine->status, mine, err);
+  free(told);
+  return s;
+}
+
+/* ------------------------------------------------------------------- all together */
+
+static mgrid_status plan_move(joining *j, mgrid_error *err) {
+  size_t       n;
+  const char **name = mgrid_tensors_alike(j->was, j->plan, &n, err);
+  if (!name) return err->status;
+  if (n == 0)
+    mgrid_fail(err, MGRID_REFUSED, "the plans of the old and the larger world have no tensor in common");
+  else
+    j->move = mgrid_move_new(j->was, j->plan, j->larger->rank, n, name, NULL, err);
+  free(name);
+  return j->move ? MGRID_OK : err->status;
+}
+
+static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
+  mgrid_backend *b = j->larger;
+  mgrid_error    mine = MGRID_ERROR_INIT;
+  if (j->old && (b == j->old->backend || b->world < j->old->plan->content.world))
+    mgrid_fail(&mine, MGRID_USAGE, "a state of %" PRId64 " ranks grows into another backend, of as many ranks or more",
+               j->old->plan->content.world);
+  mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "enlarge a state"), err);
+  if (!s) s = hear_old(j, &mine, err);
+  if (s) return s;
+  plan_largest(j, &mine); /* a rank that cannot goes on without a plan, and all get its error */
+  if (!mine.status && moves) plan_move(j, &mine);
+  if (mine.status)
+    j->now = mgrid_state_make(NULL, b, j->name, NULL, &(mgrid_grown){ .from = j->old, .why = &mine }, err);
+  else
+    j->now = j->old ? mgrid_state_grow(j->old, j->plan, b, j->name, err) : mgrid_state_join(j->plan, b, j->name, err);
+  return j->now ? MGRID_OK : err->status;
+}
+
+/* Where MPI survives losses a call can end on some ranks alone: all settle on whether it did everywhere. */
+static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
+  mgrid_backend            *b = j->larger;
+  const mgrid_survival_ops *ops = b->ops->survival;
+  mgrid_error               late = MGRID_ERROR_INIT;
+  uint64_t                  bits = !made;
+  if (!ops || ops->able(b, NULL)) return made;
+  if (made == MGRID_LOST_RANK || ops->hurt(b)) bits = 0, ops->interrupt(b); /* others may wait there */
+  mgrid_status s = ops->settle(b, &bits, 0, &late);
+  if (made || (!s && bits)) return made;
+  if (s) return mgrid_error_pass(err, &late);
+  return mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had joined");
+}
+
+static void end(joining *j, bool undo) {
+  if (undo) mgrid_move_free(j->move), mgrid_state_free(j->now);
+  mgrid_plan_free(j->was), mgrid_plan_free(j->plan);
+  free(j->name);
+}
+
+mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, const char *const *args,
+                                 mgrid_backend *larger, const mgrid_enlarge_options *options, mgrid_state **now,
+                                 mgrid_move **move, mgrid_error *err) {
+  mgrid_enlarge_options o = MGRID_ENLARGE_OPTIONS_INIT;
+  mgrid_error           mine = MGRID_ERROR_INIT;
+  if (now) *now = NULL;
+  if (move) *move = NULL;
+  if (mgrid_lacks(rt, "the runtime", err) || mgrid_lacks(larger, "a backend of the larger world", err)
+      || mgrid_lacks(now, "a place for the new state", err) || mgrid_lacks_list(n, args, "arguments", err))
+    return MGRID_USAGE;
+  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_enlarge_options", err)
+      || mgrid_layout_check(larger->layout, "the backend's library", err))
+    return err ? err->status : MGRID_USAGE;
+  joining      j = { .old = s, .rt = rt, .n = n, .args = args, .larger = larger, .o = &o };
+  mgrid_status made = all_made(&j, make(&j, move, &mine), &mine);
+  if (!made)
+    mgrid_log(&larger->hooks, MGRID_LOG_INFO,
+              "state '%s' is enlarged: %" PRId64 " ranks and %" PRId64 " that have come, %" PRId64 " of all are spares",
+              j.name, mgrid_plan_world(j.was), larger->world - mgrid_plan_world(j.was), mgrid_plan_nspares(j.plan));
+  end(&j, made);
+  if (made) return mgrid_error_pass(err, &mine);
+  j.now->runtime = mgrid_runtime_ref(rt);
+  *now = j.now;
+  if (move) *move = j.move;
+  return MGRID_OK;
+}

@@ -1,0 +1,220 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The price of a step on a machine: its fields, costs, refusals, diff --step, and its pictures.
+
+local support = dofile "tests/lua/support.lua"
+local json = require "dkjson"
+local shared = dofile "tests/lua/step_recipe.lua"
+local run = support.run
+local recipe, step = shared.recipe, shared.step
+
+describe("the price of a step", function()
+  local nodes = "'node:*[50GB/s,2us] gpu:4[300GB/s,1us]'"
+  local text = "s:alloc('weights', 8) s:compute { name = 'layer', flops = 4e9 } s:all_gather(s.tp, 3e9) "
+    .. "if s.pp.position == 0 then s:send(s.pp, 1, 10^9) else s:recv(s.pp, 0, 10^9) end"
+  local costs = support.file '{ "call": 0, "flops": 4e12, "source": "a test" }'
+
+  it("has the fields of --json", function()
+    local all, code = step(text, 8, "tp=4 pp=2 --machine " .. nodes .. " --costs " .. costs)
+    local seconds = 1e-3 + (3e-6 + 0.0075) + (2e-6 + 0.08)
+    assert.equal(0, code)
+    assert.near(seconds, all.seconds, 1e-12)
+    assert.near(1e-3, all.compute, 1e-12)
+    assert.near(seconds - 1e-3, all.exposed, 1e-12)
+    assert.near(0, all.bubble, 1e-12)
+    assert.same({ "node:*[50GB/s,2us] gpu:4[300GB/s,1us]", 4e12, "a test", 2, 0 },
+      { all.machine, all.flops, all.source, all.types, all.hidden })
+    assert.same({ link = "node 0", level = "node", domain = 0, bytes = 4e9, seconds = 0.08 }, all.busiest)
+    assert.near(0.080002, all.families.pp.seconds, 1e-12)
+    all.families.pp.seconds = nil
+    assert.same({ calls = 1, bytes = 10 ^ 9, algorithms = { send = "direct", recv = "direct" },
+      levels = { node = { calls = 4, bytes = 4e9 }, gpu = { calls = 4, bytes = 4e9 } } }, all.families.pp)
+    assert.same({ gpu = { calls = 2, bytes = 8 * 3e9 * 3 / 4 } }, all.families.tp.levels)
+    assert.same({ all_gather = "ring" }, all.families.tp.algorithms)
+    local without = step(text, 8, "tp=4 pp=2")
+    assert.same({ calls = 1, bytes = 10 ^ 9 }, without.families.pp)
+    for _, name in ipairs { "seconds", "exposed", "bubble", "busiest", "machine" } do assert.is_nil(without[name]) end
+  end)
+
+  it("takes costs from a machine's JSON, and flops from the command line", function()
+    local machine = support.file('{ "levels": [{ "name": "node", "counts": [2], "bandwidth": 50e9, "latency": 2e-6 },'
+      .. ' { "name": "gpu", "counts": [4], "bandwidth": 300e9, "latency": 1e-6 }], "costs": { "call": 0, "flops": 4e12 } }')
+    local all = step(text, 8, "tp=4 pp=2 --machine " .. machine)
+    assert.near(0.088505, all.seconds, 1e-12)
+    assert.near(0.088505 - 0.5e-3, step(text, 8, "tp=4 pp=2 --flops 8T --machine " .. machine).seconds, 1e-12)
+  end)
+
+  it("says to what it was fitted, and the error", function()
+    local file = support.file('{ "call": 0, "flops": 4e12, "measured": [["send", "node", 2, 1e9, 0.025], '
+      .. '["send", "node", 2, 1e9, 0.025], ["send", "node", 2, 2e9, 0.055]] }')
+    local line = "build/moongrid step %s --world 8 tp=4 pp=2 --machine %s --costs %s"
+    local recipe_file = recipe(text)
+    local out = run(line:format(recipe_file, nodes, file))
+    assert.equal("node fitted to 3 measured calls: a hop takes 0, 0.777 of the bandwidth; error 2.9% at the median, at most 6.4%",
+      out:match "node fitted[^\n]*")
+    local fit = json.decode((run(line:format(recipe_file, nodes, file) .. " --json"))).fits.node
+    assert.same({ 3, 0 }, { fit.measured, fit.latency })
+    assert.near(1 - 0.0514623 / 0.055, fit.worst_error, 1e-4)
+  end)
+
+  it("is the same from Lua", function()
+    local file = recipe(text)
+    local moongrid = require "moongrid"
+    local plan = moongrid.load(file):plan(8, { tp = 4, pp = 2 })
+    local all = plan:step():price { machine = nodes:sub(2, -2), costs = { call = 0, flops = 4e12 } }
+    assert.near(0.088505, all.seconds, 1e-12)
+    assert.same({ peak = 8, at = "", rank = 0, by = { weights = 8 } }, all.memory)
+    local mpi = plan:step():price { machine = nodes:sub(2, -2), costs = { call = 0 }, flops = 4e12, rules = "mpi" }
+    assert.same({ all_gather = "doubling" }, mpi.families.tp.algorithms)
+    assert.near(0.088504, mpi.seconds, 1e-12)
+    local function message(...) return (select(2, pcall(plan:step().price, plan:step(), ...)):gsub("^.-:%d+: ", "")) end
+    assert.equal('a price needs a machine: price { machine = "dgx-h100" }, or a recipe that has one', message {})
+    assert.equal("unknown option of a price 'machin'; nearest is 'machine' (machine, rules, eager, flops, costs)", message { machin = "" })
+    assert.equal("flops of a price is a number from 0 on", message { machine = "dgx-h100", flops = -1 })
+    assert.equal("costs of a price are a table, as { flops = 4e14 }", message { machine = "dgx-h100", costs = print })
+  end)
+
+  it("is printed", function()
+    local out = run("build/moongrid step megatron --world 64 tp=8 pp=4 layers=32 --machine dgx-h100")
+    local price = out:match "time of the step.-\n\ndigest"
+    assert.equal([[time of the step 112 ms on node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s], 989 TFLOP/s
+  computes      44.1 ms  39.2%  of the mean rank
+  exposed       51.6 ms  45.9%  bytes move, and nothing computes
+  bubble        16.7 ms  14.8%  neither: it waits for other ranks, or has ended
+  hidden              0   0.0%  bytes move next to computes, as part of these
+
+  family                           time  bytes out of domains, of all ranks; algorithms
+  dp_cp                         18.2 ms  node 51.1 GiB, gpu 51.1 GiB; all_reduce by ring
+  tp                            25.2 ms  gpu 512.0 GiB; all_reduce by nvls
+  pp                            21.9 ms  node 24.0 GiB, gpu 24.0 GiB; send by direct, recv by direct
+
+busiest link: out of node 2 10.0 GiB, 26.8 ms of the step at its bandwidth
+
+digest]], price)
+  end)
+
+  it("is refused with what is missing", function()
+    local file = recipe(text)
+    local function refused(arguments, message, code)
+      local _, err, got = run(("build/moongrid step %s --world 8 tp=4 pp=2 %s"):format(file, arguments))
+      assert.equal("moongrid: " .. message .. "\n", (err:gsub("\nmoongrid step %-%-help.-\n", "\n")))
+      assert.equal(code, got)
+    end
+    refused("--flops 4T", "--flops needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", 2)
+    refused("-o x.svg", "--output needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", 2)
+    refused("--machine dgx-h100 -o x.pdf", "--output is a file that ends with .svg, .html or .json, not 'x.pdf'", 2)
+    refused("--machine dgx-h100 --flops fast", "--flops is what a GPU does in a second, as 400e12 or 400T, not 'fast'", 2)
+    refused("--machine dgx-h100 -o /none/x.svg", "cannot write /none/x.svg: No such file or directory", 3)
+    refused("--machine " .. nodes, "compute 'layer', line 8, has flops, and what a GPU of the machine does in a second is not known: "
+      .. "flops, as in --flops 400T", 1)
+  end)
+
+  it("is compared by diff --step", function()
+    local out, err, code = run "build/moongrid diff megatron --world 64 tp=8 pp=4 layers=32 vs tp=8 pp=4 layers=32 zero=1 --step --exit-code"
+    assert.same({ "", 1 }, { err, code })
+    assert.equal([[
+families: calls, bytes and time of the rank with the most; bytes out of domains, of all
+~ dp_cp            calls                           1 -> 2            +100.0%
+~ dp_cp            bytes                   868.0 MiB -> 1.27 GiB     +50.0%
+
+memory of the rank with the most
+~ peak             bytes                    9.56 GiB -> 8.29 GiB     -13.3%
+~ optimizer        bytes                    2.54 GiB -> 1.27 GiB     -50.0%
+]], out)
+    out = run "build/moongrid diff megatron --world 64 tp=8 pp=4 vs tp=8 pp=1 --step --machine dgx-h100 --json"
+    local all, of = json.decode(out), {}
+    for _, row in ipairs(all.changes) do of[row.name .. " " .. row.what] = row end
+    assert.is_true(all.differ)
+    assert.equal(all.from.seconds, of["seconds seconds"].from)
+    assert.equal(all.to.seconds, of["seconds seconds"].to)
+    assert.same({ all.from.families.pp.seconds, 0 }, { of["pp seconds"].from, of["pp seconds"].to })
+    assert.same({ all.from.families.pp.levels.node.bytes, 0 }, { of["pp bytes out of node"].from, of["pp bytes out of node"].to })
+    assert.equal("the steps cost the same\n", (run "build/moongrid diff megatron --world 64 tp=8 vs tp=8 --step"))
+    assert.equal("", select(2, run "build/moongrid diff picotron --world 8 vs tp=2 --step"))
+    local _, refused, failed = run "build/moongrid diff examples/moe.lua --world 8 vs examples/moe.lua --step"
+    assert.same({ "moongrid: the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own\n", 1 },
+      { refused, failed })
+  end)
+
+  describe("is drawn", function()
+    local function picture(ending, arguments)
+      local name = os.tmpname() .. ending
+      local out, err, code = run(("build/moongrid step megatron --world 64 tp=8 %s --machine dgx-h100 -o %s"):format(arguments or "pp=4", name))
+      assert.same({ "", 0 }, { err, code })
+      assert.is_truthy(out:find("verdict proved", 1, true))
+      local all = support.read(name)
+      os.remove(name)
+      return all
+    end
+
+    it("as SVG with a row for each stage and stream", function()
+      local svg = picture ".svg"
+      local rows = {}
+      for row in svg:gmatch 'class="row">(.-)</text>' do rows[#rows + 1] = row end
+      assert.same({ "pp 0", "pp 1", "pp 2", "pp 3" }, rows)
+      for _, kind in ipairs { "forward", "backward", "optimizer", "tp", "pp", "dp_cp", "waits for others" } do
+        assert.is_truthy(svg:find('class="note">' .. kind .. "</text>", 1, true), kind)
+      end
+      local two = picture(".svg", "pp=4 overlap=true zero=1")
+      assert.is_truthy(two:find('class="row">pp 3 data</text>', 1, true))
+      -- no column holds more than the height of its row, and none is outside the chart
+      for x, width in svg:gmatch "M([%d.]+) [%d.]+h(%d+)" do assert.is_true(tonumber(x) + width <= 1200 + 60) end
+      local big = picture(".svg", "pp=8 layers=64 global_batch=4096")
+      assert.is_true(#big < 2e6)
+    end)
+
+    it("as a page without network, whose data are escaped", function()
+      local page = picture ".html"
+      assert.is_nil(page:find "https?://")
+      local data = json.decode((page:match('<script type="application/json" id="data">(.-)</script>')))
+      assert.equal(4, #data.rows)
+      assert.equal("pp 3", data.rows[4].label)
+      local last, waited = 0, 0
+      for i, bars in ipairs(data.bars) do
+        local at = 0
+        assert.equal(0, #bars % 5)
+        for k = 1, #bars, 5 do
+          at = at + bars[k] + bars[k + 1] + bars[k + 2]
+          assert.is_true(bars[k + 1] >= 0 and bars[k + 2] >= 0 and bars[k + 3] < #data.texts and bars[k + 4] < #data.rows)
+          if bars[k + 4] >= 0 then waited = waited + 1 end
+          if bars[k + 1] > 0 then assert.is_true(bars[k + 4] >= 0 and bars[k + 4] ~= i - 1) end
+        end
+        last = math.max(last, at)
+      end
+      assert.near(data.seconds * 1e9, last, 1)
+      assert.is_true(waited > 0)
+    end)
+
+    it("with names of any characters", function()
+      local file = recipe [[s:compute { name = '</script><b>&"\1', seconds = 1 } s:all_reduce(s.dp, 8)]]
+      for _, ending in ipairs { ".svg", ".html", ".json" } do
+        local name = os.tmpname() .. ending
+        local _, err, code = run(("build/moongrid step %s --world 8 --machine dgx-h100 -o %s"):format(file, name))
+        assert.same({ "", 0 }, { err, code })
+        local all = support.read(name)
+        if ending == ".json" then
+          assert.equal(4, #json.decode(all).traceEvents) -- names of a process and a thread, two slices
+        else
+          assert.is_nil(all:find("<b>", 1, true))
+        end
+        os.remove(name)
+      end
+    end)
+
+    it("as events, whose slices do not overlap", function()
+      local all = json.decode(picture ".json")
+      local until_of, names, waits = {}, {}, 0
+      for _, e in ipairs(all.traceEvents) do
+        if e.ph == "M" and e.name == "process_name" then names[e.pid] = e.args.name end
+        if e.ph == "X" then
+          local thread = e.pid * 1000 + e.tid
+          assert.is_true(e.ts >= (until_of[thread] or 0) - 1e-6)
+          until_of[thread] = e.ts + e.dur
+          if e.name == "waits" then waits = waits + 1 end
+        end
+      end
+      assert.same({ [0] = "pp 0: 16 ranks from 0", "pp 1: 16 ranks from 16", "pp 2: 16 ranks from 32", "pp 3: 16 ranks from 48" }, names)
+      assert.is_true(waits > 0)
+    end)
+  end)
+end)

@@ -1,0 +1,147 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Steps that ranks execute: run --step, state:run_step, traces, and calls that do not end.
+
+local support = dofile "tests/lua/support.lua"
+local json = require "dkjson"
+local recipe = dofile("tests/lua/step_recipe.lua").recipe
+local run = support.run
+
+describe("run --step", function()
+  local file
+
+  before_each(function()
+    file = recipe [[s:loop(p.n, function() s:all_reduce(s.tp, 4096) end)
+      s:sendrecv(s.dp, s.dp:next(true), s.dp:prev(true), 64)]]
+  end)
+
+  it("executes the step on every rank, and measures it", function()
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 3 --json"):format(file))
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    assert.same({ 3, 8, 1 }, { all.steps, all.ranks, all.scale })
+    assert.same({ 24, 24 }, { all.families.tp.calls, all.families.tp.planned_calls })
+    assert.same({ 16, 16, 1024 }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
+    assert.is_true(all.families.tp.worst >= all.families.tp.seconds and all.families.tp.worst_rank < 8)
+  end)
+
+  it("executes an all-to-all of unequal parts", function()
+    local own = recipe [[local list = {}
+      for i = 1, s.dp.size do list[i] = 1000 * i * (s.dp.position + 1) end
+      s:loop(p.n, function() s:all_to_all(s.dp, s.tp.position == 0 and list or 4000) s:all_reduce(s.tp, 64) end)
+      s:all_to_all(s.tp, 1 << 20)]]
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s pp=1 --step 2 --json"):format(own))
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    assert.same({ 24, 24, 3 * (4 * 4000 + 100000) }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
+    os.remove(own)
+  end)
+
+  it("writes what each rank did, as a trace", function()
+    local trace = os.tmpname()
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 2 -o %s"):format(file, trace))
+    assert.equal(0, code, err)
+    assert.truthy(out:find("trace          " .. trace .. ", of the last step: opens in Perfetto", 1, true), out)
+    local calls, names = {}, {}
+    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
+      if e.ph == "X" then
+        calls[e.cat] = (calls[e.cat] or 0) + 1
+        assert.is_true(e.dur >= 0 and e.ts >= 0 and e.pid < 8 and e.tid == 0)
+        assert.equal(e.cat == "tp" and 8 or 9, e.args.line)
+        assert.equal(e.cat == "tp" and 4096 or 64, e.args.planned[1].bytes)
+      elseif e.name == "process_name" then
+        names[#names + 1] = e.args.name
+      end
+    end
+    assert.same({ tp = 24, sendrecv = 8 }, calls)
+    assert.equal(8, #names)
+    os.remove(trace)
+    local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --step 1 -o /nowhere/trace"):format(file))
+    assert.equal(1, failed)
+    assert.truthy(why:find("rank 0: /nowhere/trace: No such file or directory", 1, true), why)
+  end)
+
+  it("has what was planned beside it, on a machine", function()
+    local trace = os.tmpname()
+    local command = ("scripts/launch 8 build/moongrid run %s --step 2 --machine 'node:2[50GB/s] gpu:4[100GB/s]'"):format(file)
+    local out, err, code = run(command .. " --json -o " .. trace)
+    assert.equal(0, code, err)
+    local all = json.decode(out)
+    local price = json.decode((run(("build/moongrid step %s --world 8 --rules mpi --machine 'node:2[50GB/s] gpu:4[100GB/s]' --json"):format(file))))
+    assert.near(price.seconds, all.planned, 1e-12)
+    assert.near(price.families.tp.seconds, all.families.tp.planned_seconds, 1e-12)
+    local planned, names = 0, {}
+    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
+      if e.ph == "X" and e.tid == 100 then planned = planned + 1 end
+      if e.name == "thread_name" and e.pid == 3 then names[#names + 1] = e.args.name end
+    end
+    assert.same({ 8 * (3 + 2), "main", "main, planned" }, { planned, names[1], names[2] }) -- a sendrecv travels both ways
+    os.remove(trace)
+  end)
+
+  it("is state:run_step, and state:step in Lua", function()
+    local script = support.file(([[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local recipe = mg.load "%s"
+      local plan = recipe:plan(job.world, { tp = 2, pp = 1, n = 5 })
+      local state = assert(job:materialize(plan))
+      assert(state:step().digest == plan:step().digest)
+      local got = state:run_step { steps = 2, scale = 0.5, compute = "sleep" }
+      assert(got.families.tp.calls == 20 and got.families.tp.planned_calls == 20 and got.steps == 2 and got.scale == 0.5)
+      assert(got.ranks == 4 and got.families.dp.planned_bytes == 512 and got.worst >= got.seconds)
+      local function refused(message, options)
+        local ok, told = pcall(state.run_step, state, options)
+        assert(not ok and told:gsub("^.-:%%d+: ", "") == message, told)
+      end
+      refused("unknown option of run_step 'step'; nearest is 'steps' (steps, scale, compute, timeout, unproved, trace, file)", { step = 3 })
+      refused("run_step: steps is a number above 0, not -3", { steps = -3 })
+      refused("run_step: steps is a whole number, not 2.5", { steps = 2.5 })
+      refused("run_step: scale is a number above 0, not a string", { scale = "1" })
+      refused("run_step: compute is sleep or gemm, not 'now'", { compute = "now" })
+      refused("run_step: trace is a string, not a boolean", { trace = true })
+      refused("rank 0: /nowhere/trace: No such file or directory", { trace = "/nowhere/trace" })
+      refused("rank 0: cannot open /nowhere.lua: No such file or directory", { file = "/nowhere.lua" })
+      -- ranks whose steps differ
+      local path = os.tmpname()
+      local own = assert(io.open(path, "w"))
+      own:write(("return function(s) s:all_reduce(s.tp, %%d) end"):format(job.rank == 2 and 16 or 8))
+      own:close()
+      local ok, told = pcall(state.step, state, path)
+      assert(not ok and told:find "ranks differ: rank 0 has the step %%x+, rank 2 has the step %%x+", told)
+      os.remove(path)
+      local other = assert(job:materialize(mg.plan(mg.topology(mg.world(job.world)))))
+      ok, told = pcall(other.step, other)
+      assert(not ok and told:find("the step of a state is its recipe's: recipe:plan(...) makes a plan that has it", 1, true), told)
+      other:close()
+      state:close()
+      job:close()
+      print "good"]]):format(file))
+    local out, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
+    assert.equal(0, code, err)
+    assert.equal(4, select(2, out:gsub("good", "")), out)
+  end)
+
+  it("refuses what is not proved, and with --unproved names the call that does not end", function()
+    local _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --step 1"
+    assert.equal(1, code)
+    assert.truthy(err:find("the step is not proved under the rules of MPI (cycle), --unproved runs it: rank 0 (dp 0, node 0) waits in "
+      .. "reduce_scatter(dp) line 15 for rank 2", 1, true), err)
+    _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --step 1 --unproved --timeout 2"
+    assert.equal(4, code)
+    assert.truthy(err:find("after 2 seconds not all ranks had come: rank 2 is not there, in a step over run/dp[0]: rank 0 in "
+      .. "reduce_scatter(dp) examples/steps/family_order.lua:15 of the step", 1, true), err)
+  end)
+
+  it("refuses bad options", function()
+    for arguments, message in pairs {
+      ["--step 0"] = "--step is an integer from 1 to 2147483647, not '0'",
+      ["--step 1 --scale 0"] = "--scale is a number above 0, as 0.01, not '0'",
+      ["--step 1 --compute now"] = "sleep",
+    } do
+      local _, err, code = run(("scripts/launch 1 build/moongrid run %s tp=1 pp=1 %s"):format(file, arguments))
+      assert.equal(2, code, arguments)
+      assert.truthy(err:find(message, 1, true), err)
+    end
+  end)
+end)

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+**
+** join_other.c - join.c with calls over all ranks of another version of the library.
+*/
+#include "moongrid_mpi.h"
+
+#undef MGRID_VERSION
+#define MGRID_VERSION "0.2.99"
+#include "comm/rendezvous.c"
+#include "join.c"
