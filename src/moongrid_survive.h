@@ -132,9 +132,12 @@ typedef struct mgrid_recover_options {
   mgrid_backend *backend;
   size_t         nlost;
   const int64_t *lost;
+  /* Make a communicator of NCCL whose group only lost members by ncclCommShrink, where that works on all that remain of it,
+  ** and only else by a new id. Equal on all. */
+  bool nccl_shrink;
 } mgrid_recover_options;
 #define MGRID_RECOVER_OPTIONS_INIT \
-  { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL }
+  { sizeof(mgrid_recover_options), NULL, 0, NULL, 0, NULL, false }
 
 /* Go on without lost ranks. Collective over all survivors, spares too. Call it when a call failed because of a loss
 ** (MGRID_LOST_RANK, or MPI's error classes of a failed process and of a revoked communicator), or mgrid_state_hurt is
@@ -146,7 +149,8 @@ typedef struct mgrid_recover_options {
 **   4. opens a backend of the survivors, each with its rank of the next plan, and materializes that plan beside the old
 **      state.
 ** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again, with all lost ranks.
-** It makes all communicators again, because a revoked one cannot be kept (the log counts them).
+** It makes all communicators again, because a revoked one cannot be kept (the log counts them). Where the host finds the
+** lost ranks itself, this rank's calls end by 1 alone: every rank calls it.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
 **   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
 **   *move  the move that fills the new layout from surviving copies, seen from this rank; move NULL: plan none

@@ -441,6 +441,7 @@ int main(int argc, char **argv) {
   if (o.write_text) {
     code = write_text(o.write_text, text, length);
   } else {
+    signal(SIGPIPE, SIG_IGN); /* of a connection to a rank that was killed; Open MPI writes there once more */
     MPI_Init(NULL, NULL);
     /* Set before communicators are made, which inherit it: a call that fails because of a loss returns. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

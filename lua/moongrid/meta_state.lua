@@ -96,8 +96,9 @@ function State:run_step(options) end
 ---made beside this one, what the job became, the move that fills the new layout, and the Job of those that remain. Fill
 ---it, then call `settle` on the new one; if that fails by another loss, close it and recover from this one again, else
 ---close this one. After a failure, or if nobody is lost, the job goes on from its last checkpoint. lost, job: a host that
----finds out itself who is lost gives the list and a Job of those that remain. Raises for unknown options. Collective.
----@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job }
+---finds out itself who is lost gives the list and a Job of those that remain. nccl_shrink: NCCL makes groups that only lost
+---members by ncclCommShrink where it can, else all are made by new ids. Raises for unknown options. Collective.
+---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job, nccl_shrink?: boolean }
 ---@return moongrid.State? next nil on failure
 ---@return moongrid.Loss|string loss or the message
 ---@return moongrid.Move|integer move or the status

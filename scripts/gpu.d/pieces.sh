@@ -169,6 +169,8 @@ piece_faults() {
   step - "ranks nccl recover" "moongrid: a rank that does not come is named" 0 "*named, and ended*" "${dead[@]}" "${launch[@]}"
   ranks 4 "${survive[@]}" "$dir/recover" lost
   step - "ranks nccl recover" "moongrid: a rank stays away: revoke, shrink, go on" 0 "*went on without it*" "${dead[@]}" "${launch[@]}"
+  ranks 4 "${survive[@]}" "$dir/recover" remade
+  step - "ranks nccl recover" "moongrid: a rank stays away: recover by new ids, and by shrink" 0 "*went on without it*" "${dead[@]}" "${launch[@]}"
   ranks 4 "${survive[@]}" "$dir/recover" killed
   step - "ranks nccl recover" "moongrid: kill -9 of a rank: revoke, shrink, go on" 0 "*went on without it*" "${dead[@]}" "${launch[@]}"
 }

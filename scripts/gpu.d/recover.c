@@ -8,6 +8,8 @@
 **     recover lost      the last rank is missing in an all-reduce: revoke ends it, shrink leaves a group that
 **                       sums, free returns
 **     recover killed    the same after kill -9 of the last rank; mpirun must not end the job for it
+**     recover remade    the last rank stays away: mgrid_state_recover with the host's list, by new ids and by
+**                       ncclCommShrink, gives groups that sum
 **     recover cycles N  materialize, prove, free, N times: file descriptors, threads, memory
 */
 #include "job.h"
@@ -145,6 +147,52 @@ static void cycles(mgrid_backend *mpi, int rounds) {
 
 /* ------------------------------------------------------------------------- main */
 
+/* ----------------------------------------------------------------------- remade */
+
+/* What a host does that knows who is lost: a backend of those that remain, and the list. */
+static void recovered(mgrid_state *state, mgrid_losses *losses, MPI_Comm rest, int64_t gone, bool shrinks) {
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
+  mgrid_state          *next = NULL;
+  const mgrid_group    *group;
+  int64_t               left = gpu.ranks - 1;
+  mgrid_backend        *mpi = mgrid_mpi_backend(rest, NULL, &e);
+  if (!mpi) fail("%s", e.message);
+  o.backend = job_backend(mpi, TIMEOUT), o.nlost = 1, o.lost = &gone, o.nccl_shrink = shrinks;
+  double begun = now();
+  if (mgrid_state_recover(state, losses, &o, &next, NULL, NULL, &e)) fail("recover: %s", e.message);
+  tell(ms_since(begun), shrinks ? "recover by ncclCommShrink, ms" : "recover by new ids, ms");
+  ncclComm_t comm = comm_of(next, "all", &group);
+  if (mgrid_group_size(group) != left) fail("%lld ranks remain", (long long)mgrid_group_size(group));
+  lane fresh = lane_open();
+  sum_checked(comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2, "the ranks that are left");
+}
+
+static void remade(mgrid_backend *mpi) {
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world) "
+      "t.all = grid(world, 'a', { a = fill }) 'a':with { unique = true, nccl = { max_ctas = 1 } } "
+      "return t end }";
+  mgrid_error    e = MGRID_ERROR_INIT;
+  MPI_Comm       rest;
+  int64_t        gone = gpu.ranks - 1;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+  if (!rt || mgrid_runtime_load_text(rt, text, strlen(text), "remade", &e)) fail("%s", e.message);
+  mgrid_plan   *p = mgrid_runtime_plan(rt, gpu.ranks, 0, NULL, &e);
+  mgrid_losses *losses = p ? mgrid_losses_new(rt, p, 0, NULL, NULL, &e) : NULL;
+  if (!losses) fail("%s", e.message);
+  mgrid_backend *b = job_backend(mpi, TIMEOUT);
+  mgrid_state   *one = made(p, b, "one"), *two = made(p, b, "two");
+  MPI_Comm_split(MPI_COMM_WORLD, gpu.rank == gone, gpu.rank, &rest);
+  if (gpu.rank == gone) {
+    sleep(2 * SLACK);
+    leave("");
+  }
+  recovered(one, losses, rest, gone, false);
+  recovered(two, losses, rest, gone, true);
+  leave("went on without it");
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   const char *what = argc > 1 ? argv[1] : "";
@@ -159,10 +207,12 @@ int main(int argc, char **argv) {
     lost(mpi, false);
   else if (strcmp(what, "killed") == 0)
     lost(mpi, true);
+  else if (strcmp(what, "remade") == 0)
+    remade(mpi);
   else if (strcmp(what, "cycles") == 0 && rounds > 2)
     cycles(mpi, rounds);
   else
-    fail("recover late | lost | killed | cycles N");
+    fail("recover late | lost | killed | remade | cycles N");
   mgrid_backend_free(mpi);
   MPI_Finalize();
   if (gpu.rank == 0) puts("done");

@@ -199,10 +199,13 @@ typedef struct mgrid_streams_ops {
   void (*close)(mgrid_backend *b, bool failed);             /* local. failed: calls may hang */
 } mgrid_streams_ops;
 
-/* What becomes of a communicator in a larger world. The members of a group choose the lowest that any of them can. */
-typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
+/* What becomes of a communicator in a larger world, or in that of those that remain (shrunk). The members of a group choose
+** the lowest that any of them can. */
+typedef enum mgrid_growth { MGRID_ANEW, MGRID_SHRUNK, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
   void        *native;  /* the communicator that this rank had of the group, or NULL */
+  int          nlost;   /* to be shrunk: members that it loses, */
+  int         *lost;    /* [nlost] their positions, ascending; malloc'ed */
   mgrid_growth can;     /* what the members and their order allow; on a new rank, which cannot know, MGRID_KEPT */
   mgrid_growth agreed;  /* what all members do */
   char         why[96]; /* why this rank cannot do better, or "" */
@@ -263,6 +266,10 @@ typedef struct mgrid_backend_ops {
                           mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
                         mgrid_error *err);
+  /* Shrink the origins of those of the n that can be MGRID_SHRUNK, each a call over the new members. Where all of them could,
+  ** native[i] is there and `agreed` says so; the others are left to `create`. NULL: all are. */
+  mgrid_outcome (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native,
+                          mgrid_error *err);
   /* Take over a communicator from another backend. */
   void (*adopt)(mgrid_backend *b, mgrid_backend *from, void *native);
 

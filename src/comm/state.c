@@ -234,7 +234,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
                               const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
-  if (grown && grown->why->status) {
+  if (grown && grown->why && grown->why->status) {
     mgrid_error_pass(&mine, grown->why);
     plan = NULL;
   }
@@ -255,7 +255,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   if (!status && plan) status = mgrid_hosts_new(plan, &hosts, &mine);
-  if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
+  if (!status && grown && s) status = mgrid_growing_new(grown, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
   if (!status) status = mgrid_hosts_meet(b, plan, hosts, &mine);

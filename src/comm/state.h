@@ -102,10 +102,11 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
 /* ----------------------------------------------------------------- state.c */
 
 /* mgrid_materialize; with `old` (or NULL) mgrid_reload, which may keep the name of `old`; with `grown` mgrid_state_grow, or
-** mgrid_state_join. */
+** mgrid_state_join, or a state of those that remain, some of whose communicators are shrunk. */
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
-  const mgrid_error *why;  /* why this rank cannot grow; status MGRID_OK: it can */
+  const mgrid_error *why;  /* why this rank cannot grow; NULL, or status MGRID_OK: it can */
+  const int32_t *now; /* the new rank of each rank of `from`, -1: it is lost; NULL: nobody is, and all keep theirs */
 } mgrid_grown;
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
                               const mgrid_grown *grown, mgrid_error *err);
@@ -130,10 +131,10 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 
 /* ------------------------------------------------------------------ grow.c */
 
-/* To grow: _new looks up what each communicator in the batch of s was in `from`, and allocates all memory; free *out also
+/* To grow or to shrink: _new looks up what each communicator in the batch of s was, and allocates all memory; free *out also
 ** after a failure. After the ranks have agreed, _grow creates. When that succeeded on all ranks, _end adopts what is kept. */
 typedef struct mgrid_growing mgrid_growing;
-mgrid_status  mgrid_growing_new(const mgrid_state *from, const mgrid_state *s, mgrid_growing **out, mgrid_error *err);
+mgrid_status  mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out, mgrid_error *err);
 void          mgrid_growing_free(mgrid_growing *g);
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err);
 void          mgrid_growing_end(mgrid_state *s, mgrid_growing *g);

@@ -205,7 +205,8 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
-  if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) { /* a policy can stop the job, where others may go on elsewhere */
+  if (!s && gone == 0
+      && out->how != MGRID_LOSS_STOP) { /* a policy can stop the job, where others may go on elsewhere */
     mgrid_loss_reply_free(out);
     *out = (mgrid_loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
   }

@@ -158,7 +158,7 @@ static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
   plan_largest(j, &mine); /* a rank that cannot goes on without a plan, and all get its error */
   if (!mine.status && moves) plan_move(j, &mine);
   if (mine.status)
-    j->now = mgrid_state_make(NULL, b, j->name, NULL, &(mgrid_grown){ j->old, &mine }, err);
+    j->now = mgrid_state_make(NULL, b, j->name, NULL, &(mgrid_grown){ .from = j->old, .why = &mine }, err);
   else
     j->now = j->old ? mgrid_state_grow(j->old, j->plan, b, j->name, err) : mgrid_state_join(j->plan, b, j->name, err);
   return j->now ? MGRID_OK : err->status;

@@ -119,11 +119,20 @@ static mgrid_status find(attempt *a, mgrid_error *err) {
   return s;
 }
 
+/* What the calls of a backend's states wait for ends. */
+static void revoke_all(mgrid_backend *b) {
+  for (mgrid_state *s = b->states; s; s = s->next) {
+    mgrid_error ignored = MGRID_ERROR_INIT;
+    mgrid_state_revoke(s, &ignored);
+  }
+}
+
 /* Over the new backend: the next plan's state, and the move. */
 static mgrid_status make(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
   const char    *name = a->o->name ? a->o->name : a->old->name;
+  mgrid_grown    grown = { .from = a->old };
   char           who[96] = "", digest[33] = "";
   int64_t        rank = a->loss ? mgrid_loss_rank(a->loss, a->old->view.rank) : -1;
   if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
@@ -139,11 +148,15 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
   }
   mgrid_error_clear(err);
   /* From here on all make the same calls. The call's name has who is lost, so ranks that know others get both lists. */
-  mgrid_status s =
-      mgrid_meet(b, mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)", who, digest), &unlike);
+  const bool   shrinks = a->o->nccl_shrink;
+  mgrid_status s = mgrid_meet(b,
+                              mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
+                                              shrinks ? ", by ncclCommShrink" : ""),
+                              &unlike);
   if (s) return mgrid_error_pass(err, &unlike);
   s = mgrid_verdict(b, mine.status, &mine, &mine);
-  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, NULL, &mine);
+  if (!s) grown.now = a->loss->is;
+  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, &mine);
   return a->now ? MGRID_OK : mgrid_error_pass(err, &mine);
 }
 
@@ -154,10 +167,7 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   char           digest[33] = "";
   mgrid_error    ours = MGRID_ERROR_INIT, other = MGRID_ERROR_INIT;
   *again = false;
-  for (mgrid_state *s = b->states; s; s = s->next) { /* what its calls wait for ends */
-    mgrid_error ignored = MGRID_ERROR_INIT;
-    mgrid_state_revoke(s, &ignored);
-  }
+  revoke_all(b);
   a->ops->interrupt(b);
   mgrid_status s = come(a, err);
   if (s) return s;
@@ -188,6 +198,8 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   a->nlost = a->loss->nlost;
   *again &= a->alike < ALIKE_MAX;
 failed:
+  /* A rank that fails interrupts the others, which may take that for a loss; then a host would try again on some ranks alone. */
+  if (ours.status == MGRID_LOST_RANK && !*again) mgrid_error_clear(&ours);
   if (ours.status) return mgrid_error_pass(err, &ours);
   return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
                     *again ? "another rank was lost while those that remain recovered"
@@ -216,6 +228,7 @@ static mgrid_status by_host(attempt *a, mgrid_error *err) {
     return mgrid_fail(err, MGRID_USAGE, "the backend of those that remain is another than the state's");
   if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err->status;
   a->rest = a->o->backend;
+  revoke_all(a->old->backend);
   if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine)) decide(a, a->o->nlost, a->o->lost, &mine);
   mgrid_status s = make(a, &mine);
   if (!s) return MGRID_OK;

@@ -305,7 +305,8 @@ static void unlike(const char *machine, const char *hosts, int64_t rank, const c
   int64_t              n = (int64_t)strlen(hosts);
   assert_non_null(m);
   for (int64_t i = 0; i < n; i++) host[i] = (uint64_t)hosts[i];
-  for (int64_t d = 0; d < 2 && d < m->tier[0].domains; d++) mgrid_machine_name_domain(m, 0, d, d ? "n1.cluster" : "n0", &err);
+  for (int64_t d = 0; d < 2 && d < m->tier[0].domains; d++)
+    mgrid_machine_name_domain(m, 0, d, d ? "n1.cluster" : "n0", &err);
   mgrid_status s = mgrid_machine_meets(m, host, n, rank, name, &err);
   assert_int_equal(s, message ? MGRID_REFUSED : MGRID_OK);
   assert_string_equal(err.message, message ? message : "");

@@ -24,29 +24,29 @@ enum { MACHINES = sizeof machines / sizeof *machines };
 /* ------------------------------------------------------------------ recipes */
 
 static const char own[] =
-    "return recipe { params = { order = '%s', tp = %d, dp = param.size(nil), pp = %d, owners = param.list { 0, 0, 1, 1, 2, 2 } },\n"
+    "return recipe { params = { order = '%s', tp = %d, dp = param.size(nil), pp = %d, owners = param.list { 0, 0, 1, "
+    "1, 2, 2 } },\n"
     "%s %s %s build = function(world, p)\n"
     "local g = grid(world, p.order, { tp = p.tp, pp = p.pp, dp = p.dp or fill }) local t = topology(world)\n"
     "t.g = g t.tp = g 'tp' t.dp = g 'dp' t.pp = g 'pp' t.mp = g('tp', 'pp') t.twin = t.dp:twin() %s\n"
     "t.x = tensor { over = 'g', axes = { { 'row', 12 }, { 'column', 7 } }, type = 'f32', cut = { %s } }\n"
     "%s return t end }\n";
 static const char *const orders[] = { "tp-dp-pp", "tp-pp-dp", "dp-tp-pp", "dp-pp-tp", "pp-tp-dp", "pp-dp-tp" };
-static const char *const cuts[] = { "",
-                                    "row = 'tp'",
-                                    "column = 'tp', row = 'pp'",
-                                    "row = 'dp'",
-                                    "row = { 'tp', 'pp' }",
-                                    "column = { 'pp', cyclic = 2 }" };
-static const char *const more_tensors[] = {
-  "", "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut = { expert = { 'tp', owners = p.owners } } }",
-  "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut = { expert = { 'dp', owners = p.owners } } }",
-  ("t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', 12 } }, type = 'f32', cut = { row = 'tp' } }, tensor { over = "
-  "'g', axes = { { 'row', 5 } }, type = 'f32' }, over = 'dp', pad = 2 }")
-};
+static const char *const cuts[] = { "",           "row = 'tp'",           "column = 'tp', row = 'pp'",
+                                    "row = 'dp'", "row = { 'tp', 'pp' }", "column = { 'pp', cyclic = 2 }" };
+static const char *const more_tensors[] = { "",
+                                            "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
+                                            "= { expert = { 'tp', owners = p.owners } } }",
+                                            "t.e = tensor { over = 'g', axes = { { 'expert', 6 } }, type = 'f32', cut "
+                                            "= { expert = { 'dp', owners = p.owners } } }",
+                                            ("t.f0, t.f1 = flat { tensor { over = 'g', axes = { { 'row', 12 } }, type "
+                                             "= 'f32', cut = { row = 'tp' } }, tensor { over = "
+                                             "'g', axes = { { 'row', 5 } }, type = 'f32' }, over = 'dp', pad = 2 }") };
 static const char *const spares[] = { "", "spares = 1,", "spares = 3,", "spares = { per = 'node' },",
                                       "spares = { per = 'node', count = 2 }," };
-static const char *const laws[] = { "", "", "", "within(t.tp, machine.node)", "spread(t.dp, machine.node)",
-                                    "aligned(t.mp, machine.node)" };
+static const char *const laws[] = {
+  "", "", "", "within(t.tp, machine.node)", "spread(t.dp, machine.node)", "aligned(t.mp, machine.node)"
+};
 
 typedef struct job {
   mgrid_runtime *rt;
@@ -181,7 +181,7 @@ static void check_largest(mgrid_losses *l, const mgrid_loss *x, int64_t layout) 
 static void check(const job *j, mgrid_losses *l, const mgrid_plan *before, const mgrid_loss *x, const bool *lost) {
   mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
   mgrid_error     e = MGRID_ERROR_INIT;
-  int64_t         world = mgrid_plan_world(before), places = world - mgrid_plan_nspares(before), gone = 0, free_spares = 0;
+  int64_t world = mgrid_plan_world(before), places = world - mgrid_plan_nspares(before), gone = 0, free_spares = 0;
   CHECK(mgrid_loss_describe(x, &sums, &e) == MGRID_OK);
   CHECK((mgrid_loss_how(x) == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));
   CHECK(!*mgrid_loss_why(x) == !!mgrid_loss_plan(x));

@@ -85,7 +85,7 @@ describe("scripts/test --covering", function()
     for _, option in ipairs { "--fast", "--list", "--covering FILE:LINE", "--mpi NAME", "--plain", "--no-setup" } do
       assert.truthy(out:find(" " .. option .. " ", 1, true), option)
     end
-    assert.truthy(out:find("--again: make it anew", 1, true))
+    assert.truthy(out:find("--again: make it again", 1, true))
     assert.falsy(out:find("#", 1, true))
   end)
 end)

@@ -464,6 +464,7 @@ describe("state:recover", function()
       local function say(ok, a, b, c) if job.rank == 0 then print((tostring(b or a):gsub("^[^ ]*:%d+: ", "")), c) end end
       say(pcall(state.recover, state, { timeuot = 3 }))
       say(pcall(state.recover, state, { timeout = "3" }))
+      say(pcall(state.recover, state, { nccl_shrink = "yes" }))
       say(pcall(state.recover, state, { timeout = -1 }))
       say(pcall(state.recover, state, { how = 3 }))
       say(pcall(state.recover, state, { how = "shrik" }))
@@ -488,11 +489,12 @@ describe("state:recover", function()
     ]])
     local lines = {}
     for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end
-    local ends = lines[12]
-    table.remove(lines, 12)
+    local ends = lines[13]
+    table.remove(lines, 13)
     assert.same({
-      "unknown option of recover 'timeuot'; nearest is 'timeout' (how, job, lost, name, timeout)\tnil",
+      "unknown option of recover 'timeuot'; nearest is 'timeout' (how, job, lost, name, nccl_shrink, timeout)\tnil",
       "recover: timeout is a number of seconds, not a string\tnil",
+      "recover: nccl_shrink is true or false, not a string\tnil",
       "recover: a timeout is 0 (the default) seconds or more, not -1\t103",
       "recover: how is a string, not a number\tnil",
       "unknown answer to a loss 'shrik'; nearest is 'shrink' (stop, replace, shrink)\tnil",

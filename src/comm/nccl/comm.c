@@ -46,6 +46,7 @@ typedef struct progress {
   nccl_backend    *n;
   const nccl_comm *comm;
   const char      *call, *name;
+  bool             listen;
   mgrid_error     *err;
 } progress;
 
@@ -54,14 +55,14 @@ static mgrid_outcome in_progress(void *ud) {
   const progress *p = ud;
   ncclResult_t    state = ncclSuccess, r = p->n->lib.CommGetAsyncError(p->comm->comm, &state);
   if (r == ncclSuccess) r = state;
-  if (r == ncclInProgress) return MGRID_NOT_YET;
+  if (r == ncclInProgress) return p->listen && mgrid_nccl_lost(p->n, p->name, p->err) ? MGRID_LOST_RANK : MGRID_NOT_YET;
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(p->n, p->err, r, p->call, p->name);
 }
 
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err) {
   int64_t       who;
-  progress      p = { n, c, call, name, err };
+  progress      p = { n, c, call, name, listen, err };
   mgrid_outcome outcome = mgrid_wait(in_progress, &p, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)

@@ -174,6 +174,7 @@ static mgrid_outcome in_flight(void *ud) {
     f->done = state == ncclSuccess;
     if (f->done) continue;
     if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f->spec)) return too_late(n, f->spec, all->err);
+    if (mgrid_nccl_lost(n, f->spec->name, all->err)) return MGRID_LOST_RANK;
     left++;
   }
   mgrid_status s = start_some(all, &left);

@@ -13,7 +13,8 @@ typedef struct derive_job { /* one call; leaked if it does not end, because its 
   ncclComm_t   from;
   int          color, key;   /* split */
   int          nlost, *lost; /* shrink: NCCL sorts the list in place */
-  nccl_comm   *made;         /* NULL: this rank is not in any group of this split */
+  bool         refused; /* shrink failed at once: what NCCL has noted in the older communicator may be freed already */
+  nccl_comm   *made;    /* NULL: this rank is not in any group of this split */
   ncclComm_t   nobody;
   ncclConfig_t config;
 } derive_job;
@@ -25,8 +26,10 @@ static ncclResult_t run_split(const nccl_library *lib, void *ud) {
 }
 
 static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
-  derive_job *j = ud;
-  return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
+  derive_job  *j = ud;
+  ncclResult_t r = lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
+  j->refused = r != ncclSuccess && r != ncclInProgress && !j->made->comm;
+  return r;
 }
 
 /* Make the call, and wait three times: for the call; for the older communicator, because the new one exists only when
@@ -48,7 +51,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a job: hand the new communicator out, or abort it; in a creation over all ranks that is done after the verdict. */
+/* End a split: hand the new communicator out, or abort it; in a creation over all ranks that is done after the verdict. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
   if (j->made && (!s || n->creates)) {
@@ -120,7 +123,6 @@ mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgr
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_error *err) {
   bool        keep = false;
-  void       *native = NULL;
   derive_job *j = new_job(from->comm, err);
   if (!j) return MGRID_NO_MEMORY;
   j->lost = malloc(((size_t)nlost + 1) * sizeof *j->lost);
@@ -129,8 +131,22 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   j->nlost = nlost;
   int before = n->leaks;
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
-  if (n->leaks > before) from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  dispose(n, j, s, keep, &native);
-  *made = native;
+  if (n->leaks > before) {
+    from->comm = NULL, from->stuck = true; /* the thread still uses it */
+  } else if (keep) {                       /* in progress still: the abort of the older one ends it */
+    if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
+    mgrid_nccl_abort_all(n, 1, &from);
+    keep = from->stuck;
+  } else if (j->refused) {
+    from->comm = NULL, from->stuck = true;
+    mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
+              MAKER ": %s: ncclCommShrink refused; NCCL may not be able to end the old communicator now, which stays",
+              spec->name);
+  }
+  if (keep) return s;
+  *made = j->made;
+  if (s && *made) (*made)->lost = true;
+  free(j->lost);
+  free(j);
   return s;
 }

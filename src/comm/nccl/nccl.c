@@ -27,6 +27,16 @@ mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
+bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err) {
+  const double              now = mgrid_now(), often = 0.1;
+  const mgrid_survival_ops *ops = n->carrier->ops->survival;
+  if (!n->creates || !ops || now < n->asked + often) return false;
+  n->asked = now;
+  if (!ops->hurt(n->carrier)) return false;
+  mgrid_fail(err, MGRID_LOST_RANK, MAKER ": a rank was lost while %s was made", name);
+  return true;
+}
+
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->carry->tell(n->carrier, spec->ranks[p]);
 }
@@ -124,6 +134,7 @@ static const mgrid_backend_ops nccl_ops = {
   .abort = mgrid_nccl_abort,
   .prove = mgrid_nccl_prove,
   .shrink = mgrid_nccl_shrink,
+  .remake = mgrid_nccl_remake,
   .revoke = mgrid_nccl_revoke,
   .lose = mgrid_nccl_lose,
   .close = nccl_close,

@@ -12,9 +12,10 @@
 /* An earlier notice names lost ranks, which are known. From here on only notices of this attempt and way count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
-static void begin_phase(nccl_backend *n, const nccl_comm *old, way w) {
-  uint64_t attempt = n->attempt = old->shrinks;
-  n->carry->phase(n->carrier, UINT64_C(1) << 63 | attempt << 33 | (uint64_t)w << 32 | (n->base.epoch & UINT32_MAX));
+static void begin_phase(nccl_backend *n, uint32_t attempt, way w) {
+  n->attempt = attempt;
+  n->carry->phase(n->carrier,
+                  UINT64_C(1) << 63 | (uint64_t)attempt << 33 | (uint64_t)w << 32 | (n->base.epoch & UINT32_MAX));
 }
 
 static void end_phase(nccl_backend *n) {
@@ -32,9 +33,10 @@ static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t
 }
 
 /* Return why this rank cannot shrink the old communicator; NULL: it can. */
-static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
+static const char *hindrance(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, char text[96]) {
   ncclResult_t state = ncclSuccess, r;
   char         version[24];
+  int          device = n->device;
   if (!n->lib.CommShrink) {
     snprintf(text, 96, MAKER_TITLE " %s has no ncclCommShrink", mgrid_nccl_library_text(n->lib.version, version));
     return text;
@@ -42,31 +44,38 @@ static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
   if (!old->comm) return "the old communicator was aborted";
   r = n->lib.CommGetAsyncError(old->comm, &state);
   if (r == ncclSuccess) r = state;
-  if (r == ncclSuccess) return NULL;
-  snprintf(text, 96, "the old communicator has an error: %.60s", n->lib.GetErrorString(r));
+  if (r == ncclSuccess) r = n->lib.CommCuDevice(old->comm, &device);
+  if (r == ncclSuccess && old->blocking != mgrid_nccl_blocks(n, &spec->options->nccl))
+    return "the old communicator and the backend differ in whether they block";
+  if (r == ncclSuccess && device == n->device) return NULL;
+  if (r == ncclSuccess)
+    snprintf(text, 96, "it was on GPU %d, which this rank does not use now", device);
+  else
+    snprintf(text, 96, "the old communicator has an error: %.60s", n->lib.GetErrorString(r));
   return text;
 }
 
-/* Settle whether it exists on all members, or on none. A member that failed notifies the others, which wait for its
-** vote. */
+/* Settle whether it exists on all members, or on none; then `old`, from which it was shrunk, ends with it. A member that failed
+** notifies the others, which wait for its vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
-                            nccl_comm **made, mgrid_error *err) {
+                            nccl_comm *old, nccl_comm **made, mgrid_error *err) {
   bool          all = false;
+  nccl_comm    *both[] = { old, *made };
   mgrid_outcome s = mine ? mine : vote(n, spec, round, true, &all, err);
   if (!s) return s;
   if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
+  mgrid_nccl_abort_all(n, 2, both); /* on all members now: an abort waits for those of this machine */
   if (*made) mgrid_nccl_abort_one(n, *made);
   *made = NULL;
   return s;
 }
 
-/* Call ncclCommShrink if all members can; else *why says why not, and nothing was made. */
+/* Call ncclCommShrink if all members can; else *why says why not, and nothing was made. `hinders`: why this rank cannot. */
 static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
-                                const int *lost, nccl_comm **made, mgrid_text *why, mgrid_error *err) {
-  char          text[96];
+                                const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why,
+                                mgrid_error *err) {
   bool          all = false;
   mgrid_error   failed = MGRID_ERROR_INIT;
-  const char   *hinders = hindrance(n, old, text);
   mgrid_outcome s = vote(n, spec, 1, !hinders, &all, err);
   if (s) return s;
   if (!all) {
@@ -74,7 +83,7 @@ static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nc
     return MGRID_OK;
   }
   s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
-  s = settle(n, spec, 2, s, made, &failed);
+  s = settle(n, spec, 2, s, old, made, &failed);
   if (s) mgrid_text_add(why, "%s", failed.message);
   mgrid_error_clear(&failed);
   return MGRID_OK;
@@ -85,17 +94,17 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *old = from, *made = NULL;
   mgrid_text    why = { 0 };
-  old->shrinks++;
-  begin_phase(n, old, BY_SHRINK);
+  char          text[96];
+  begin_phase(n, ++old->shrinks, BY_SHRINK);
   n->lib.cudaSetDevice(n->device);
-  mgrid_outcome s = try_shrink(n, spec, old, nlost, lost, &made, &why, err);
+  mgrid_outcome s = try_shrink(n, spec, old, nlost, lost, hindrance(n, spec, old, text), &made, &why, err);
   if (!s && !made) {
-    begin_phase(n, old, FROM_ID);
+    begin_phase(n, old->shrinks, FROM_ID);
     mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
-    s = settle(n, spec, 3, one, &made, err); /* before NCCL is called, where a rank cannot give up */
+    s = settle(n, spec, 3, one, NULL, &made, err); /* before NCCL is called, where a rank cannot give up */
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
-    if (!s) s = settle(n, spec, 4, one, &made, err);
+    if (!s) s = settle(n, spec, 4, one, NULL, &made, err);
   }
   end_phase(n);
   if (!s) {
@@ -111,8 +120,49 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
+/* Shrink one of an older backend. A second attempt would have the number of the first, since NCCL computes it from the older
+** communicator alone; so there is none. */
+static mgrid_outcome remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o, const char *hinders,
+                                nccl_comm **made, mgrid_error *err) {
+  enum { REMAKES = 1 << 28 }; /* the attempts of mgrid_nccl_shrink are fewer */
+  nccl_comm *old = o->native;
+  mgrid_text why = { 0 };
+  char       text[96];
+  if (old->shrinks++) hinders = "it was shrunk before";
+  if (!hinders) hinders = hindrance(n, spec, old, text);
+  begin_phase(n, REMAKES | (uint32_t)spec->tag, BY_SHRINK);
+  mgrid_outcome s = try_shrink(n, spec, old, o->nlost, o->lost, hinders, made, &why, err);
+  if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
+  if (!s && *made) o->agreed = MGRID_SHRUNK;
+  if (why.len) snprintf(o->why, sizeof o->why, "%s", why.data ? why.data : "ncclCommShrink failed");
+  mgrid_text_free(&why);
+  return s;
+}
+
+mgrid_outcome mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, mgrid_origin *origin,
+                                void **native, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  mgrid_outcome s = MGRID_OK;
+  mgrid_error   busy = MGRID_ERROR_INIT;
+  const char   *idle = NULL;
+  n->begun = mgrid_now(), n->creates = true; /* one deadline for all of them */
+  n->lib.cudaSetDevice(n->device);
+  for (size_t i = 0; i < nspecs && !s; i++) {
+    nccl_comm *made = NULL;
+    if (origin[i].can != MGRID_SHRUNK) continue;
+    if (!idle) idle = mgrid_nccl_idle(n, mgrid_nccl_left(n, &spec[i]), spec[i].name, &busy) ? "its GPU is busy" : "";
+    s = remake_one(n, &spec[i], &origin[i], *idle ? idle : NULL, &made, err);
+    if (made) mgrid_nccl_keep(n, made);
+    native[i] = made;
+  }
+  n->creates = false, n->used = true; /* other ranks may be late by a deadline */
+  end_phase(n);
+  mgrid_error_clear(&busy);
+  return s;
+}
+
 /* ------------------------------------------------------------------ the job goes on
-** What survives is the carrier. NCCL's communicators are made again over what remains of it, each from a fresh id. */
+** What survives is the carrier. NCCL's communicators are made again over what remains of it. */
 
 static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
@@ -157,7 +207,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
   o.device = n->device, o.devices = NULL, o.ndevices = 0;
   mgrid_backend *rest = mgrid_nccl_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
-  if (rest) rest->hooks = b->hooks;
+  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* those of the process */
   if (--carrier->users == 0) carrier->ops->close(carrier);
   return rest;
 }

@@ -17,12 +17,12 @@ static void take_least(ballot *own, const ballot *other) {
 }
 
 /* Vote up a binomial tree to the first member and down again; the tree is that of ids.c. A member arrives at most so
-** much later than another: both may have waited for a deadline before. */
+** much later than another: both may have waited for a deadline before; in a call over all ranks, which met, for one. */
 mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, uint64_t mine,
                               uint64_t *least, const char *whom, mgrid_error *err) {
   int64_t       at = spec->position, low = at & -at, step;
   size_t        bytes = mgrid_nccl_message(n, spec);
-  double        seconds = 2 * (mgrid_nccl_patience(n, spec) + NCCL_END_SECONDS) + 3;
+  double        left = mgrid_nccl_left(n, spec) + NCCL_END_SECONDS, seconds = (n->creates ? left : 2 * left) + 3;
   nccl_header   header = mgrid_nccl_header(n, round);
   ballot        own = { header, mine }, *got = malloc(bytes); /* room for anything that an earlier call has left */
   mgrid_error   why = MGRID_ERROR_INIT;

@@ -28,10 +28,18 @@ static void *run(void *ud) {
   return NULL;
 }
 
+typedef struct watching {
+  watch        *w;
+  nccl_backend *n; /* NULL: only the end of the call counts */
+  const char   *name;
+  mgrid_error  *err;
+} watching;
+
 /* mgrid_look */
 static mgrid_outcome has_returned(void *ud) {
-  watch *w = ud;
-  return atomic_load(&w->state) == DONE ? MGRID_OK : MGRID_NOT_YET;
+  const watching *x = ud;
+  if (atomic_load(&x->w->state) == DONE) return MGRID_OK;
+  return x->n && mgrid_nccl_lost(x->n, x->name, x->err) ? MGRID_LOST_RANK : MGRID_NOT_YET;
 }
 
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
@@ -49,14 +57,18 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                       mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   int64_t       who;
-  mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
-  if (outcome == MGRID_GAVE_UP) /* if the call is about to return, do not leave it behind */
-    mgrid_wait(has_returned, w, mgrid_now() + GRACE_SECONDS, NULL, NULL);
+  watching      x = { w, listen ? n : NULL, name, err };
+  mgrid_outcome outcome = mgrid_wait(has_returned, &x, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
+  x.n = NULL;
+  if (outcome == MGRID_GAVE_UP
+      || outcome == MGRID_LOST_RANK) /* if the call is about to return, do not leave it behind */
+    mgrid_wait(has_returned, &x, mgrid_now() + GRACE_SECONDS, NULL, NULL);
   if (outcome != MGRID_OK) pthread_detach(thread);
   if (outcome != MGRID_OK && atomic_exchange(&w->state, LEFT) == RUNS) {
     *left_behind = true;
     n->leaks++;
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
+    if (outcome == MGRID_LOST_RANK) return outcome;
     return mgrid_fail(err, MGRID_TIMED_OUT,
                       MAKER ": %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
                             "the process",
@@ -66,6 +78,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   ncclResult_t r = w->result;
   free(w);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err); /* the notice arrives only once */
+  if (outcome == MGRID_LOST_RANK) return outcome;
   return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
 }
 

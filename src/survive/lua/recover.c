@@ -37,14 +37,19 @@ static MGRID_APART json_t *recover(mgrid_runtime *rt, mgrid_state *s, size_t nar
   return told;
 }
 
-/* Read { how, name, timeout, lost, job } at 2; what is read stays on the stack. */
+/* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack. */
 static const char *read_options(lua_State *L, mgrid_recover_options *o) {
-  static const char *const known[] = { "how", "job", "lost", "name", "timeout" };
+  static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
   mgrid_lua_check_keys(L, 2, "option of recover", known, sizeof known / sizeof *known, false);
   if (lua_getfield(L, 2, "timeout") != LUA_TNIL) {
     if (lua_type(L, -1) != LUA_TNUMBER)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "recover: timeout is a number of seconds, not %s", mgrid_lua_kind(L, -1));
     o->timeout = lua_tonumber(L, -1);
+  }
+  if (lua_getfield(L, 2, "nccl_shrink") != LUA_TNIL) {
+    if (lua_type(L, -1) != LUA_TBOOLEAN)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "recover: nccl_shrink is true or false, not %s", mgrid_lua_kind(L, -1));
+    o->nccl_shrink = lua_toboolean(L, -1);
   }
   const char **texts[] = { &o->name, &(const char *){ NULL } };
   for (int i = 0; i < 2; i++)
@@ -63,7 +68,7 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o) {
   return *texts[1];
 }
 
-/* state:recover([{ how, name, timeout, lost, job }]) -> State, Loss, Move, Job | nil, message, status. Collective. */
+/* state:recover([{ how, name, timeout, lost, job, nccl_shrink }]) -> State, Loss, Move, Job | nil, message, status. Collective. */
 static int state_recover(lua_State *L) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
   mgrid_state          *s = mgrid_lua_check_host_state(L);

@@ -224,6 +224,18 @@ void si_comm_break(ncclComm_t c, ncclResult_t r) {
   atomic_compare_exchange_strong(&c->broken, &none, (int)r);
 }
 
+/* Abort, revoke and shrink set the abort flag of the last child, too; after a failure NCCL does not forget it. */
+void si_comm_check_unmade(ncclComm_t c, const char *call) {
+  char label[160];
+  si_lock();
+  bool gone = c->unmade && c->unmade->life == LIFE_DEAD;
+  si_unlock();
+  if (gone)
+    standin_violation(
+        "%s of %s after what could not be made from it has ended: NCCL writes to memory that it has freed", call,
+        si_comm_label(c, label, sizeof label));
+}
+
 /* Reads through the caller's pointer as NCCL does: a freed name is seen here, or by a sanitizer. */
 void si_comm_check_name(ncclComm_t c, const char *call) {
   if (!c->name_kept || strncmp(c->name, c->name_kept, sizeof c->name - 1) == 0) return;

@@ -49,6 +49,7 @@ struct ncclComm {
   int           extras;    /* windows and device communicators that are not freed yet */
   long long     suspended; /* bytes that ncclCommSuspend has given back; 0: not suspended */
   long long     memory;
+  ncclComm_t    unmade; /* what could not be made from it, which NCCL writes to as long as this one lives */
   ncclComm_t    family; /* the oldest of those that share resources with it */
   atomic_int    family_broken;
   si_group     *job; /* the last group that works on it */
@@ -78,6 +79,7 @@ ncclResult_t si_comm_alive(ncclComm_t c, const char *call);
 ncclResult_t si_comm_ready(ncclComm_t c, const char *call);
 ncclResult_t si_comm_error(ncclComm_t c); /* of a call, or of the network */
 void         si_comm_break(ncclComm_t c, ncclResult_t r);
+void         si_comm_check_unmade(ncclComm_t c, const char *call);
 void         si_comm_check_name(ncclComm_t c, const char *call);
 
 /* ------------------------------------------------------------------------- config.c */

@@ -447,8 +447,8 @@ static ncclResult_t make_child(si_op *op) {
     c->id = si_hash(0, m->object, strlen(m->object));
     r = make(op);
   }
-  if (r) {
-    give_up(c);
+  if (r) { /* it is the caller's to abort */
+    op->comm->unmade = *m->newcomm = c;
     return r;
   }
   standin_trace("made id=%016llx nranks=%d rank=%d device=%d name=%s config=\"%s\"", (unsigned long long)c->id,
@@ -543,7 +543,10 @@ static ncclResult_t shrink(ncclComm_t comm, int *out, int nout, ncclComm_t *newc
   int          rank = 0;
   ncclResult_t r = si_comm_alive(comm, "ncclCommShrink");
   if (r) return r;
-  if (flags & NCCL_SHRINK_ABORT) clear(comm);
+  if (flags & NCCL_SHRINK_ABORT) {
+    si_comm_check_unmade(comm, "ncclCommShrink");
+    clear(comm);
+  }
   r = parent_ready(comm, newcomm, "ncclCommShrink");
   if (r) return r;
   if (!out || nout <= 0 || nout >= comm->nranks)

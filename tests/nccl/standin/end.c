@@ -226,6 +226,7 @@ SI_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclSuccess;
   ncclResult_t r = si_comm_alive(comm, "ncclCommAbort");
   if (r) return r;
+  si_comm_check_unmade(comm, "ncclCommAbort");
   standin_trace("abort id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
   if (si_group_holds(comm))
     return si_wrong(ncclInvalidUsage, "ncclCommAbort of a communicator that the open group works on");
@@ -268,6 +269,7 @@ SI_API ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     return si_fail(ncclInvalidArgument, "ncclCommRevoke: the flags must be 0, not %d", revokeFlags);
   if (comm->finalized || comm->revoked)
     return si_wrong(ncclInvalidArgument, "ncclCommRevoke of a communicator that is finalized or revoked already");
+  si_comm_check_unmade(comm, "ncclCommRevoke");
   standin_trace("revoke id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
   comm->revoked = true;
   leave(comm, &comm->pause);
