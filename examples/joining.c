@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** joining.c - a job that ranks join between two steps. Its weights do not depend on how many ranks there are, so after
-** every change each step has the sum that it has in a job that never changed.
+** joining.c - ranks join a job between two steps. The weights do not depend on the number of ranks, so each step has the same sum
+** as in a job that never changed.
 **
 **     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
 **     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     whenever it has less than 8 ranks, it starts the others
@@ -27,8 +27,8 @@ typedef struct job {
   size_t             nargs;
   const char *const *args;
   mgrid_state       *state;
-  int64_t step; /* steps done: those of the weights in w[step % 2]; the other ones are a step older or newer */
-  double *w[2];
+  int64_t            step; /* steps done, whose weights are in w[step % 2]; the others are one step older or newer */
+  double            *w[2];
 } job;
 
 static int64_t elements(const mgrid_state *s, mgrid_error *e) {
@@ -37,7 +37,7 @@ static int64_t elements(const mgrid_state *s, mgrid_error *e) {
   return part.elements;
 }
 
-/* Only the first rank of the job. */
+/* Print on the first rank of the job only. */
 static void say(const job *j, const char *what, int64_t number) {
   const mgrid_plan *p = mgrid_state_plan(j->state);
   if (mgrid_state_rank(j->state) != 0) return;
@@ -48,23 +48,23 @@ static void say(const job *j, const char *what, int64_t number) {
 
 /* ---------------------------------------------------------------------- a step */
 
-/* The samples are dealt to the copies; the gradient is their sum. Every rank hears whether all have done the step. A spare
-** only takes part in that. */
+/* Copies share out the samples; the gradient is their sum. Then all ranks, including spares, agree whether all have done the
+** step. */
 static mgrid_status train(job *j, mgrid_error *e) {
   const mgrid_group *dp = mgrid_state_group(j->state, "dp", e), *tp = mgrid_state_group(j->state, "tp", e);
   const double      *now = j->w[j->step % 2];
   double            *next = j->w[(j->step + 1) % 2], gradient = 0, sum = 0;
   int64_t            n = elements(j->state, e), least = INT64_MAX, less = INT64_MAX;
-  usleep(200000); /* a step takes its time */
+  usleep(200000); /* as if it computed */
   if (dp) {
     for (int64_t s = mgrid_group_position(dp); s < SAMPLES; s += mgrid_group_size(dp)) gradient += (double)s;
     int rc = MPI_Allreduce(MPI_IN_PLACE, &gradient, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(dp));
     for (int64_t i = 0; i < n; i++) sum += next[i] = now[i] + gradient / SAMPLES;
     if (!rc) rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(tp));
-    if (rc) return MGRID_LOST_RANK; /* or another error of MPI: the recovery knows */
+    if (rc) return MGRID_LOST_RANK; /* or another error of MPI: then the recovery fails */
     least = (int64_t)sum, less = -least;
   }
-  j->step++; /* done here; nobody goes on, and writes over the older weights, before all have done it */
+  j->step++; /* done here; no rank goes on, and overwrites the older weights, before all have done it */
   mgrid_status s = mgrid_state_least(j->state, &least, e);
   if (!s) s = mgrid_state_least(j->state, &less, e);
   if (s) return s;
@@ -75,9 +75,9 @@ static mgrid_status train(job *j, mgrid_error *e) {
 
 /* ----------------------------------------------------------- another layout */
 
-/* Fill the new state, and let the old one end if all ranks could; else go on with the old one. */
+/* Fill the new state. If all ranks could, free the old one; else go on with the old one. */
 static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_error *e) {
-  int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e); /* a new rank learns how far the others are */
+  int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e); /* gives a new rank the step of the others */
   double *w = calloc((size_t)n + 1, sizeof *w);
   mgrid_state_least(now, &step, e);
   mgrid_buffer from = { j->w[step % 2], j->state ? elements(j->state, e) * 8 : 0 }, to = { w, n * 8 };
@@ -91,7 +91,7 @@ static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_
   return MGRID_OK;
 }
 
-/* Go on without those that are lost; if others are lost meanwhile, without them, too. */
+/* Go on without the lost ranks; if others are lost meanwhile, without these, too. */
 static mgrid_status recover(job *j, mgrid_error *e) {
   mgrid_losses *losses = mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
   mgrid_state  *now;
@@ -107,7 +107,7 @@ static mgrid_status recover(job *j, mgrid_error *e) {
   return s;
 }
 
-/* Old and new ranks become one job, or both are told why not, and the old job goes on. */
+/* Make one job of old and new ranks; or all get the reason, and the old job goes on. */
 static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
   MPI_Comm     all;
   mgrid_state *now = NULL;
@@ -123,10 +123,10 @@ static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
   return s;
 }
 
-/* --------------------------------------------------------- who comes, and how */
+/* --------------------------------------------------------- how ranks come */
 
-/* Between two steps: start what the job lacks, or let in who has knocked (FILE.knock). MPI_Comm_accept has no deadline, so
-** it is called only when somebody waits. */
+/* Between two steps: start the missing ranks, or accept a job that waits at the port (it has created FILE.knock).
+** MPI_Comm_accept has no deadline, so call it only then. */
 static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid_error *e) {
   mgrid_backend *b = mgrid_state_backend(j->state);
   int64_t        lacks = 0, knocks = 1;
@@ -134,7 +134,7 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
   MPI_Comm       old, inter = MPI_COMM_NULL;
   if (port) {
     snprintf(knock, sizeof knock, "%s.knock", argv[2]);
-    if (mgrid_backend_rank(b) == 0) knocks = access(knock, F_OK) != 0; /* 0: somebody waits */
+    if (mgrid_backend_rank(b) == 0) knocks = access(knock, F_OK) != 0; /* 0: a job waits */
     if (mgrid_state_least(j->state, &knocks, e)) return e->status;
   } else {
     lacks = strtol(argv[2], NULL, 10) - mgrid_backend_world(b);
@@ -207,7 +207,7 @@ int main(int argc, char **argv) {
       if (!recover(&j, &e)) say(&j, "which recovered step", j.step);
     } else if (!closed && look_for_others(&j, argv, opens || connects ? port : NULL, &e)) {
       if (mgrid_state_rank(j.state) == 0) printf("nobody joins: %s\n", e.message);
-      closed = e.status != MGRID_LOST_RANK; /* if that was one of the old ones, the next step says so, too */
+      closed = e.status != MGRID_LOST_RANK; /* if an old rank was lost, the next step reports it, too */
       mgrid_error_clear(&e);
     }
   }

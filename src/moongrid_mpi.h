@@ -44,8 +44,8 @@ extern "C" {
 ** anything but a communicator is MGRID_USAGE with Open MPI; MPICH ends the process. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
-/* Make a communicator of all ranks of a backend of MPI, or of one over it, in its order, for the host's own calls: after a
-** recovery it has those that remain (mgrid_state_recover), and from it MPI_Comm_spawn or MPI_Comm_accept takes in others
+/* Make a communicator of all ranks of a backend of MPI, or of one over it, in the backend's order, for the host's own calls.
+** After a recovery (mgrid_state_recover) it has the survivors; with it MPI_Comm_spawn or MPI_Comm_accept lets others join
 ** (mgrid_state_enlarge). Collective over the backend. It has the error handler of the groups; the caller frees it.
 ** MGRID_USAGE for another backend; *comm is MPI_COMM_NULL after an error. */
 MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err);

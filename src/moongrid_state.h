@@ -194,9 +194,9 @@ MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, si
 ** error (Open MPI 5.0 under mpirun --with-ft ulfm); with other MPI libraries nothing changes, and it is
 ** MGRID_UNSUPPORTED. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
-/* After ranks have joined, make the state of the larger world, on the old ranks; mgrid_state_enlarge of
-** moongrid_survive.h is one call for old and new ranks that also plans for it, and plans the move. `larger` is a backend
-** over all ranks, old and new; the old ones keep their numbers (as MPI_Intercomm_merge gives them with high = false), the
+/* After ranks have joined, make the state of the larger world, on the old ranks; mgrid_state_enlarge
+** (moongrid_survive.h) does this on old and new ranks, and makes the plan and the move, too. `larger` is a backend over
+** all ranks, old and new; the old ones keep their numbers (as MPI_Intercomm_merge gives them with high = false), the
 ** new ones follow. `plan` is for that world. New ranks call mgrid_state_join with an equal plan and name. For each group
 ** of NCCL its members find the first of these that all of them can do:
 **

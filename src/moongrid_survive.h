@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how it takes in ranks that come later.
+** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how new ranks join it.
 ** moongrid.h includes this header, and its rules hold here.
 **
 ** WORDS
-**   lost      a rank that has ended, or that nobody reaches any more
+**   lost      a rank that has ended, or that the others cannot reach
 **   survivor  every other rank of the old plan
 **   spare     a rank outside all families, kept to take the place of a lost rank
 **   next plan the plan of the survivors: the ranks of the layout first, then the idle survivors, which are its spares
@@ -55,18 +55,17 @@ MGRID_API mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *pl
                                          const mgrid_losses_options *options, mgrid_error *err);
 MGRID_API void          mgrid_losses_free(mgrid_losses *l);
 
-/* Decide what the job becomes when these n ranks (1 or more) are lost.
+/* Decide what the job becomes when these n ranks (1 or more) are lost. Local. You may free `l` before the result.
 ** The recipe's policy `on_lost` answers. It is called with q = { ranks, lost, which = { ranks }, spares, places, missing }
-** (lua/moongrid/meta_recipe.lua) on a dry state, on each rank alone: ranks compare mgrid_loss_digest. Without such a
-** policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy can only
-** stop the job: any other answer is "replace", and no rank moves.
+** (lua/moongrid/meta_recipe.lua) on a dry state. Each rank decides alone; then compare mgrid_loss_digest between ranks.
+** Without such a policy the answer is "replace" if enough spares are left, else "shrink". If only spares are lost, the policy
+** can only stop the job: any other answer is "replace", and no rank moves.
 ** A shrink tries layouts from the largest down with the arguments of the plan, none larger than the present one;
 ** parameters that the policy returned replace those arguments. Survivors that the new layout does not use are idle: they
-** are spares of the next plan.
-** Survivors take the places that keep the most groups together.
+** are spares of the next plan. The others take the places that keep the most groups together.
 ** A policy that fails, or returns none of these answers, is an error. An answer that cannot be carried out gives
 ** MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank, MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all
-** are lost. Local. You may free `l` before the result. */
+** are lost. */
 MGRID_API mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
 MGRID_API void        mgrid_loss_free(mgrid_loss *x);
 
@@ -132,8 +131,8 @@ typedef struct mgrid_recover_options {
   mgrid_backend *backend;
   size_t         nlost;
   const int64_t *lost;
-  /* Make a communicator of NCCL whose group only lost members by ncclCommShrink, where that works on all that remain of it,
-  ** and only else by a new id. Equal on all. */
+  /* NCCL: if a group only lost members, make its communicator by ncclCommShrink where this works on all of its survivors, and by
+  ** a new id elsewhere. Equal on all ranks. */
   bool nccl_shrink;
 } mgrid_recover_options;
 #define MGRID_RECOVER_OPTIONS_INIT \
@@ -149,8 +148,8 @@ typedef struct mgrid_recover_options {
 **   4. opens a backend of the survivors, each with its rank of the next plan, and materializes that plan beside the old
 **      state.
 ** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again, with all lost ranks.
-** It makes all communicators again, because a revoked one cannot be kept (the log counts them). Where the host finds the
-** lost ranks itself, this rank's calls end by 1 alone: every rank calls it.
+** It makes all communicators again, because a revoked one cannot be kept (the log counts them). With options.backend
+** step 1 ends only the calls of this rank, so every rank must call it.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
 **   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
 **   *move  the move that fills the new layout from surviving copies, seen from this rank; move NULL: plan none
@@ -160,13 +159,12 @@ typedef struct mgrid_recover_options {
 ** --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or
 ** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently; MGRID_NOT_NOW if no rank is lost;
 ** MGRID_TIMED_OUT if a survivor does not come, such as a stopped one: MPI declares it lost only under mpirun --mca
-** mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all
-** that is returned. */
+** mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all results. */
 MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
                                            mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
 /* Agree on whether every rank of the state has done its part. Collective: each rank passes its result in `mine` and its
 ** error in *err. Return MGRID_OK on all ranks, or an error on all: MGRID_LOST_RANK if a rank was lost or passes that
-** status; then free the state, which waits for nobody, and recover from the old one again. Otherwise the error of the
+** status; then free the state, which does not wait, and recover from the old one again. Otherwise the error of the
 ** first rank that failed by itself. Every rank that is not lost must call it. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
 /* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective over the backend;
@@ -181,7 +179,7 @@ MGRID_API mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_lo
 /* Return the backend of a state. Borrowed from the state. */
 MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);
 
-/* ------------------------------------------------------ ranks that come */
+/* ------------------------------------------------------ ranks that join */
 
 typedef struct mgrid_enlarge_options {
   size_t      size;   /* sizeof(mgrid_enlarge_options) */
@@ -191,25 +189,25 @@ typedef struct mgrid_enlarge_options {
 #define MGRID_ENLARGE_OPTIONS_INIT \
   { sizeof(mgrid_enlarge_options), NULL, NULL }
 
-/* At a step boundary, take in ranks that have come. Collective over `larger`, a backend over all ranks, old and new; the
-** old ones come first and keep their numbers (MPI_Intercomm_merge with high = false on the old side; see
-** mgrid_mpi_world). An old rank passes its state; s NULL: this rank is new. All pass a runtime with the same recipe,
-** and the same n arguments. In order, the call
-**   1. checks that ranks have one version of the library, and that the ranks with a state are those of the old world;
-**   2. plans: the largest layout that the recipe accepts in the larger world, with the recipe's own spares; ranks that
-**      it does not use are spares, too;
-**   3. tells the new ranks the old plan, so that they can plan the move;
+/* At a step boundary, let new ranks join. Collective over `larger`, a backend over all ranks, old and new; the old ones come
+** first and keep their numbers (MPI_Intercomm_merge with high = false on the old side; see mgrid_mpi_world). An old rank
+** passes its state; s NULL: this rank is new. All pass a runtime with the same recipe, and the same n arguments. In order,
+** the call
+**   1. checks that all ranks have the same version of the library, and that exactly the ranks of the old world pass a state;
+**   2. plans the largest layout that the recipe accepts in the larger world, with the recipe's own spares; unused ranks are
+**      spares, too;
+**   3. sends the new ranks the old plan, so that they can plan the move;
 **   4. compares the plans, and makes the state by mgrid_state_grow and mgrid_state_join.
-**   *now   the state of the larger world; its settings are at their defaults. It is an owner of rt
+**   *now   the state of the larger world, with default settings. It is an owner of rt
 **   *move  the move that fills the new layout from the old one, seen from this rank; move NULL: plan none
-** Then run the move over `larger`, a new rank from empty buffers (mgrid_move_run), call mgrid_state_settle on the new
-** state, and after it free the old one.
+** Then run the move over `larger` (mgrid_move_run; a new rank passes empty buffers), call mgrid_state_settle on the new state,
+** and then free the old one.
 ** All or nothing: on failure every rank, old and new, gets one error, and the old state is as before (but see
 ** mgrid_state_grow about blocking communicators of NCCL): MGRID_DISAGREE if a rank has another version, recipe, argument
-** or an old plan of its own, or is in another call; MGRID_REFUSED if the recipe accepts no layout, or an old rank says
-** that it is new or a new one that it is old; MGRID_TIMED_OUT with the rank that does not come within the backend's
-** timeout; MGRID_LOST_RANK if one is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job).
-** Free `larger` after a failure; the old job goes on over its own backend. */
+** or old plan, or is in another call; MGRID_REFUSED if the recipe accepts no layout, an old rank passes no state, or a new
+** one passes a state; MGRID_TIMED_OUT with the rank that does not call it within the backend's timeout; MGRID_LOST_RANK if one
+** is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old
+** job goes on over its own backend. */
 MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, const char *const *args,
                                            mgrid_backend *larger, const mgrid_enlarge_options *options,
                                            mgrid_state **now, mgrid_move **move, mgrid_error *err);

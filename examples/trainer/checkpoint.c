@@ -154,8 +154,8 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
 
 /* --------------------------------------------------------------------- reading */
 
-/* From the rank with the first copy to the others: those with the same slice, of what tp does not cut along tp, and the embedding
-** to the last stage. */
+/* Send what the rank with the first copy has read to the ranks with other copies: those of the same slice; along tp, for what tp
+** does not cut; and the last stage, for the embedding. */
 static void spread(model *m, const param *p, int which) {
   real *x = array_of(p, which);
   group_spread_reals(p->expert ? &m->l.expert_copies : &m->l.copies, x, p->n);

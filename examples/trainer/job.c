@@ -55,7 +55,7 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
   mgrid_backend_free(j->mpi);                               /* the state has it */
-  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* as that of a reload, which is not the state's */
+  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* an owner of its own, as after a reload */
   if (p->state) p->losses = mgrid_losses_new(p->rt, mgrid_state_plan(p->state), n, args, NULL, err);
   return p->losses ? part_open(j, p, err) : err->status;
 }
@@ -79,17 +79,17 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
 
 /* ------------------------------------------------------------------- ranks are lost */
 
-/* A step is done where a rank has passed the sum over all ranks in step() of main.c: then each has its gradients, and does
-** what it has not done. */
+/* Finish the last step in which a rank has passed the sum over all ranks (step() in main.c): all ranks have its gradients, and
+** those that have not updated their slices do so now. */
 static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
-  const bool idle =
-      j->part.layout.idle; /* it was: then it has neither gradients nor losses, and counts ahead of others */
-  int64_t ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
+  /* A rank that was idle has no gradients and no losses, and its step may be ahead of the others'. */
+  const bool idle = j->part.layout.idle;
+  int64_t    ahead = idle ? INT64_MAX : -j->step, loss = INT64_MAX;
   if (mgrid_state_least(l->state, &ahead, err)) return err->status;
   if (!idle && j->step < -ahead) optimizer_update(j->part.model, j->step, policies_rate(j->part.policies));
   if (!idle && j->step == -ahead && ahead < 0) memcpy(&loss, &j->losses[j->step - 1], sizeof loss);
   j->step = -ahead;
-  int64_t saved = -j->saved; /* one rank may know that a save has come to its end, and another not */
+  int64_t saved = -j->saved; /* some ranks may not know yet that a save has succeeded */
   if (mgrid_state_least(l->state, &saved, err)) return err->status;
   j->saved = -saved;
   if (mgrid_state_least(l->state, &loss, err)) return err->status;
@@ -97,7 +97,7 @@ static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* A part has no copy left: all is as in the last checkpoint; if none is written yet, as at the start. */
+/* A part has no copy left: go back to the last checkpoint, or to the start if none is written yet. */
 static mgrid_status go_back(const job *j, job_part *new, const char *what, int64_t missing, mgrid_error *err) {
   const char *folder = j->saved > j->resumed ? j->checkpoint : j->resume;
   double      bytes;
@@ -111,7 +111,7 @@ static mgrid_status go_back(const job *j, job_part *new, const char *what, int64
   return folder ? checkpoint_read(new->model, j->mpi, folder, &new->step, &bytes, err) : MGRID_OK;
 }
 
-/* The part that goes on, from the one that lost ranks. */
+/* Fill the part of the next layout from the one that lost ranks. */
 static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_error *err) {
   char what[256];
   fault_at("recovered");

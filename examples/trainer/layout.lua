@@ -8,7 +8,7 @@
 
 local trainer = recipe.import "./step.lua"
 
--- In a smaller layout fewer ranks may have to share the optimizer's state: half as many, and so on.
+-- If a smaller layout has too few ranks for `zero`, try half as many, and so on.
 local bundled = policies.on_lost()
 local function on_lost(s, q, p)
   local answer, tries, zero = bundled(s, q, p), {}, p.zero

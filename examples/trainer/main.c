@@ -179,7 +179,7 @@ typedef struct report {
   FILE   *curve;
   bool    line; /* overwrite the progress line */
   bool    quiet;
-  double  start, lost; /* lost: when this rank noticed the loss that it recovered from, until the next step; 0: none */
+  double  start, lost; /* lost: when this rank noticed the last loss, until the next step; 0: none */
   int64_t first;
   char    name[80];
 } report;
@@ -227,7 +227,7 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
   return !no;
 }
 
-/* MiB that this process has held at most. */
+/* The peak of this process's memory, in MiB. */
 static double peak(void) {
   struct rusage r;
   return getrusage(RUSAGE_SELF, &r) ? 0 : (double)r.ru_maxrss / 1024;
@@ -260,8 +260,8 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
   fflush(stdout);
 }
 
-/* One step: gradients, then a sum over all ranks. Whoever passes it knows that each rank has its gradients, so after a loss the
-** step is done on all or on none (catch_up in job.c); what follows it needs no other rank. */
+/* One step: gradients, then a sum over all ranks. A rank that passes the sum knows that each rank has its gradients, and needs no
+** other rank for the rest of the step. So after a loss the step is done on all ranks or on none (catch_up in job.c). */
 static void step(job *j, const options *o, report *r) {
   model  *m = j->part.model;
   double  one = 1;
@@ -293,7 +293,7 @@ typedef struct course {
   struct timespec  last;
 } course;
 
-/* An error is that of all ranks, but for MGRID_LOST_RANK, which is where this one noticed it. */
+/* Errors are the same on all ranks, except MGRID_LOST_RANK: ranks notice a loss in different calls. */
 static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_error *err) {
   for (;;) {
     if (o->checkpoint && j->saved < j->step && policy_checkpoint(j->part.policies, j->step - 1, o->stop)) {
@@ -306,10 +306,10 @@ static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_
     boundary(j, o, j->step, r, &c->now, &c->last);
     step(j, o, r);
   }
-  return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all have come to the end, with all that they wrote */
+  return mgrid_state_settle(j->part.state, MGRID_OK, err); /* all ranks are here, and have written all */
 }
 
-/* The first rank writes the curve. One that takes over goes on where the last one was killed. */
+/* The first rank writes the curve. If it is killed, the next first rank continues it. */
 static void open_curve(job *j, const options *o, report *r) {
   char  line[128], kept[128] = "";
   FILE *was = !j->step ? NULL : fopen(o->curve, "r");
@@ -338,7 +338,7 @@ static void begin_report(job *j, const options *o, report *r) {
   if (o->curve && j->rank == 0) open_curve(j, o, r);
 }
 
-/* Go on with the ranks that remain. */
+/* Go on with the survivors. */
 static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err) {
   char   why[256] = "";
   double began = seconds();
@@ -357,7 +357,7 @@ static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err)
   return MGRID_OK;
 }
 
-/* Train; whenever ranks are lost, go on with those that remain. */
+/* Train; after each loss go on with the survivors. */
 static mgrid_status live(job *j, const options *o, report *r, mgrid_error *err) {
   course c = { .first.n = (size_t)o->nrest - 1 };
   c.now = &c.first;
@@ -388,7 +388,7 @@ static int run(job *j, const options *o) {
   }
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
-  /* Rank 0 may be the one that is not there; and MPI_Finalize would wait for it. */
+  /* Rank 0 may be the missing one; MPI_Finalize would wait for it. */
   if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state))) end_now(e.message, e.status);
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
@@ -441,9 +441,9 @@ int main(int argc, char **argv) {
   if (o.write_text) {
     code = write_text(o.write_text, text, length);
   } else {
-    signal(SIGPIPE, SIG_IGN); /* of a connection to a rank that was killed; Open MPI writes there once more */
+    signal(SIGPIPE, SIG_IGN); /* Open MPI writes once more to the connection of a killed rank */
     MPI_Init(NULL, NULL);
-    /* Set before communicators are made, which inherit it: a call that fails because of a loss returns. */
+    /* So that a call returns when it fails because of a loss. Set before communicators are made, which inherit it. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

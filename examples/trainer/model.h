@@ -59,7 +59,7 @@ typedef struct policies policies;
 ** size that of the groups of others, where all have one. */
 typedef struct group {
   const char        *family;
-  const mgrid_state *state; /* knows whether a rank is lost when a call fails */
+  const mgrid_state *state; /* tells whether a rank is lost, when a call fails */
   MPI_Comm           comm;
   int                rank, size;
 } group;
@@ -83,7 +83,7 @@ bool everybody(const layout *l, mgrid_error *err);
 void group_sum(const group *g, real *x, int n);
 void group_sum_double(const group *g, double *x, int n);
 void group_max(const group *g, real *x, int n);
-/* Gather n values of every rank, in the order of the ranks. mine NULL: they are in their place in `all`. */
+/* Gather n values of every rank, in the order of the ranks. mine NULL: they are already in place in `all`. */
 void group_gather(const group *g, const real *mine, real *all, int n);
 /* The reverse: sum `all` over the ranks, and give each rank its n values. */
 void group_scatter_sum(const group *g, const real *all, real *mine, int n);
@@ -95,11 +95,11 @@ void group_spread(const group *g, double *x, int n, int from);
 void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_finish */
 MPI_Request group_sum_start(const group *g, double *x, int n);                 /* and so here */
-MPI_Request group_scatter_sum_start(const group *g, double *all, int n); /* the rank's n values end first in all */
-void        group_poke(const group *g, MPI_Request *r);                  /* so that it makes progress */
+MPI_Request group_scatter_sum_start(const group *g, double *all, int n); /* the rank's n sums are then first in `all` */
+void        group_poke(const group *g, MPI_Request *r);                  /* let it make progress */
 void        group_finish(const group *g, MPI_Request *r);
-bool group_forget(MPI_Request *r); /* of a group that was revoked; false: it has not ended, and uses its memory */
-void group_receive(const group *g, int from, int tag, real *x, int n);
+bool        group_forget(MPI_Request *r); /* of a revoked group; false: it has not ended, and still uses its memory */
+void        group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
@@ -141,8 +141,8 @@ typedef struct sharing {
   size_t bucket; /* bytes of a sum of gradients */
 } sharing;
 
-/* What counts is the slice of weight and moments on this rank: the optimizer changes it, and it is what is moved and saved.
-** Each step begins with whole weights, gathered from the slices. */
+/* The model's state is the slice of weight and moments on this rank: the optimizer updates it, and it is moved and saved. Each
+** step begins with whole weights, gathered from the slices. */
 typedef struct param {
   char           name[PARAM_NAME];
   int            rows, cols;               /* in the whole model */
@@ -150,7 +150,7 @@ typedef struct param {
   size_t         slice, first, n;          /* values of a slice; where this rank's begins, and how many it has */
   real           middle, range;            /* first values: middle +- range, uniform */
   bool           expert;
-  const sharing *sum;   /* over which the gradient is summed */
+  const sharing *sum;   /* the ranks over which the gradient is summed */
   real          *w, *g; /* [nrows x ncols] weight, gradient */
   real          *m, *v; /* [n] the optimizer's moments */
 } param;
@@ -209,8 +209,8 @@ typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
 typedef struct bucket {
   const sharing *over;
   int            from, to; /* of the parameters from..to - 1 that are shared so */
-  size_t         each;     /* values of a rank: a slice of each of them */
-  double        *values;   /* [ranks of shard x each] while it is under way */
+  size_t         each;     /* values of a rank: its slices of all of them */
+  double        *values;   /* [ranks of shard x each] during the call */
   MPI_Request    request;
 } bucket;
 
@@ -231,7 +231,7 @@ typedef struct model {
   int             heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
   param          *params;
   int             nparams;
-  size_t          nvalues, nstate, whole; /* on this rank; of them with the optimizer's state; of the whole model */
+  size_t          nvalues, nstate, whole; /* values on this rank; those with optimizer state here; of the whole model */
   sharing         dense, expert;
   real           *memory;
   param          *embedding, *position;
@@ -302,9 +302,9 @@ void gradients_sum(model *m);
 
 void optimizer_update(model *m, int64_t step, double rate);
 
-/* A folder of safetensors files, one a rank that has something to write, and their index; any layout reads it. Both are
-** collective over `mpi`, and errors are those of all ranks; one that waits for a rank in vain names it at the deadline. After a failed write, or none to its end, the last checkpoint
-** is as it was. `bytes`: read from tensors by all ranks. */
+/* A folder of safetensors files, one from each rank that has something to write, and their index; any layout reads it. Both are
+** collective over `mpi`, and errors are the same on all ranks; at the deadline the error names the missing rank. A write that
+** fails or is interrupted leaves the last checkpoint as it was. `bytes`: read from tensors by all ranks. */
 mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, int64_t step, mgrid_error *err);
 mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, int64_t *step, double *bytes,
                              mgrid_error *err);
@@ -323,11 +323,11 @@ real *array_of(const param *p, int which); /* this rank's slice */
 /* Put a parameter into m->topology, on all ranks. Nothing after an error. */
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
 void tensor_slices(model *m, mgrid_error *err); /* sets the slices of m->params */
-/* Carry all slices of a model to one of the same config under another layout. Collective over `mpi`, whose rank this
-** is; errors are those of all ranks. After a loss (or NULL) from copies that are left. */
+/* Move all slices of a model to a model of the same config under another layout. Collective over `mpi`; errors are the same on
+** all ranks. After a loss (else NULL) the move reads the copies that are left. */
 mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, const mgrid_loss *loss,
                          mgrid_error *err);
-/* The bytes of which a loss left no copy, the same on all ranks; *what names the first of them and who held it. */
+/* Return the bytes that a loss left without a copy, the same on all ranks; *what names the first part and its holders. */
 int64_t model_missing(const model *m, const mgrid_loss *loss, char what[256], mgrid_error *err);
 
 /* ------------------------------------------------------------------ job.c */
@@ -349,30 +349,30 @@ typedef struct job {
   int            rank, world;
   double         deadline;            /* seconds that calls over all ranks may take; 0: as moongrid has it */
   mgrid_backend *mpi;                 /* of the state */
-  job_part       part, next;          /* next: while it recovers */
+  job_part       part, next;          /* next: during a recovery */
   const char    *checkpoint, *resume; /* folders; NULL: none */
-  int64_t        step;                /* how many are done: the cursor of the data */
-  int64_t        saved, resumed;      /* those that are in the last checkpoint; and in `resume` */
-  double        *losses;              /* [steps], of those that this rank has done */
+  int64_t        step;                /* the number of steps done: the cursor of the data */
+  int64_t        saved, resumed;      /* steps in the last checkpoint, and in `resume` */
+  double        *losses;              /* [steps], for the steps that this rank has done */
 } job;
 
 /* Both are collective over all ranks. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
-/* Go on with the ranks that remain: under the next layout, with what they have; or where something has no copy left, from
-** the last checkpoint, or the start. *why says what was lost. All that remain call it; errors are those of all. */
+/* Go on with the survivors under the next layout, with the copies that they have; if a part has no copy left, from the last
+** checkpoint, or from the start. *why says what was lost. All survivors call it; errors are the same on all. */
 mgrid_status job_recover(job *j, char why[256], mgrid_error *err);
 void         job_close(job *j);
 
 /* ------------------------------------------------------------ watchdog.c */
 
-/* End the process where a call of MPI in a step does not end within so many seconds; for the next layout again. */
+/* End the process if a call of MPI in a step does not end within `deadline` seconds. Call it again for the next layout. */
 void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
 void           watch_step(bool runs); /* a step begins, or ends */
 void           watch_call(void);      /* a call of MPI has ended */
 _Noreturn void end_now(const char  *why,
-                       mgrid_status s); /* without MPI_Finalize, which would wait for a rank that is missed or lost */
+                       mgrid_status s); /* without MPI_Finalize, which would wait for a missing or lost rank */
 
 /* --------------------------------------------------------------- fault.c */
 

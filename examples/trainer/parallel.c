@@ -77,7 +77,7 @@ mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Does MPI say that a rank is lost, or that another rank has seen it and revoked the group? */
+/* Does this error of MPI say that a rank is lost, or that another rank has noticed a loss and revoked the group? */
 static bool tells_of_loss(int code) {
 #ifdef MPIX_ERR_PROC_FAILED
   int class = MPI_SUCCESS;
@@ -89,8 +89,8 @@ static bool tells_of_loss(int code) {
 #endif
 }
 
-/* Is a rank lost, whatever the error says? Open MPI 5 may end a call with MPI_ERR_OTHER some time before its detector reports
-** a stopped rank. */
+/* Is a rank lost, whatever the error? Open MPI 5 may return MPI_ERR_OTHER some time before its detector reports a stopped
+** rank. */
 static bool hurt_soon(const mgrid_state *s) {
   for (int i = 0; i < 1000; i++) {
     if (mgrid_state_hurt(s)) return true;
@@ -111,7 +111,7 @@ static void check(const group *g, int code, const char *what) {
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
-/* Where all ranks fail each keeps its own words. */
+/* If all ranks fail, each keeps its own message. */
 bool everybody(const layout *l, mgrid_error *err) {
   mgrid_error own = *err, late = MGRID_ERROR_INIT;
   int64_t     failed = own.status != MGRID_OK;
@@ -121,7 +121,7 @@ bool everybody(const layout *l, mgrid_error *err) {
   return false;
 }
 
-/* Does this rank have nobody to talk to? */
+/* Is this rank alone in the group? */
 static bool alone(const group *g) { return g->size <= 1 || g->comm == MPI_COMM_NULL; }
 
 void group_sum_double(const group *g, double *x, int n) {
@@ -222,7 +222,7 @@ void group_poke(const group *g, MPI_Request *r) {
 
 void group_finish(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
 
-/* A request that fails has ended, too. */
+/* A request that fails has also ended. */
 bool group_forget(MPI_Request *r) {
   int done = *r == MPI_REQUEST_NULL;
   for (int i = 0; i < 100 && !done; i++) {

@@ -7,7 +7,7 @@
 ** runs as many microbatches as there are ranks through each in turn (Narayanan et al., 2021, section 2.2);
 ** it starts with more microbatches, and every microbatch has a slot in every stage. Sends do not wait: the
 ** data stays in its slot, and has been received when the slot is used again. Sums of gradients start in the backward pass of
-** the last microbatch, and travel while it goes on (reduce.c).
+** the last microbatch, and overlap it (reduce.c).
 */
 #include "model.h"
 
@@ -63,7 +63,7 @@ static double forward(model *m, int64_t step, work w) {
 static void backward(model *m, work w) {
   slot      *s = w.s;
   int        n = m->T * m->c.width;
-  const bool last = w.microbatch == m->microbatches - 1; /* gradients that it has passed are final */
+  const bool last = w.microbatch == m->microbatches - 1; /* its gradients are final, layer by layer */
   group_finish(&m->l.pp, &s->sent_d);
   if (w.stage->last)
     head_backward(m, s);

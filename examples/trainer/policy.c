@@ -54,8 +54,7 @@ static mgrid_arg boolean(const char *name, bool b) { return mgrid_arg_boolean(na
 
 static void tell(policies *p, const mgrid_error *err) {
   if (err->status == MGRID_LOST_RANK) left_by_loss();
-  if (err->status == MGRID_TIMED_OUT)
-    end_now(err->message, MGRID_TIMED_OUT); /* no call over all ranks will end any more */
+  if (err->status == MGRID_TIMED_OUT) end_now(err->message, MGRID_TIMED_OUT); /* calls over all ranks would never end */
   if (!p->talks || strcmp(p->said, err->message) == 0) return;
   snprintf(p->said, sizeof p->said, "%s", err->message);
   fprintf(stderr, "trainer: %s\n", err->message);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** reduce.c - gradients summed over the ranks that share a parameter, while backward goes on; weights gathered from
-** their slices.
+** reduce.c - sum gradients over the ranks that share a parameter, during the backward pass; gather weights from their slices.
 **
 ** The policy gradient_family chooses the ranks: dense parameters over dp x cp, those of an expert over the
 ** ranks that have the same expert (tokens of other ranks were sent to it). Gradients go in buckets, made from the last
 ** parameter to the first, which is the order in which the backward pass of the last microbatch finishes them. A bucket
 ** starts when all its gradients are final, so all ranks of a group start the same buckets in the same order.
-** Where ranks share the optimizer's state, a reduce-scatter gives each the sum of its slices; the ranks that have copies of
-** them add theirs when the next bucket starts. The embedding is in two stages, whose gradients are added last.
+** If ranks share the optimizer's state, a reduce-scatter gives each the sum of its slices. The ranks with copies of a slice sum
+** it when the next bucket starts. The embedding is on two stages; their gradients are summed last.
 */
 #include "model.h"
 
@@ -16,14 +15,14 @@
 
 static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
 
-/* Add a bucket to the list, which is in the order of their first parameters, the last one first. */
+/* Add a bucket to the list, which is sorted by first parameter, the last parameter first. */
 static void add(model *m, bucket b) {
   int i = m->nbuckets++;
   for (; i > 0 && m->buckets[i - 1].from < b.from; i--) m->buckets[i] = m->buckets[i - 1];
   m->buckets[i] = b;
 }
 
-/* A bucket ends before the parameter that would make it too large. */
+/* End a bucket before the parameter that would make it too large. */
 static void cut_family(model *m, const sharing *over) {
   const bucket none = { .over = over, .to = m->nparams, .request = MPI_REQUEST_NULL };
   bucket       b = none;
@@ -92,7 +91,7 @@ static void start(model *m, bucket *b) {
                                : group_sum_start(b->over->copies, b->values, (int)b->each);
 }
 
-/* The second sum of a bucket whose state is shared. */
+/* Start the second sum of a bucket with slices: over the copies. */
 static void go_on(bucket *b) {
   if (b->over->shard->size <= 1 || b->over->copies->size <= 1) return;
   group_finish(b->over->shard, &b->request);

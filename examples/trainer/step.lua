@@ -33,8 +33,8 @@ local function messages(s)
 end
 
 -- Add the buckets in which gradients of parameters are summed over the ranks that share them, from the last parameter
--- to the first: one ends before the parameter that would make it too large. It starts when the gradients from `from`
--- on are final. `each`: bytes of the slices of a rank.
+-- to the first. A bucket ends before the parameter that would make it too large, and starts when the gradients from
+-- `from` on are final. `each`: bytes of the slices of a rank.
 local function cut(buckets, over, params, most)
   local one = { values = 0, each = 0 }
   if over.all.size == 1 then return end
@@ -90,8 +90,8 @@ local function step(s, p, policy)
     over("all_reduce", s.tp, x)
   end
 
-  -- This rank's parameters, in the order of weights.c: their values, and the ranks that share them. And where those of
-  -- a layer's attention and MLP begin.
+  -- This rank's parameters, in the order of weights.c: their values, and the ranks that share them; and the index at
+  -- which a layer's attention and MLP begin.
   local D, H, V, rows = c.width, c.hidden // tp, c.vocab // tp, c.width // tp
   local params, attention_of, mlp_of = {}, {}, {}
   local dense = { all = s.dp_cp, shard = s.shard, copies = s.copies }

@@ -18,7 +18,7 @@ real *array_of(const param *p, int which) {
   return all[which];
 }
 
-/* The ranks with stage at[0] or at[1] of the pipeline, and of the experts those with this one. */
+/* The ranks of stage at[0] or at[1] of the pipeline; for an expert only those that have it. */
 static mgrid_family *family_of(const model *m, holders where, mgrid_error *err) {
   static const char *const stages[] = { "pp" }, *const experts[] = { "ep", "pp" };
   bool    expert = where.ep >= 0;
@@ -66,7 +66,7 @@ static param *find(model *m, const char *tensor) {
   return NULL;
 }
 
-/* This rank's part of each tensor of the move; no data where it has none. */
+/* List this rank's part of each tensor of the move; without data if it has none. */
 static void set_parts(const mgrid_move *move, param **p, int which, mgrid_buffer *part) {
   for (size_t i = 0; i < mgrid_move_ntensors(move); i++)
     part[i] = p[i] ? (mgrid_buffer){ array_of(p[i], which), (int64_t)(p[i]->n * sizeof(real)) }
@@ -88,7 +88,7 @@ mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, c
     old[i] = find(from, mgrid_move_tensor(move, i));
     new[i] = find(to, mgrid_move_tensor(move, i));
   }
-  mgrid_status s = MGRID_OK; /* a rank without a move takes part all the same, and all get its error */
+  mgrid_status s = MGRID_OK; /* a rank that fails takes part without a move, and all get its error */
   for (int which = 0; which < ARRAYS && !s; which++) {
     set_parts(move, old, which, before);
     set_parts(move, new, which, after);
@@ -117,7 +117,7 @@ static part part_of(const model *m, const char *tensor, int64_t rank, mgrid_erro
   return p;
 }
 
-/* Parts are equal or have nothing in common. */
+/* Two parts are equal or disjoint. */
 static bool same(part a, part b) {
   return a.n && a.n == b.n && a.first == b.first && a.rows.start == b.rows.start && a.cols.start == b.cols.start;
 }

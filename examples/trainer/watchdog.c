@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that ends this process where a step waits for another rank longer than --deadline. MPI's calls have no
-** deadline, and one that blocks cannot be left: without ULFM (Open MPI 4, MPICH) a rank that is stopped would keep the others
-** for ever.
+** watchdog.c - a thread that ends this process if a step waits for another rank longer than --deadline. MPI's calls have no
+** deadline, and a program cannot leave one that blocks: without ULFM (Open MPI 4, MPICH) the others would wait for a stopped
+** rank for ever.
 **
-** The thread calls nothing of MPI. To say who is missing, each rank that waits opens an abstract socket, which a rank that is
-** stopped cannot do any more. Ranks of other hosts are not seen.
+** The thread does not call MPI. To find the missing rank, each waiting rank opens an abstract socket; a stopped rank cannot.
+** This shows only ranks of the same host.
 */
 #include "model.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 static atomic_int  calls;   /* of MPI that have ended */
-static atomic_bool watched; /* a step runs */
+static atomic_bool watched; /* a step is running */
 static atomic_int  rank, world;
 static double      deadline;
 static const char *folder;
@@ -35,7 +35,7 @@ _Noreturn void end_now(const char *why, mgrid_status s) {
   _exit(exit_code(s)); /* MPI_Finalize would wait as well */
 }
 
-/* All ranks of a host have one parent, the launcher's. */
+/* All ranks of a host have the same parent, the launcher. */
 static socklen_t sign_of(int r, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
   int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid-trainer/%ld/%d/%d", (long)getppid(), world, r);
@@ -68,7 +68,7 @@ static void end_here(void) {
   char who[200] = "", text[300];
   name_missing(who, sizeof who);
   snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline, who);
-  nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* others look for this one */
+  nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* give the others time to find this one's socket */
   end_now(text, MGRID_TIMED_OUT);
 }
 

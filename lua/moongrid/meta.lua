@@ -103,8 +103,8 @@ function Plan:text() end
 ---@return moongrid.Programs
 function Plan:step(file) end
 
----Return what the job becomes when these ranks are lost (src/survive/README.md); the recipe that the plan is of decides,
----with the parameters of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
+---Return what the job becomes when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
+---the parameters of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
 ---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
 ---@return moongrid.Loss
 function Plan:lose(what) end

@@ -174,11 +174,11 @@ function Policies.checkpoint(settings) end
 ---@field keep? string[] families that the trainer can do without
 ---@field shrink? string[] families whose groups continue without the lost ranks
 ---@field least? integer ranks of a group, or of the job, that must remain for that, 1 or more (1)
----@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if there are spares enough,
----else "shrink" if `least` ranks remain, else "stop"
+---@field job? "replace"|"shrink"|"stop" the only answer about the job; left out: "replace" if enough spares are left,
+---else "shrink" if `least` ranks are left, else "stop"
 ---@field params? table<string, any> parameters of the smaller layout, in place of those of the plan: { dp = 3 }
----@field majority? boolean the job stops unless more than half of its ranks remain, or half of them with rank 0: so of two
----halves that no longer hear each other only one goes on (false)
+---@field majority? boolean stop the job unless more than half of its ranks are left, or half of them with rank 0: so after a
+---cut link only one side goes on (false)
 
 ---Choose the reaction to lost ranks: of a group over which a call failed (q.family), or of the job.
 ---Arguments: q.family (left out: the job), q.ranks (of the group, or of the job), q.lost (of them, 0 to q.ranks;

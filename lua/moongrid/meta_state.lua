@@ -90,14 +90,14 @@ function State:step(file) end
 ---@return moongrid.Measured
 function State:run_step(options) end
 
----Go on without lost ranks (src/survive/README.md). All that remain call it, spares too, when a call of theirs failed
----because a rank was lost (status 404), or `hurt` says so: Open MPI 5 under `mpirun --with-ft ulfm`. Decides as
----`plan:lose` does, by the recipe's policy on_lost unless `how` says it. Returns the State of the next plan, which is
----made beside this one, what the job became, the move that fills the new layout, and the Job of those that remain. Fill
----it, then call `settle` on the new one; if that fails by another loss, close it and recover from this one again, else
----close this one. After a failure, or if nobody is lost, the job goes on from its last checkpoint. lost, job: a host that
----finds out itself who is lost gives the list and a Job of those that remain. nccl_shrink: NCCL makes groups that only lost
----members by ncclCommShrink where it can, else all are made by new ids. Raises for unknown options. Collective.
+---Go on without lost ranks, under Open MPI 5 (`mpirun --with-ft ulfm`; src/survive/README.md). All survivors call it,
+---including spares, when a call fails because a rank was lost (status 404), or when `hurt` is true. Decides as
+---`plan:lose` does: by `how`, else by the recipe's policy on_lost. Returns the State of the next plan, which is made
+---beside this one, the Loss, the move that fills the new layout, and the Job of the survivors. Fill the new State, then
+---call `settle` on it. If that fails because of another loss, close the new State and recover from this one again; else
+---close this one. After a failure, or if no rank is lost, the job goes on from its last checkpoint. lost, job: a host
+---that finds the lost ranks itself gives the list, and a Job of the survivors. nccl_shrink: NCCL makes groups that only
+---lost members by ncclCommShrink where it can; false: all by new ids. Raises for unknown options. Collective.
 ---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job, nccl_shrink?: boolean }
 ---@return moongrid.State? next nil on failure
 ---@return moongrid.Loss|string loss or the message
@@ -105,9 +105,9 @@ function State:run_step(options) end
 ---@return moongrid.Job? job
 function State:recover(options) end
 
----Have all ranks of the state done their part? Each says whether it has: without arguments, or with what a call returned,
----as `next:settle(move:prove(job))`. All get true or one error. Collective, also for spares.
----@param done? any nil or false: this rank has not, by the message and status that follow
+---Agree on whether all ranks of the state have done their part. A rank passes no arguments if it has, or the results of
+---a call: `next:settle(move:prove(job))`. All get true, or all one error. Collective, also for spares.
+---@param done? any nil or false: this rank failed, with the message and status that follow
 ---@param message? string
 ---@param status? integer
 ---@return true? settled nil on failure
@@ -115,7 +115,7 @@ function State:recover(options) end
 ---@return integer? status 404: a rank was lost
 function State:settle(done, message, status) end
 
----Return the least number that a rank brings, as the last step that every rank has done. Collective, also for spares.
+---Return the least of the ranks' numbers, such as the last step that every rank has done. Collective, also for spares.
 ---@param number integer
 ---@return integer? least nil on failure
 ---@return string? message

@@ -205,8 +205,8 @@ library.checkpoint = {
 -- Choose the reaction to a failed call over a family. `keep`: families that the trainer can do without;
 -- `shrink`: families whose groups continue without the lost ranks, if at least `least` remain.
 -- Without a family the job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
--- `params`, if at least `least` ranks remain. `job`: the only answer. `majority`: of two halves that do not hear each
--- other only one goes on, that of more than half of the ranks, or of half of them with rank 0.
+-- `params`, if at least `least` ranks remain. `job`: the only answer. `majority`: after a cut link
+-- only one side goes on, that with more than half of the ranks, or with half of them and rank 0.
 local ways = one_of("replace", "shrink", "stop")
 local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }

@@ -149,7 +149,7 @@ static void cycles(mgrid_backend *mpi, int rounds) {
 
 /* ----------------------------------------------------------------------- remade */
 
-/* What a host does that knows who is lost: a backend of those that remain, and the list. */
+/* As a host that knows the lost ranks: give a backend of the survivors, and the list. */
 static void recovered(mgrid_state *state, mgrid_losses *losses, MPI_Comm rest, int64_t gone, bool shrinks) {
   mgrid_error           e = MGRID_ERROR_INIT;
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;

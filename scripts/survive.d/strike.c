@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** strike.c - kill ranks of a running trainer at a moment that they do not choose. For scripts/survive.
+** strike.c - kill ranks of a running trainer at any moment. For scripts/survive.
 **
 **   strike CURVE STEP [PARTS RANK,RANK... | PARTS !COMMAND]...
 **
-** Wait until the curve has STEP steps, then PARTS of a step's time (0.37; measured here, from the curve), and send SIGKILL to these
-** ranks: the processes of this MPI job (by the variable that RANK_NAME names) that were started with --curve CURVE. Or run COMMAND, which
-** takes a host or its link away. Each strike is a line of output that ends with its time, of CLOCK_MONOTONIC as the trainer's.
+** Wait until the curve has STEP steps, then for PARTS of a step's time (such as 0.37; the curve gives a step's time). Then
+** send SIGKILL to these ranks: the processes that were started with --curve CURVE, by the variable that RANK_NAME names. Or run
+** COMMAND, which takes a host or its link away. Prints a line for each strike, which ends with its time, by CLOCK_MONOTONIC as in
+** the trainer.
 */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -43,7 +44,7 @@ static int steps_of(const char *curve) {
   return last;
 }
 
-/* Has /proc/PID/WHAT this text as one of its strings? */
+/* Is this text one of the strings of /proc/PID/WHAT? */
 static bool has(const char *pid, const char *what, const char *text) {
   static char all[1 << 20];
   char        path[300];
@@ -73,7 +74,7 @@ static pid_t process_of(const char *rank, const char *curve) {
 
 typedef struct blow {
   double      parts;
-  const char *command; /* NULL: kill these */
+  const char *command; /* NULL: kill the ranks */
   int         n;
   pid_t       pid[RANKS];
 } blow;
@@ -90,7 +91,7 @@ int main(int argc, char **argv) {
     if (now() - begun > SECONDS_MAX) return 1;
   }
   const double each = first > 0 && step > 1 ? (now() - first) / (step - 1) : 5e-3;
-  for (int i = 0; i < n; i++) { /* all are found before the first is dead */
+  for (int i = 0; i < n; i++) { /* find all before the first is killed */
     char *who = argv[4 + 2 * i];
     blows[i].parts = atof(argv[3 + 2 * i]);
     if (*who == '!') blows[i].command = who + 1;

@@ -155,8 +155,8 @@ typedef struct mgrid_transport_ops {
 
 enum { MGRID_SETTLE_ALL = 1 << 30 }; /* of `settle` */
 
-/* What those do that remain when ranks are lost, and calls over all ranks did not end. NULL in a backend that ends with its
-** first lost rank. */
+/* What survivors call when ranks are lost and calls over all ranks did not end. NULL in a backend that ends with its first lost
+** rank. */
 typedef struct mgrid_survival_ops {
   /* Local: can this job go on? MGRID_UNSUPPORTED with what it needs. */
   mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
@@ -165,14 +165,14 @@ typedef struct mgrid_survival_ops {
   void (*interrupt)(mgrid_backend *b);
   /* Local: is a rank lost, or did one interrupt the backend? */
   bool (*hurt)(mgrid_backend *b);
-  /* Over all that remain, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, in so many
-  ** seconds (0: the backend's). If a rank of the backend did not take part, because it is lost, it has no MGRID_SETTLE_ALL. */
+  /* Over all survivors, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, within
+  ** `seconds` (0: the backend's timeout). If a rank of the backend is lost, the result lacks MGRID_SETTLE_ALL. */
   mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
-  /* Over all that remain, after a settle of an interrupted backend: find out who is lost; lost[i] of the world. Equal on all
-  ** where it succeeds; it can fail on some ranks alone, and `settle` tells the others. */
+  /* Over all survivors, after a settle of an interrupted backend: find the lost ranks; lost[i] of the world. Equal on all ranks
+  ** where it succeeds. If it fails on some ranks only, the next `settle` shows it to the others. */
   mgrid_status (*find)(mgrid_backend *b, bool *lost, mgrid_error *err);
-  /* Over all that remain, after `find` on all: open a backend of them; this rank becomes `rank` of it. It can fail on some
-  ** alone, likewise. */
+  /* Over all survivors, after `find` on all: open a backend of them, with this rank as `rank`. It can fail on some ranks only,
+  ** like `find`. */
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
 
@@ -199,12 +199,12 @@ typedef struct mgrid_streams_ops {
   void (*close)(mgrid_backend *b, bool failed);             /* local. failed: calls may hang */
 } mgrid_streams_ops;
 
-/* What becomes of a communicator in a larger world, or in that of those that remain (shrunk). The members of a group choose
-** the lowest that any of them can. */
+/* What becomes of a communicator in a larger world, or in that of the survivors (shrunk). The members of a group choose the
+** lowest value of all members. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_SHRUNK, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
   void        *native;  /* the communicator that this rank had of the group, or NULL */
-  int          nlost;   /* to be shrunk: members that it loses, */
+  int          nlost;   /* for a shrink: the number of lost members, */
   int         *lost;    /* [nlost] their positions, ascending; malloc'ed */
   mgrid_growth can;     /* what the members and their order allow; on a new rank, which cannot know, MGRID_KEPT */
   mgrid_growth agreed;  /* what all members do */
@@ -266,8 +266,8 @@ typedef struct mgrid_backend_ops {
                           mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
                         mgrid_error *err);
-  /* Shrink the origins of those of the n that can be MGRID_SHRUNK, each a call over the new members. Where all of them could,
-  ** native[i] is there and `agreed` says so; the others are left to `create`. NULL: all are. */
+  /* Shrink the origins of those of the n that can be MGRID_SHRUNK, each by a call over the new members. If all members could,
+  ** set native[i] and `agreed`; `create` makes the others. NULL: `create` makes all. */
   mgrid_outcome (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native,
                           mgrid_error *err);
   /* Take over a communicator from another backend. */

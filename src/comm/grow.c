@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - a state in a larger world: each communicator of the smaller one is kept, grown or created again. A state of
-** those that remain: each is shrunk or created again. Also the memory of a state: suspend, resume, count.
+** grow.c - a state in a larger world: each communicator of the smaller one is kept, grown or created again; and a state of
+** the survivors: each is shrunk or created again. Also the memory of a state: suspend, resume, count.
 */
 #include "comm/state.h"
 
@@ -40,8 +40,8 @@ static void find_origin(mgrid_growing *g, size_t i, const char *family, const mg
   }
 }
 
-/* Return whether the new group is the old one without some members, lost or idle now, in the same order; then list their
-** positions. */
+/* Return whether the new group is the old one without some members, which are lost or idle now, in the same order. List the
+** positions of these members. */
 static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c, mgrid_origin *o) {
   int64_t at = 0;
   o->nlost = 0;
@@ -75,7 +75,7 @@ static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family, 
   return MGRID_OK;
 }
 
-/* Return whether a family is split from another, which has to be there before. */
+/* Return whether a family is split from another, whose communicators must exist before. */
 static bool has_parents(const mgrid_plan *p) {
   bool any = false;
   for (size_t i = 0; i < p->content.nentries; i++) any |= *p->content.entry[i].choice->asked.parent != '\0';
@@ -113,8 +113,8 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Sort the batch: first what is created again, then what was shrunk, what grows, and what is kept, each in schedule order. One
-** call moves the entries of one kind to index `at` and on, and returns the index after them. */
+/* Sort the batch by kind: created again, shrunk, grown, kept; each kind in schedule order. One call moves the entries of one
+** kind to index `at` and on, and returns the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;

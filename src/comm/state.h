@@ -102,11 +102,11 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
 /* ----------------------------------------------------------------- state.c */
 
 /* mgrid_materialize; with `old` (or NULL) mgrid_reload, which may keep the name of `old`; with `grown` mgrid_state_grow, or
-** mgrid_state_join, or a state of those that remain, some of whose communicators are shrunk. */
+** mgrid_state_join, or a state of the survivors, with some communicators shrunk. */
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
   const mgrid_error *why;  /* why this rank cannot grow; NULL, or status MGRID_OK: it can */
-  const int32_t *now; /* the new rank of each rank of `from`, -1: it is lost; NULL: nobody is, and all keep theirs */
+  const int32_t     *now;  /* the new rank of each rank of `from`, -1: lost; NULL: all keep their numbers */
 } mgrid_grown;
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
                               const mgrid_grown *grown, mgrid_error *err);

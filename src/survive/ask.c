@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** ask.c - what is to be done about a loss: the recipe's policy `on_lost` says, or the caller, or the default.
+** ask.c - who decides about a loss: the caller, else the recipe's policy `on_lost`, else the default.
 */
 #include "comm/recipe.h"
 #include "survive/next.h"
@@ -48,7 +48,7 @@ static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Append the value at a path as a parameter is written, dp=3. */
+/* Append the value at a path, written as a parameter: dp=3. */
 static mgrid_status value_text(const mgrid_policy *p, const char *path, const char *name, mgrid_text *t,
                                mgrid_error *err) {
   enum { MOST = 4096 };
@@ -192,7 +192,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   *out = (mgrid_loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
-  if (gone == 0 && l->how) return MGRID_OK; /* nobody's place is empty */
+  if (gone == 0 && l->how) return MGRID_OK; /* only spares are lost */
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
@@ -206,7 +206,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   }
   if (!s) s = why.status;
   if (!s && gone == 0
-      && out->how != MGRID_LOSS_STOP) { /* a policy can stop the job, where others may go on elsewhere */
+      && out->how != MGRID_LOSS_STOP) { /* a policy may still stop the job, such as one half of a cut one */
     mgrid_loss_reply_free(out);
     *out = (mgrid_loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
   }

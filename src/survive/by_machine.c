@@ -37,7 +37,7 @@ int32_t *mgrid_loss_seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_erro
   return at;
 }
 
-/* Lend the runtime the machine with these places; *before: what it was lent until now, with one more owner. */
+/* Lend the runtime the machine with these places; *before: the machine lent before, with one more owner. */
 mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err) {
   mgrid_lent_request   r = { .kind = &mgrid_machine_kind };
   int32_t             *own = malloc((size_t)n * sizeof *own);
@@ -61,7 +61,7 @@ void mgrid_losses_lend_again(const mgrid_losses *l, void *before) {
   if (before) mgrid_machine_kind.free(before);
 }
 
-/* Nobody has a new rank. */
+/* No old rank has a new rank yet. */
 static void reset(mgrid_loss *x) {
   free(x->was);
   x->was = NULL;

@@ -40,7 +40,7 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
   return p->shares[entry] < 0 && !choice_of(p, entry)->none && p->content.entry[entry].family->max_size > 1;
 }
 
-/* Add a group, unless an earlier one leads it. Its members are behind those that are in the list. */
+/* Add a group, unless an earlier one leads it. Its members follow those in the list. */
 static void add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t group, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t       hash = mgrid_comm_hash(member, size);

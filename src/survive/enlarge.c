@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** enlarge.c - ranks that come later. They know the recipe and its arguments, but not the old plan, which may be that of a
-** recovery; so rank 0 tells it. All ranks make the same calls over all ranks, whatever a rank finds out.
+** enlarge.c - ranks that join a running job. They know the recipe and its arguments, but not the old plan, which may be that of
+** a recovery; so rank 0 sends it. A rank that finds an error still makes all the calls over all ranks.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What rank 0 tells. */
+/* What rank 0 sends first; the text of the old plan and the name follow. */
 typedef struct head {
   int64_t  world;                 /* of the old plan; 0: it has none */
-  uint64_t digest[2], plan, name; /* of the old plan; bytes of its text, and of the name that follows */
+  uint64_t digest[2], plan, name; /* digest of the old plan; bytes of its text, and of the name */
 } head;
 
 enum { TOLD_MOST = 1 << 26 };
@@ -36,7 +36,7 @@ typedef struct joining {
 
 /* --------------------------------------------------------------------- the plan */
 
-/* The spares of a plan of the first ranks, and all ranks beyond it. */
+/* List the spares of a plan of the first ranks, then all ranks beyond its world. */
 static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   int64_t  own = mgrid_plan_nspares(p), used = mgrid_plan_world(p);
   int32_t *list = malloc((size_t)(own + world - used + 1) * sizeof *list);
@@ -46,7 +46,7 @@ static int32_t *all_spares(const mgrid_plan *p, int64_t world, int64_t *n) {
   return list;
 }
 
-/* Plan the largest layout: that of the largest world that the recipe accepts. */
+/* Plan for the largest world that the recipe accepts; all further ranks are spares. */
 static mgrid_status plan_largest(joining *j, mgrid_error *err) {
   const char *file = j->o->params;
   int64_t     world = j->larger->world;
@@ -57,7 +57,7 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
     if (!j->plan && w == world) first = why;
     if (!j->plan && why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
   }
-  if (!j->plan) return mgrid_error_pass(err, &first); /* what it says about all ranks */
+  if (!j->plan) return mgrid_error_pass(err, &first); /* the recipe's error for a world of all ranks */
   if (mgrid_plan_world(j->plan) == world) return MGRID_OK;
   int64_t  n;
   int32_t *spare = all_spares(j->plan, world, &n);
@@ -66,9 +66,9 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
   return j->plan ? MGRID_OK : err->status;
 }
 
-/* ------------------------------------------------------------- what rank 0 tells */
+/* ------------------------------------------------------------- what rank 0 sends */
 
-/* The name after the plan. */
+/* Write the text of the old plan, and the name after it. */
 static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_error *err) {
   const mgrid_plan *p = j->old->plan;
   const char       *name = j->o->name ? j->o->name : j->old->name;
@@ -82,25 +82,25 @@ static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_e
              : mgrid_fail(err, MGRID_LIMIT, "the old plan takes %zu bytes of text, at most %d", t->len, TOLD_MOST);
 }
 
-/* Check that this rank is what it says, as rank 0 has it. */
+/* Check that this rank is old or new, as it says, by the old world of rank 0. */
 static mgrid_status check_side(const joining *j, const head *h, mgrid_error *err) {
   bool is_old = j->larger->rank < h->world;
   if (!h->world)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "no state was given, and the old ranks come first in the larger world (MPI_Intercomm_merge with "
-                      "high = false on their side)");
+    return mgrid_fail(
+        err, MGRID_REFUSED,
+        "no state was given, but the old ranks must come first in the larger world (MPI_Intercomm_merge with "
+        "high = false on their side)");
   if (is_old != (j->old != NULL))
     return mgrid_fail(err, MGRID_REFUSED,
-                      "%s state was given, and ranks 0 to %" PRId64 " of the larger world are the "
-                      "old ones, which bring %s",
-                      is_old ? "no" : "a", h->world - 1, is_old ? "theirs" : "one");
+                      is_old ? "no state was given, but ranks 0 to %" PRId64 " of the larger world are old ranks"
+                             : "a state was given, but only ranks 0 to %" PRId64 " of the larger world are old ranks",
+                      h->world - 1);
   if (j->old && memcmp(h->digest, j->old->plan->digest, sizeof h->digest) != 0)
-    return mgrid_fail(err, MGRID_DISAGREE, "the plan of state '%.64s' is not that of the state of rank 0",
-                      j->old->name);
+    return mgrid_fail(err, MGRID_DISAGREE, "state '%.64s' has another plan than the state of rank 0", j->old->name);
   return MGRID_OK;
 }
 
-/* Take the old plan and the name from what rank 0 told. */
+/* Take the old plan and the name from the text of rank 0. */
 static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid_error *err) {
   j->name = mgrid_strdup(told + h->plan);
   j->was = j->old ? mgrid_plan_ref(j->old->plan) : mgrid_plan_read(told, h->plan, "the old plan", err);
@@ -108,7 +108,7 @@ static mgrid_status read_told(joining *j, const head *h, const char *told, mgrid
   return j->was ? MGRID_OK : err->status;
 }
 
-/* All get the old plan and the name, or one error. Whatever this rank failed in before is in *mine. */
+/* Give all ranks the old plan and the name, or all one error. *mine: an earlier error of this rank. */
 static mgrid_status hear_old(joining *j, mgrid_error *mine, mgrid_error *err) {
   mgrid_backend *b = j->larger;
   head           h = { 0 };
@@ -155,7 +155,7 @@ static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "enlarge a state"), err);
   if (!s) s = hear_old(j, &mine, err);
   if (s) return s;
-  plan_largest(j, &mine); /* a rank that cannot goes on without a plan, and all get its error */
+  plan_largest(j, &mine); /* a rank that fails goes on without a plan, and all get its error */
   if (!mine.status && moves) plan_move(j, &mine);
   if (mine.status)
     j->now = mgrid_state_make(NULL, b, j->name, NULL, &(mgrid_grown){ .from = j->old, .why = &mine }, err);
@@ -164,7 +164,7 @@ static mgrid_status make(joining *j, bool moves, mgrid_error *err) {
   return j->now ? MGRID_OK : err->status;
 }
 
-/* Where MPI survives losses a call can end on some ranks alone: all settle on whether it did everywhere. */
+/* Where MPI survives losses a call may succeed on some ranks and fail on others: all agree on whether it succeeded on all. */
 static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   mgrid_backend            *b = j->larger;
   const mgrid_survival_ops *ops = b->ops->survival;
@@ -201,7 +201,7 @@ mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, co
   mgrid_status made = all_made(&j, make(&j, move, &mine), &mine);
   if (!made)
     mgrid_log(&larger->hooks, MGRID_LOG_INFO,
-              "state '%s' is enlarged: %" PRId64 " ranks and %" PRId64 " that have come, %" PRId64 " of all are spares",
+              "state '%s' is enlarged: %" PRId64 " old and %" PRId64 " new ranks, %" PRId64 " of all are spares",
               j.name, mgrid_plan_world(j.was), larger->world - mgrid_plan_world(j.was), mgrid_plan_nspares(j.plan));
   end(&j, made);
   if (made) return mgrid_error_pass(err, &mine);

@@ -21,7 +21,7 @@ static bool is_lost(const mgrid_loss *x, int64_t rank) {
   return low < x->nlost && x->lost[low] == rank;
 }
 
-/* Note the shard of a lost rank if all ranks that hold it are lost, and this one is the first of them. */
+/* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of them. */
 static mgrid_status look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t, int64_t rank, mgrid_error *err) {
   mgrid_seat at;
   if (!mgrid_tensor_seat(t, rank, &at) || at.copy != 0) return MGRID_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss.c - one loss: what is decided, the next plan, who takes which place, and what that costs.
+** loss.c - one loss: the decision, the next plan, who takes which place, and the bytes moved.
 */
 #include "survive/next.h"
 
@@ -59,7 +59,7 @@ static void no_layout(const mgrid_losses *l, const mgrid_loss_reply *reply, cons
     mgrid_text_str(&x->why, "; the policy on_lost may change parameters, { how = \"shrink\", params = { dp = 3 } }");
 }
 
-/* Find the next plan; NULL without an error: the job stops, x->why says why. */
+/* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
 static mgrid_next *decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
   mgrid_loss_reply reply;
   mgrid_next      *next = NULL;

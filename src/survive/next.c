@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - plans for fewer ranks, each made once, and all that does not depend on which ranks are lost.
+** next.c - plans for fewer ranks, each made once: the part of a loss that does not depend on which ranks are lost.
 */
 #include "survive/next.h"
 
@@ -109,7 +109,7 @@ void mgrid_losses_free(mgrid_losses *l) {
 
 /* ------------------------------------------------------------- a next plan */
 
-/* The arguments of the plan without those that `params` gives anew, and then these. */
+/* List the arguments of the plan, without those that `params` replaces, then `params`. */
 static const char **arguments(const mgrid_losses *l, size_t n, char *const *params, size_t *all) {
   const char **list = malloc((l->nargs + n + 1) * sizeof *list);
   *all = 0;
@@ -122,7 +122,6 @@ static const char **arguments(const mgrid_losses *l, size_t n, char *const *para
   return list;
 }
 
-/* The plan of so many ranks, of which these n are spares, whatever the recipe says. */
 mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares, int32_t *spare,
                                size_t n, const char *const *args, mgrid_error *err) {
   mgrid_spares *spares = mgrid_spares_new(world, nspares, spare, err);
@@ -150,8 +149,8 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
   return p;
 }
 
-/* Try worlds from the largest down: that of the present layout, where spares suffice for it. A refusal is an answer: x->plan
-** stays NULL. */
+/* Try layouts from the largest down, none larger than the present one; without a shrink only the largest. If the recipe refuses
+** all, return MGRID_OK, and leave x->plan NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {
@@ -231,7 +230,7 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
   char       *text = joined(n, params);
   mgrid_next *x = l->next;
   if (!text) return mgrid_null_oom(err);
-  if (by_machine && x) { /* almost every loss has other places: the last plan is not kept */
+  if (by_machine && x) { /* most losses have other places: do not keep the last plan */
     l->next = x->after;
     mgrid_next_free(x);
     x = NULL;

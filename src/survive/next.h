@@ -104,7 +104,7 @@ struct mgrid_losses {
   bool            asked;  /* whether the recipe was looked at: it has a policy, or none */
 };
 
-/* Plan for a world of which these ranks are spares, whatever the recipe says. It owns `spare` from now on, also on failure. */
+/* Plan for a world with exactly these spares, in place of the recipe's. The call takes over `spare`, also on failure. */
 mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares, int32_t *spare,
                                size_t n, const char *const *args, mgrid_error *err);
 /* Plan for a world whose last ranks, beyond `places`, are spares. `at`: the place of each rank in the machine; NULL: the
@@ -136,13 +136,13 @@ mgrid_status mgrid_next_try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss
 /* Place the survivors by next->fold instead, if the recipe accepts that, too. */
 mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
-/* What has a runtime been lent? *x gets one more owner; NULL: nothing. Or, with a policy, where is it written?
-** Served by lua/spares.c. */
+/* Ask a runtime for a thing that it was lent: *x gets one more owner; NULL: there is none. Or, with a policy, for its file and
+** line. Served by lua/spares.c. */
 typedef struct mgrid_lent_request {
   const mgrid_item_kind *kind;
   void                  *x;
   const mgrid_policy    *policy;
-  mgrid_error           *placed; /* about what the policy returned: it gets the file and the line */
+  mgrid_error           *placed; /* an error about the policy's answer: add the file and the line */
 } mgrid_lent_request;
 
 /* ---------------------------------------------------------------- loss.c */

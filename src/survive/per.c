@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Sort by domain, within one the last rank first. */
+/* Sort by domain; within one the last rank first. */
 static int by_domain(const void *a, const void *b) { return mgrid_key_order(a, b); }
 
 static int by_rank(const void *a, const void *b) {

@@ -2,12 +2,12 @@
 **
 ** places.c - which survivor takes which place of the new layout.
 **
-** Both layouts are read as a x some x b places, of which the middle dim shrinks: for Megatron a is tp x cp, the middle dp,
-** b pp. Coordinates of the middle dim that lost nobody are kept first, so that a whole replica goes rather than a part of
-** each. A place whose rank is lost, or was in no place, gets a survivor that is left over: best one with the same
-** coordinates in a and b, because it is the same part of another replica, then a spare, then any.
-** Which a and b: those that keep the most communicators if the middle dim loses some of its coordinates; where none keeps
-** any, those that leave the most bytes in their place.
+** Both layouts are read as a x middle x b places, and the middle dim shrinks: for Megatron a is tp x cp, the middle dim dp, and
+** b pp. Coordinates of the middle dim that lost no rank are kept first, so that a whole replica goes rather than a part of
+** each. An empty place gets a survivor that is left over: first one with the same coordinates in a and b, because it has the
+** same part of another replica, then a spare, then any.
+** a and b are those that keep the most communicators if the middle dim loses some of its coordinates; if none keeps any,
+** those that leave the most bytes in place.
 */
 #include "survive/next.h"
 
@@ -16,7 +16,7 @@
 
 enum { TRIALS = 4 };
 
-/* Keep some coordinates of the middle dim, others in each trial, as if the rest were lost. */
+/* Keep some coordinates of the middle dim as if the rest were lost; each trial keeps others. */
 static void draw(const mgrid_fold *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
@@ -83,7 +83,7 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* From the smallest a and b: the finer fold where two keep equally much, which leaves more to choose. */
+  /* Start from the smallest a and b: of two folds that keep equally much take the finer one, which leaves more choice. */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
@@ -96,7 +96,7 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next) {
   return best;
 }
 
-/* Is this coordinate among those that stay, which ascend? */
+/* Is this coordinate in the ascending list of those that stay? */
 static bool is_kept(const mgrid_fold *f, const int64_t *keep, int64_t y) {
   int64_t low = 0, high = f->is;
   while (low < high) {
@@ -185,7 +185,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
   return found;
 }
 
-/* Fill the places that nobody took: is[] of an old rank is -1 while it is free, -2 where it is lost. */
+/* Fill the empty places. is[] of an old rank: -1 while it is free, -2 if it is lost. */
 static void fill(const mgrid_losses *l, const mgrid_next *next, const slab *slabs, const int64_t *keep, mgrid_loss *x) {
   const mgrid_fold *f = &next->fold;
   int64_t           any = 0;

@@ -21,7 +21,7 @@ static void bytes_text(mgrid_text *t, int64_t bytes) {
   mgrid_text_add(t, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
 }
 
-/* Append ranks, ascending, neighbours as a range: "5, 8..11"; the ith by a function. */
+/* Append ascending ranks, the ith given by a function; neighbours as a range: "5, 8..11". */
 static void ranks_text(mgrid_text *t, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
   enum { RANGES = 16 };
   int ranges = 0;
@@ -41,7 +41,7 @@ static int64_t idle_at(const mgrid_loss *x, size_t i) { return x->was[x->sums.la
 
 /* ------------------------------------------------------------ communicators */
 
-/* Those of a family of the next plan, in order; false: there are no more. */
+/* Find the next communicator of a family of the next plan, in order; false: there is none. */
 typedef struct counted {
   const char *name;
   int64_t     kept, made;
@@ -77,7 +77,7 @@ static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
 
 /* ------------------------------------------------------------------ missing */
 
-/* Append the indices of a part that is gone: "layer 0..7, hidden 0..1023"; "" where it is the whole. */
+/* Append the indices of a missing part: "layer 0..7, hidden 0..1023"; nothing for a whole tensor. */
 static void range_text(const mgrid_loss *x, const mgrid_loss_missing_part *m, mgrid_text *t) {
   const mgrid_tensor *tensor = mgrid_plan_tensor(x->old, m->tensor);
   mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - all that remain go on together after a loss. Every attempt starts from the old backend, which any of them can
-** settle on, whatever became of the attempt before: so a loss meanwhile is one more attempt.
+** recover.c - the survivors of a loss go on together. Every attempt starts from the old backend, on which all of them can
+** agree even if the attempt before failed. So another loss meanwhile only costs one more attempt.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ranks settle on, by `and`. AGAIN: this rank failed, if at all, because of another loss. A rank may wait in
-** mgrid_state_settle for others that have begun to recover, and settle with them: it lacks COME, and they SETTLES. */
+/* The bits on which ranks agree, by `and`. AGAIN: this rank did not fail, or only because of another loss. A rank may still
+** be in mgrid_state_settle when others recover, and then takes part in their agreement. It passes SETTLES and not COME, the
+** others COME and not SETTLES; so each side sees that the other is in the other call. */
 enum { COME = 1, DONE = 2, AGAIN = 4, SETTLES = 8 };
 
 typedef struct attempt {
@@ -27,7 +28,7 @@ typedef struct attempt {
   mgrid_state                 *now;
   mgrid_move                  *move;
   bool                         moves; /* a move is asked for */
-  size_t                       nlost; /* in the last attempt that knew who is lost */
+  size_t                       nlost; /* in the last attempt that found the lost ranks */
   int                          alike; /* attempts with the same lost ranks that failed at their end */
 } attempt;
 
@@ -50,7 +51,7 @@ static void name_lost(const mgrid_loss *x, char out[96]) {
   mgrid_text_ellipsis(out, 96, at);
 }
 
-/* Do all that remain settle on the same? Two halves of a hash, each with its complement, by `and`. */
+/* Do all survivors have the same digest? Agree on two parts of it by `and`, each with its complement. */
 static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
@@ -66,7 +67,7 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
   return MGRID_OK;
 }
 
-/* Settle whether all have done a part. *again: another loss alone kept some from it. */
+/* Agree on whether all have done a part. *again: those that failed did so only because of another loss. */
 static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again, mgrid_error *err) {
   uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
   mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
@@ -74,7 +75,8 @@ static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool
   return s;
 }
 
-/* All have come. Those that waited in mgrid_state_settle leave it with the first try, and come with the next. */
+/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at the first try, and comes at the
+** next. */
 static mgrid_status come(const attempt *a, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
@@ -83,8 +85,7 @@ static mgrid_status come(const attempt *a, mgrid_error *err) {
     if (s || bits & COME) return s;
   }
   return mgrid_fail(err, MGRID_DISAGREE,
-                    "state '%s': a rank that remains calls mgrid_state_settle, and not mgrid_state_recover",
-                    a->old->name);
+                    "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", a->old->name);
 }
 
 static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
@@ -119,7 +120,7 @@ static mgrid_status find(attempt *a, mgrid_error *err) {
   return s;
 }
 
-/* What the calls of a backend's states wait for ends. */
+/* End the waits of all calls of a backend's states. */
 static void revoke_all(mgrid_backend *b) {
   for (mgrid_state *s = b->states; s; s = s->next) {
     mgrid_error ignored = MGRID_ERROR_INIT;
@@ -127,7 +128,7 @@ static void revoke_all(mgrid_backend *b) {
   }
 }
 
-/* Over the new backend: the next plan's state, and the move. */
+/* Make the next plan's state over the new backend, and the move. */
 static mgrid_status make(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->rest;
   mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
@@ -147,7 +148,7 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
     a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, &mine);
   }
   mgrid_error_clear(err);
-  /* From here on all make the same calls. The call's name has who is lost, so ranks that know others get both lists. */
+  /* From here on all make the same calls. The name of this one has the lost ranks: if two lists differ, the error shows both. */
   const bool   shrinks = a->o->nccl_shrink;
   mgrid_status s = mgrid_meet(b,
                               mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
@@ -160,7 +161,7 @@ static mgrid_status make(attempt *a, mgrid_error *err) {
   return a->now ? MGRID_OK : mgrid_error_pass(err, &mine);
 }
 
-/* One attempt, by the backend. *again: it fails because of another loss. */
+/* Make one attempt, by the backend. *again: it failed because of another loss. */
 static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   mgrid_backend *b = a->old->backend;
   bool           done = false, same = false;
@@ -180,11 +181,10 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
     char who[96];
     name_lost(a->loss, who);
     *again = false;
-    return mgrid_fail(
-        err, MGRID_DISAGREE,
-        "ranks that remain decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
-        "must give one answer on all",
-        who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+    return mgrid_fail(err, MGRID_DISAGREE,
+                      "survivors decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
+                      "must give one answer on all",
+                      who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
   }
   if ((s = stops(a, err))) return *again = false, s;
   a->rest = a->ops->rest(b, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
@@ -193,17 +193,18 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
   if ((s = settle(a, mine, loses, &done, again, &other))) return mgrid_error_pass(err, &other);
   if (done) return MGRID_OK;
-  /* A loss lengthens the list. Where it stays as it was a rank fails for a reason of its own, and all stop. */
+  /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own, and all stop. */
   a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
   a->nlost = a->loss->nlost;
   *again &= a->alike < ALIKE_MAX;
 failed:
-  /* A rank that fails interrupts the others, which may take that for a loss; then a host would try again on some ranks alone. */
+  /* A rank that fails interrupts the others, which may take that for a loss. Do not return MGRID_LOST_RANK for it: these ranks
+  ** would try again alone. */
   if (ours.status == MGRID_LOST_RANK && !*again) mgrid_error_clear(&ours);
   if (ours.status) return mgrid_error_pass(err, &ours);
   return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
-                    *again ? "another rank was lost while those that remain recovered"
-                           : "another rank that remains cannot recover; its error says why");
+                    *again ? "another rank was lost during the recovery"
+                           : "another survivor cannot recover; its error says why");
 }
 
 static mgrid_status by_backend(attempt *a, mgrid_error *err) {
@@ -225,7 +226,7 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
 static mgrid_status by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
-    return mgrid_fail(err, MGRID_USAGE, "the backend of those that remain is another than the state's");
+    return mgrid_fail(err, MGRID_USAGE, "the survivors need a backend of their own, not the state's");
   if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err->status;
   a->rest = a->o->backend;
   revoke_all(a->old->backend);
@@ -236,7 +237,7 @@ static mgrid_status by_host(attempt *a, mgrid_error *err) {
   return mgrid_error_pass(err, &mine);
 }
 
-/* Communicators of the old state are aborted where freeing them would wait for lost members. */
+/* Let the old state abort its communicators where freeing them would wait for lost members. */
 static void lose_all(mgrid_state *s) {
   for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
 }
@@ -258,11 +259,10 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
     .old = s, .losses = losses, .o = &o, .ops = o.backend ? NULL : s->backend->ops->survival, .moves = move
   };
   if (!o.backend && !a.ops)
-    return mgrid_fail(
-        err, MGRID_UNSUPPORTED,
-        "the %s backend does not find out who is lost; a host that does opens a backend of those that remain, "
-        "and hands it over with the list (mgrid_recover_options)",
-        s->backend->kind->name);
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "the %s backend cannot find the lost ranks; a host that can opens a backend of the survivors, "
+                      "and passes it with the list (mgrid_recover_options)",
+                      s->backend->kind->name);
   mgrid_status status = o.backend ? by_host(&a, err) : by_backend(&a, err);
   if (status) return status;
   lose_all(s);
@@ -276,7 +276,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
             "state '%s' goes on without %s: %" PRId64 " ranks, %" PRId64
             " of them idle; all communicators are made again, "
-            "%" PRId64 " of which lost nobody",
+            "%" PRId64 " of them without a lost member",
             a.now->name, who, sums.survivors, sums.idle, sums.kept);
   *now = a.now;
   if (loss)
@@ -287,7 +287,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   return MGRID_OK;
 }
 
-/* Whatever a rank of the state waits for ends, and freeing it waits for nobody. */
+/* End the waits of all ranks of the state, so that freeing it does not wait. */
 static void leave(mgrid_state *s) {
   mgrid_error ignored = MGRID_ERROR_INIT;
   mgrid_state_revoke(s, &ignored);
@@ -300,7 +300,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   mgrid_backend            *b = s->backend;
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error               why = MGRID_ERROR_INIT;
-  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err); /* all return one error */
+  if (mine && err) mgrid_error_pass(&why, err), mgrid_error_clear(err); /* all ranks return the same error */
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
     const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
@@ -340,7 +340,7 @@ mgrid_backend *mgrid_state_backend(const mgrid_state *s) { return s ? s->backend
 
 /* ---------------------------------------------------------------- losses of the next plan */
 
-/* Is this argument in place of that? "dp=3" of "dp=4". */
+/* Does this argument replace that one? "dp=3" replaces "dp=4". */
 static bool replaces(const char *now, const char *was) {
   size_t n = strcspn(was, "=");
   return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';

@@ -18,7 +18,7 @@ mgrid_spares *mgrid_spares_new(int64_t world, int64_t n, int32_t *ranks, mgrid_e
   }
   atomic_init(&x->refs, 1);
   x->world = world;
-  if (n == 0) { /* lent, it says that there are none */
+  if (n == 0) { /* lent to say that there are no spares */
     free(ranks);
     return x;
   }

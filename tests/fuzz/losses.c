@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - fuzz target: what a job becomes when ranks are lost. The bytes say a recipe, bundled or one of a grid with tensors,
-** experts with owners, spares, laws and a machine; what its policy on_lost answers, as text of Lua; who is lost, and then who of
-** those that remain. Every answer must be one: each survivor has one rank, no group is said to be kept that was none, what
-** ranks receive is what others send and what the sums say, and the same loss asked alone gives the same.
+** losses.c - fuzz target: what a job becomes when ranks are lost. The bytes choose a recipe, bundled or of a grid with tensors,
+** experts with owners, spares, laws and a machine; the answer of its policy on_lost, as text of Lua; the lost ranks, and then
+** more of the survivors. It checks that each survivor has one rank, that each group reported as kept existed before, that ranks
+** receive what others send and what the sums report, and that fresh losses decide the same loss alike.
 */
 #include "fuzz.h"
 

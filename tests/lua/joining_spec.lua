@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- examples/joining.c: ranks join a job between two steps, started by it or at a port, with each MPI that can; where ranks
--- may be lost, one that comes takes the place of a lost one. src/survive/README.md shows what comes.
+-- examples/joining.c: ranks join a job between two steps, started by it or at a port, with each MPI that can; with ULFM a new
+-- rank replaces a lost one. src/survive/README.md shows the output.
 
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read
 local recipe = "examples/joining.lua"
 
--- The same steps in a job that never changes.
+-- The sums of a job that never changes.
 local function sum_of(step) return 64 * 32 * step * (23 * 24 // 2) // 24 end
 
--- Split into the lines of steps, "4: 8 ranks, 0 of them spare", each with its sum checked, and all others.
+-- Split the output into lines of steps, "4: 8 ranks, 0 of them spare", whose sums it checks, and other lines.
 local function steps(out)
   local lines, done, others = {}, 0, {}
   for line in out:gmatch "[^\n]+" do
@@ -30,7 +30,7 @@ end
 
 local function lacks(library) return run("scripts/mpi --list"):match(library .. " %- ([^\n]*)") end
 
--- Start it with this library of MPI; "": that of the build.
+-- A command with this MPI library; "": that of the build.
 local function with(library, line)
   return library == "" and "MPI_JOBS=several " .. line
     or ("MPI_JOBS=several scripts/mpi %s sh -c 'make -s build/tests/joining >&2 && %s'"):format(library, line)
@@ -70,7 +70,7 @@ end)
 describe("ranks of a job of their own", function()
   local library = "mpich5" -- Open MPI needs a server for that (src/survive/README.md)
 
-  -- the job that lets in, and the one that joins it
+  -- run the job that accepts, and the one that joins it
   local function both(args)
     local port = os.tmpname()
     os.remove(port)

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- Ranks that are lost at a bad moment, or under a bad recipe, on real ranks of Open MPI 5 (--with-ft ulfm): whatever
--- happens, every rank that remains goes on, or gets a clear error, in time. Each script runs on every rank; `say` prints a
--- line of it, and the test compares the lines of each rank that remains.
+-- Ranks are lost at a bad moment, or under a bad recipe, on real ranks of Open MPI 5 (--with-ft ulfm). In each case every
+-- survivor goes on, or gets a clear error, in time. Each script runs on every rank; `say` prints a line with the rank in
+-- front, and the test compares the lines of each survivor.
 
 local support = dofile "tests/lua/support.lua"
 local lacks = support.run("scripts/mpi --list"):match "openmpi5 %- ([^\n]*)"
 if lacks then return it("ranks that are lost", function() pending("Open MPI 5 is absent: " .. lacks) end) end
 
--- tp 2 x dp, with a tensor that each cuts; `fields` are more of the recipe's, `before` is what comes before it.
+-- A recipe: tp 2 x dp, and a tensor cut by each. `fields`: more fields of it; `before`: text in front of it.
 local function recipe_of(fields, before)
   return support.file(([[%s
 return recipe { %s params = { tp = 2, dp = param.size(nil) }, build = function(world, p)
@@ -39,9 +39,9 @@ local function strike(signal, ...)
   for _, rank in ipairs { ... } do if rank == me then os.execute(("kill -%s $PPID"):format(signal)) end end
 end
 assert(state:least(0))
-sleep(.1) -- all have the state before anyone is lost: without one nobody can recover
+sleep(.1) -- let all ranks get the state before one is lost: a rank without a state cannot recover
 local function status(_, _, code) return code end
--- Recover, fill, settle and prove, and say what became of it.
+-- Recover, fill, settle and prove, and print the result.
 local function go_on(options, from)
   local next, loss, move, rest = (from or state):recover(options)
   if not next then return say(move, loss) end
@@ -69,7 +69,7 @@ local function run(ranks, script, options)
   return lines, err
 end
 
--- All ranks but these said these lines.
+-- Check that all ranks but these printed these lines.
 local function all_said(want, lines, err, lost)
   for rank = 0, #lines do
     local gone = false
@@ -81,7 +81,7 @@ end
 describe("a spare", function()
   local spares = { fields = "spares = 2," }
 
-  it("that dies moves nobody, and the next one that dies, and then a rank is lost without any", function()
+  it("moves no rank when it dies, nor does a second one; then a rank is lost without spares", function()
     local lines, err = run(8, [[
       for _, rank in ipairs { 7, 6, 2 } do
         if state.rank == rank then strike(9, me) end
@@ -92,7 +92,7 @@ describe("a spare", function()
     assert.same({ { "replace 6 7 6 0" }, { "replace 6 7 6 0", "replace 6 6  0" } }, { lines[6], lines[2] })
   end)
 
-  it("dies with another, or with a rank: the one that is left takes its place", function()
+  it("dies with another, or with a rank: the remaining spare takes the place", function()
     local lines, err = run(8, "strike(9, 6, 7) state:prove() go_on()", spares)
     all_said({ "replace 6 6,7  0" }, lines, err, { 6, 7 })
     lines, err = run(8, "strike(9, 1, 7) state:prove() go_on()", spares)
@@ -123,7 +123,7 @@ describe("a spare", function()
 end)
 
 describe("ranks that are lost", function()
-  it("end whatever the others do: a proof, a sum, a barrier, a creation, the least, and what computes", function()
+  it("end every wait of the others: a proof, a sum, a barrier, a creation, the least, and a computation", function()
     local lines, err = run(8, [[
       local buffer = state.dp:buffer(4, "double")
       strike(9, 3)
@@ -142,8 +142,8 @@ describe("ranks that are lost", function()
     assert.same({ "hurt", went }, lines[7], err)
   end)
 
-  -- Those that recover agree that all have come. A rank that settles agrees with them, and must not take that for its own.
-  it("do not let a rank settle alone that others leave", function()
+  -- Ranks that recover agree that all have come. A rank in settle takes part in that agreement, and must not take it for its own.
+  it("do not let one rank settle while the others recover", function()
     local lines, err = run(6, [[
       strike(9, 5)
       if me == 0 then say(state:settle(true)) end
@@ -152,7 +152,7 @@ describe("ranks that are lost", function()
     assert.equal("nil state 'first': a rank was lost before all had done their part 404", lines[0][1])
   end)
 
-  it("are lost once more for who recovers from the old state twice", function()
+  it("are lost again in a second recovery from the old state", function()
     local lines, err = run(8, [[
       strike(9, 3)
       state:prove()
@@ -162,7 +162,7 @@ describe("ranks that are lost", function()
     all_said({ "shrink 6 3 2 0", "true true" }, lines, err, { 3 })
   end)
 
-  it("with every copy of something are told of, with what is gone", function()
+  it("with every copy of a part are reported, with the part", function()
     local lines, err = run(8, [[
       strike(9, 2, 3)
       state:prove()
@@ -173,14 +173,14 @@ describe("ranks that are lost", function()
     all_said({ "24 m row 6..11 2,3", "nil rank 0: there is no checkpoint 100", "true" }, lines, err, { 2, 3 })
   end)
 
-  it("leave fewer than any layout takes", function()
+  it("leave too few for any layout", function()
     local lines, err = run(4, "strike(9, 1, 2, 3) state:prove() go_on()")
     assert.same({ "100 ranks 1, 2, 3 are lost, and the job stops: the recipe accepts no layout of 1 rank; of 1: R:3: tp 2 does "
       .. "not divide the 1 rank; nearest: tp 1, or a world of 2 ranks; the policy on_lost may change parameters, { how = "
       .. '"shrink", params = { dp = 3 } }; go on from the last checkpoint' }, lines[0], err)
   end)
 
-  it("are nobody: the job cannot go on", function()
+  it("are none: the job cannot go on", function()
     local lines, err = run(4, "go_on() say(status(state:prove()))")
     all_said({ "202 state 'first': no rank is lost, so there is nothing to recover from; but its communicators are revoked: go "
       .. "on from the last checkpoint", "403" }, lines, err, {})
@@ -216,12 +216,12 @@ describe("on_lost", function()
     end)
   end
 
-  -- A policy that remembers, and was asked on rank 0 alone before.
+  -- The policy has a memory, and was called on rank 0 before.
   local ask = "if me == 0 then plan:lose { ranks = { 3 } } end " .. struck
   it("differs between ranks", function()
     local lines, err = run(4, ask, { before = "local calls = 0", fields = fields 'calls = calls + 1 return calls > 1 and "stop" or "shrink"' })
     for rank = 0, 2 do
-      assert.truthy(lines[rank][1]:match(("^500 ranks that remain decide differently about the loss of rank 3: here the job %s "
+      assert.truthy(lines[rank][1]:match(("^500 survivors decide differently about the loss of rank 3: here the job %s "
         .. "%%(%%x+%%); the policy on_lost must give one answer on all$"):format(rank == 0 and "stops" or "goes on")),
         lines[rank][1] .. err)
     end
@@ -230,13 +230,13 @@ describe("on_lost", function()
   it("fails on one rank alone", function()
     local lines, err = run(4, ask, { before = "local calls = 0", fields = fields 'calls = calls + 1 if calls > 1 then error "again" end return "shrink"' })
     assert.same({ "100 R:2: again" }, lines[0], err)
-    for rank = 1, 2 do assert.same({ "405 another rank that remains cannot recover; its error says why" }, lines[rank]) end
+    for rank = 1, 2 do assert.same({ "405 another survivor cannot recover; its error says why" }, lines[rank]) end
   end)
 end)
 
 describe("a rank that is stopped, but not dead,", function()
-  -- Sooner than any detector: nobody waits longer than it has said.
-  local late = "403 after 1.5 seconds not all ranks that remain had come: one is stopped, or went on without a recovery; go on from "
+  -- The deadline comes before any detector: no rank waits longer than its own deadline.
+  local late = "403 after 1.5 seconds not all survivors had come: one is stopped, or went on without a recovery; go on from "
     .. "the last checkpoint"
   it("is named at the deadline, and the recovery ends at its own", function()
     local lines, err = run(6, [[
@@ -247,10 +247,10 @@ describe("a rank that is stopped, but not dead,", function()
       go_on { timeout = 1.5 }
       say(os.time() - began <= 4 and "in time" or "late")
       sleep(2)
-      os.exit(0, false) -- MPI would wait for it ]], { seconds = 2 })
+      os.exit(0, false) -- MPI_Finalize would wait for the stopped rank ]], { seconds = 2 })
     for rank = 0, 5 do
       if rank == 0 then assert.same({ "403 rank 3 is not there", late, "in time" }, lines[0], err) end
-      if rank ~= 3 then -- a rank may begin to recover before the others have heard who it is
+      if rank ~= 3 then -- a rank may begin to recover before the others know the stopped rank
         local first = table.remove(lines[rank], 1)
         assert.truthy(first == "403 rank 3 is not there" or first == "404 another rank left agreement to recover from a loss that "
           .. "this one does not see, in call 3 over all ranks: prove 'first'" or rank == 0 and first == late, first)
@@ -259,7 +259,7 @@ describe("a rank that is stopped, but not dead,", function()
     end
   end)
 
-  it("or one that goes its own way, keeps the others no longer than they have said", function()
+  it("or one that does not recover, delays the others no longer than their deadline", function()
     local lines, err = run(6, [[
       strike(9, 3)
       if me == 5 then sleep(5) os.exit(0, false) end

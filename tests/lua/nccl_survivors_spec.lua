@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Recovery over NCCL, on the stand-in libraries (tests/nccl/standin), which are no GPU: the host knows who is lost. With ranks
--- that are killed, under Open MPI 5: scripts/test, and tests/nccl/survivors.sh on NCCL's own host code.
+-- Recovery over NCCL, on the stand-in libraries (tests/nccl/standin), without a GPU: the host gives the lost ranks. Tests with
+-- killed ranks, under Open MPI 5: scripts/test, and tests/nccl/survivors.sh on NCCL's own host code.
 
 local support = dofile "tests/lua/support.lua"
 
@@ -14,13 +14,13 @@ local function on(command, env)
     .. "scripts/launch 8 %s"):format(TAG, env or "", command))
 end
 
--- What the stand-in says of a call that harms NCCL, such as an abort of what could not be shrunk.
+-- Check that the stand-in reports no abort that harms NCCL.
 local function clean(err) assert.falsy(err:find("memory that it has freed", 1, true), err) end
 
-describe("those that remain, over NCCL", function()
+describe("survivors, over NCCL", function()
   if not support.exists "build/standin/libnccl.so.2" then return pending "no headers of NCCL, or of CUDA" end
 
-  local shrunk, failed = "SHRUNK=%d", "STANDIN_FAIL_INIT=4:%d" -- rank 4 makes 3 for a first state, then 3, then what is tested
+  local shrunk, failed = "SHRUNK=%d", "STANDIN_FAIL_INIT=4:%d" -- rank 4 makes 3 for each of two states, then those of the test
   local cases = { -- words, tests, environment
     { "between", 6, shrunk:format(0) },
     { "between blocks", 6, shrunk:format(0) },
@@ -34,10 +34,10 @@ describe("those that remain, over NCCL", function()
     { "running shrink blocks", 8, shrunk:format(6) .. " BECAUSE='the old communicator has an error: remote process exited'" },
   }
   for _, blocks in ipairs { "", " blocks" } do
-    -- ncclCommShrink fails on one rank: all members make it anew
+    -- ncclCommShrink fails on one rank: all members make the communicator again
     cases[#cases + 1] = { "between shrink" .. blocks, 7, failed:format(7) .. " SHRUNK=6 BECAUSE='rank 4 gave up'" }
     cases[#cases + 1] = { "between shrink" .. blocks, 7, failed:format(8) .. " SHRUNK=9 BECAUSE='rank 4 gave up'" }
-    -- a creation fails: an error on all, who recover once more from the old state
+    -- a creation fails: all get an error, and recover once more from the old state
     cases[#cases + 1] = { "between shrink" .. blocks, 8, failed:format(9) .. " SHRUNK=0 FAILS='rank 4: nccl: creation for train/tp[2]: '" }
     cases[#cases + 1] = { "between" .. blocks, 8, failed:format(7) .. " SHRUNK=0 FAILS='rank 4: nccl: creation for train/'" }
   end
@@ -50,7 +50,7 @@ describe("those that remain, over NCCL", function()
     end)
   end
 
-  -- The even ranks take the odd ones for lost, and the odd ones the even ones; each go on over their own communicator.
+  -- The even ranks take the odd ones for lost, and the reverse; each half goes on over its own communicator.
   for all, rest in pairs { ["mg.mpi { timeout = 20 }"] = "mpi", ["mg.nccl { timeout = 20 }"] = "mg.nccl { carrier = mpi }" } do
     it("in Lua, with a job and a list: " .. all, function()
       local recipe = support.file [[return recipe { build = function(world)

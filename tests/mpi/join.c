@@ -8,7 +8,7 @@
 */
 #include <mpi.h>
 
-static MPI_Comm everyone; /* those who see this test pass */
+static MPI_Comm everyone; /* the ranks that take part in this test */
 #define TAP_COMM everyone
 #include "moongrid_mpi.h"
 #include "tap.h"
@@ -47,7 +47,7 @@ static const char policed[] = HEAD "policy = { rate = function() return 1 end },
 static bool        is_new, nccl;
 static mgrid_error e = MGRID_ERROR_INIT;
 
-/* A test of a call: its status on all, and if a message is given, that all have it. */
+/* Test a call: all ranks have this status, and this message if one is given. */
 static bool got(mgrid_status want, const char *message, const char *what) {
   bool as_wanted = e.status == want && (!message || strcmp(e.message, message) == 0);
   if (!as_wanted) fprintf(stderr, "# rank %d: %d %s\n", rank, (int)e.status, e.message);
@@ -55,12 +55,12 @@ static bool got(mgrid_status want, const char *message, const char *what) {
   return as_wanted;
 }
 
-/* What a rank brings; zeros are replaced by the usual. */
+/* What a rank passes; zeros stand for the usual values. */
 typedef struct brought {
   const char    *recipe;
   int            narg;
   const char    *arg[2];
-  mgrid_backend *larger; /* NULL: one of its own, which is freed */
+  mgrid_backend *larger; /* NULL: a new one, which is freed */
   bool           comes_not, calls_join, says_new, dies;
 } brought;
 
@@ -109,7 +109,7 @@ static mgrid_state *enlarge(mgrid_state *was, const brought *s, mgrid_backend *l
   return now;
 }
 
-/* Nobody is let in, with this error, and the old ones go on. */
+/* No rank joins: all get this error, and the old ranks go on. */
 static void refused(MPI_Comm all, mgrid_state *was, const brought *s, double timeout, mgrid_status want,
                     const char *message, const char *what) {
   mgrid_move    *move = NULL;
@@ -128,7 +128,7 @@ static int64_t fill(const mgrid_plan *p, double *w) {
   return run.length * 8 * (int64_t)sizeof *w;
 }
 
-/* They are let in: the groups are proved, and the weights are where they belong. */
+/* All join: the groups are proved, and the weights are where they belong. */
 static mgrid_state *accepted(MPI_Comm all, mgrid_state *was, const brought *s, int64_t layout, const char *what) {
   mgrid_move    *move = NULL;
   mgrid_backend *larger = open_over(all, 0);
@@ -152,7 +152,7 @@ static mgrid_state *accepted(MPI_Comm all, mgrid_state *was, const brought *s, i
   return now;
 }
 
-/* The cases that need nobody's death. Old ranks have `was`. */
+/* The cases without a death. Old ranks have `was`. */
 static void cases(MPI_Comm all, mgrid_state *was, mgrid_state *own) {
   brought usual = { 0 };
   /* another recipe, other arguments: on the new ranks, or on one */
@@ -181,19 +181,19 @@ static void cases(MPI_Comm all, mgrid_state *was, mgrid_state *own) {
           "arguments that fit no world");
   refused(all, was, &(brought){ .recipe = bare }, 0, MGRID_REFUSED,
           "the plans of the old and the larger world have no tensor in common", "a recipe without the old tensors");
-  /* who is who */
+  /* old ranks that say they are new, and the reverse */
   refused(all, was, &(brought){ .says_new = rank == 3 }, 0, MGRID_REFUSED,
-          "rank 3: no state was given, and ranks 0 to 3 of the larger world are the old ones, which bring theirs",
+          "rank 3: no state was given, but ranks 0 to 3 of the larger world are old ranks",
           "an old rank that says it is new");
-  refused(
-      all, was, &(brought){ .says_new = rank == 0 }, 0, MGRID_REFUSED,
-      "rank 0: no state was given, and the old ranks come first in the larger world (MPI_Intercomm_merge with high = "
-      "false on their side)",
-      "rank 0 says that it is new");
+  refused(all, was, &(brought){ .says_new = rank == 0 }, 0, MGRID_REFUSED,
+          "rank 0: no state was given, but the old ranks must come first in the larger world (MPI_Intercomm_merge with "
+          "high = "
+          "false on their side)",
+          "rank 0 says that it is new");
   refused(all, rank == 5 ? own : was, &usual, 0, MGRID_REFUSED,
-          "rank 5: a state was given, and ranks 0 to 3 of the larger world are the old ones, which bring one",
+          "rank 5: a state was given, but only ranks 0 to 3 of the larger world are old ranks",
           "a new rank that says it is old");
-  /* what they call */
+  /* ranks in different calls */
   refused(all, was, &(brought){ .calls_join = rank == 4 }, 0, MGRID_DISAGREE,
           "ranks make unlike calls: rank 0 is in enlarge a state, rank 4 is in materialize 'train'; all make the same "
           "calls "
@@ -224,7 +224,7 @@ static MPI_Comm spawn(MPI_Comm old, const char *program, const char *how, int n)
   return inter;
 }
 
-/* Two come, and take part in all cases. */
+/* Two ranks come, and take part in all cases. */
 static void join(MPI_Comm inter, mgrid_state *was) {
   brought      usual = { 0 };
   MPI_Comm     all = merge(inter);
@@ -241,7 +241,7 @@ static void join(MPI_Comm inter, mgrid_state *was) {
   MPI_Comm_disconnect(&inter);
 }
 
-/* One comes with another version of the library: join_other.c. */
+/* A rank comes with another version of the library: join_other.c. */
 static void other_version(MPI_Comm inter, mgrid_state *was) {
   brought  usual = { 0 };
   MPI_Comm all = merge(inter);
@@ -257,7 +257,7 @@ static void other_version(MPI_Comm inter, mgrid_state *was) {
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
 /* ---------------------------------------------------------------- ranks die, and others come */
 
-/* `all` without those that have died: who sees the next tests pass. Whoever is the first goes on counting. */
+/* `all` without dead ranks, for the next tests. Its first rank continues the count of tests. */
 static void go_on_without(MPI_Comm all) {
   int told[] = { number, failures };
   if (MPIX_Comm_shrink(all, &everyone)) exit(3);
@@ -266,8 +266,7 @@ static void go_on_without(MPI_Comm all) {
   number = told[0], failures = told[1];
 }
 
-/* When the one that comes dies: not while any rank creates a communicator, where Open MPI 5.0.11 crashes or waits for
-** ever. */
+/* When the new rank dies. Not while a rank creates a communicator: Open MPI 5.0.11 then crashes or waits for ever. */
 typedef enum instant { OPENING, JOINING, WAITING, SETTLING } instant;
 static const char *const instants[] = { "opening", "joining", "waiting", "settling" };
 
@@ -286,7 +285,7 @@ static void dies_joining(MPI_Comm inter, mgrid_state *was, instant at) {
   mgrid_state *now = larger ? enlarge(was, &how, larger, &move) : NULL;
   if (is_new) raise(SIGKILL);
   test(!now == (at != SETTLING), what[at]);
-  /* those that remain settle alike, and hear of the loss then, or in the next call */
+  /* all survivors settle with the same result, and notice the loss then or in the next call */
   if (now && mgrid_state_settle(now, MGRID_OK, &e) == MGRID_OK) mgrid_state_prove(now, NULL, &e);
   got(MGRID_LOST_RANK,
       at == JOINING || at == WAITING
@@ -304,7 +303,7 @@ static instant instant_of(const char *name) {
   return at;
 }
 
-/* One comes in the place of one that was lost: the layout is as large as before. */
+/* A new rank replaces a lost one: the layout is as large as before. */
 static void refilled(MPI_Comm inter, mgrid_state *was) {
   brought  usual = { 0 };
   MPI_Comm all = merge(inter);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** join_other.c - join.c with calls over all ranks of another version of the library.
+** join_other.c - join.c, as if built with another version of the library.
 */
 #include "moongrid_mpi.h"
 

@@ -241,7 +241,7 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
   test(last, mgrid_state_settle(j[SHRINKS].now, MGRID_OK, anew(e)) == MGRID_LOST_RANK,
        "and who settles elsewhere hears of it", e);
 
-  /* nobody can know of this loss before all that remain have settled: the dead rank has said nothing, and all have come */
+  /* no rank can know of this loss before all survivors have settled: the dead rank sent nothing, and all have come */
   if (rank == size - 3) usleep(200000), raise(SIGKILL);
   s = mgrid_state_settle(j[LATER].now, MGRID_OK, anew(e));
   MPI_Comm few;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** ulfm.c - a rank is killed and MPI survives it (Open MPI 5: LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 4 build/tests/mpi/ulfm [RANK]): whatever
-** call the others are in names it as lost, the host shrinks its communicator, and groups of those that remain are
-** created and proved. Each call has a backend of its own, because one that has lost a rank names it ever after. TAP from rank 0; skipped where the MPI has no ULFM.
+** ulfm.c - a rank is killed and MPI survives it (Open MPI 5: LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 4
+** build/tests/mpi/ulfm [RANK]). Every call of the others reports the rank as lost, the host shrinks its communicator, and groups
+** of the survivors are created and proved. Each call has a backend of its own, because a backend that has lost a rank reports it
+** in every later call. TAP from rank 0; skipped without ULFM.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT
 **
 ** survivors.c - ranks are lost, and the others recover over NCCL (mgrid_state_recover): on the stand-in, and on NCCL's own
-** host code over the CUDA runtime of tests/cuda, where no kernel runs. TAP from the lowest rank that remains.
+** host code over the CUDA runtime of tests/cuda, where no kernel runs. The lowest survivor prints TAP.
 **
 **     survivors ulfm|list MOMENT [shrink] [blocks] [unlike]
 **
-** ulfm: MPI finds the lost ranks; list: the host does, and opens the backend of those that remain. Under Open MPI 5 with
-** LAUNCH_OPTIONS="--with-ft ulfm" ranks are killed; else `list` alone works, and they play dead on the stand-in.
+** ulfm: MPI finds the lost ranks. list: the host finds them, and opens the backend of the survivors. Under Open MPI 5 with
+** LAUNCH_OPTIONS="--with-ft ulfm" ranks are killed; elsewhere only `list` works, and they play dead on the stand-in.
 **
 ** MOMENT   between    two calls, after all communicators were used
 **          fresh      before any communicator was used
 **          running    others wait for the lost rank in a collective
 **          creation   a second state is being made (NCCL's own host code: CUDARIG_DELAY makes it last)
-**          again      one, and another while those that remain recover
+**          again      between two calls, and another rank during the recovery
 **
-** shrink: the option nccl_shrink, on rank 0 alone with `unlike`. blocks: communicators that block. SHRUNK=n: so many
-** memberships come from ncclCommShrink. BECAUSE=text: why others do not. FAIL=rank:function:n: that call of the CUDA runtime
-** fails during the recovery. FAILS=text: the first recovery fails with it on all, and another one does not. LEAVES=1: a
-** creation fails, of which NCCL keeps files, and threads and memory where it blocks. AGAIN_AFTER=seconds: when the other one dies. */
+** shrink   the option nccl_shrink, with `unlike` on rank 0 only
+** blocks   communicators that block
+**
+** SHRUNK=n               n memberships come from ncclCommShrink
+** BECAUSE=text           why the others do not
+** FAIL=rank:function:n   the nth call of this function of the CUDA runtime fails on the rank, during the recovery
+** FAILS=text             the first recovery fails with this error on all ranks, and the next one succeeds
+** LEAVES=1               a creation fails: NCCL keeps its files, and its thread and memory if it blocks
+** AGAIN_AFTER=seconds    when the other rank dies */
 #include "rigged.h"
 
 #include <signal.h>
@@ -64,7 +69,7 @@ static int total(MPI_Comm comm, int mine) {
   return all;
 }
 
-/* Killed; or, under a launcher that would end the job, as if: then this process has still to take part in MPI. */
+/* Kill this rank; or, if the launcher would end the job, play dead: the process must then still take part in MPI. */
 static void die(void) {
   if (ulfm) raise(SIGKILL);
   void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *found = dlsym(nccl, "standin_vanish");
@@ -73,7 +78,7 @@ static void die(void) {
   if (call) call();
 }
 
-/* A process that kills this one a moment later. */
+/* Start a process that kills this one a moment later. */
 static void die_after(double seconds) {
   pid_t target = getpid();
   if (fork()) return;
@@ -94,7 +99,7 @@ static mgrid_backend *open_over(MPI_Comm comm, mgrid_error *e) {
   return b;
 }
 
-/* Those that remain, in the order of their old ranks. */
+/* The survivors, in the order of their old ranks. */
 static MPI_Comm remaining(MPI_Comm of, bool dead) {
   MPI_Comm rest = MPI_COMM_NULL;
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
@@ -107,7 +112,7 @@ static MPI_Comm remaining(MPI_Comm of, bool dead) {
   return rest;
 }
 
-/* What a host does that finds the lost ranks itself: the list, and a backend with the ranks of the next plan. */
+/* As a host that finds the lost ranks itself: give the list, and a backend with the ranks of the next plan. */
 static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm rest, mgrid_recover_options *o,
                                    mgrid_state **now, mgrid_loss **x, mgrid_error *e) {
   int      n = 0, many, *there = calloc((size_t)size, sizeof *there);
@@ -128,7 +133,7 @@ static mgrid_status recover_listed(mgrid_state *s, mgrid_losses *l, MPI_Comm res
   return status;
 }
 
-/* Is what NCCL says of each communicator what the plan says? */
+/* Does NCCL report each communicator as the plan has it? */
 static bool as_planned(const mgrid_state *s, int *n) {
   const mgrid_plan *p = mgrid_state_plan(s);
   bool              ok = s != NULL;
@@ -173,7 +178,7 @@ static held hold(void) {
   return h;
 }
 
-/* A thread that ends may be seen for a moment. */
+/* A thread may stay visible for a moment after its end. */
 static bool gave_back(const held *was, mgrid_error *e) {
   held is = hold();
   for (int i = 0; i < 200 && (is.threads > was->threads || is.files > was->files); i++) usleep(20000), is = hold();
@@ -187,7 +192,7 @@ static bool gave_back(const held *was, mgrid_error *e) {
   return ok;
 }
 
-/* Until the moment of the loss; the victims do not return, or play dead. Return whether this rank noticed. */
+/* Run until the moment of the loss; victims do not return, or play dead. Return whether this rank noticed the loss. */
 static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool victim, mgrid_error *e) {
   static const char *const other[] = { "tp=4" };
   mgrid_state             *second = NULL;
@@ -239,7 +244,7 @@ int main(int argc, char **argv) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load_text(rt, recipe, strlen(recipe), "survivors", &e);
   mgrid_plan *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
-  /* what a first state leaves behind for good is not counted */
+  /* do not count what NCCL keeps after the first state */
   mgrid_backend *b = open_over(MPI_COMM_WORLD, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "warm", &e);
   if (s) proved(s, &e), e = (mgrid_error)MGRID_ERROR_INIT;
@@ -322,5 +327,5 @@ int main(int argc, char **argv) {
   MPI_Barrier(last);
 dead:
   if (!ulfm) MPI_Barrier(MPI_COMM_WORLD);
-  _exit(failures ? 1 : 0); /* MPI may wait for those that are lost */
+  _exit(failures ? 1 : 0); /* MPI_Finalize may wait for the lost ranks */
 }

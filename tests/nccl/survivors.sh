@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# survivors.sh: ranks are killed, and those that remain recover over NCCL, under Open MPI 5 with ULFM: on the stand-in; or, where
-# MOONGRID_NCCL names an NCCL that is linked with the shared CUDA runtime, on NCCL's own host code (../cuda), where no kernel
-# runs. Prints TAP. host.sh has checked the library.
+# survivors.sh: kill ranks under Open MPI 5 with ULFM; the survivors recover over NCCL. Runs on the stand-in; or, if MOONGRID_NCCL
+# names an NCCL linked with the shared CUDA runtime, on NCCL's own host code (../cuda), where no kernel runs. Prints TAP. host.sh
+# has checked the library.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 lacks=$(scripts/mpi --list | sed -n 's/^openmpi5 - //p')
@@ -15,7 +15,7 @@ export SURVIVORS_KILLED=1 LAUNCH_OPTIONS="--with-ft ulfm" LAUNCH_SECONDS=${LAUNC
 if [ -n "$real" ]; then
   [ -e "$dir/libnccl.so.2" ] || ln -s "$(realpath "$real")" "$dir/libnccl.so.2"
   libraries=$root/build/cuda:$dir
-  # RAS connects anew when a process is gone, so files could not be counted
+  # without RAS: it opens sockets when a process ends, and the test counts open files
   export MOONGRID_TEST_NO_KERNELS=1 NCCL_RAS_ENABLE=0 NCCL_DEBUG=""
 else
   [ -e build/standin/libnccl.so.2 ] || { echo "1..0 # SKIP no headers of NCCL" && exit; }
@@ -23,7 +23,7 @@ else
   export STANDIN_TAG=s$$ STANDIN_LOG=$dir/standin
 fi
 
-# case TESTS [NAME=VALUE ...] -- WORD ...: so many tests of survivors, numbered on
+# case_of TESTS [NAME=VALUE ...] -- WORD ...: run survivors with these words; it must print TESTS tests, which are renumbered
 case_of() {
   local tests=$1 environment=() line good=0 bad=0
   shift
@@ -59,7 +59,7 @@ if [ -z "$real" ]; then
   exit $rc
 fi
 
-# nobody waits in a kernel here, since none runs; others wait for the lost rank where they connect, or while they create
+# no kernel runs, so no rank waits in one; ranks wait for the lost rank while they connect or create
 case_of 8 SHRUNK=0 -- ulfm between
 case_of 8 SHRUNK=12 -- ulfm between shrink
 case_of 8 SHRUNK=12 -- ulfm between shrink blocks

@@ -124,7 +124,7 @@ static void watch_over(mpi_roll *r, double now) {
   if (silent || now - last > r->seconds) call_roll(r, now, r->seconds);
 }
 
-/* The first does not answer any more; or this rank itself was away. */
+/* Blame the first, which no longer answers; or this rank, if it was away itself. */
 static void give_up(mpi_roll *r) {
   r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : first_of(r) } };
   r->told = r->guessed = true;
@@ -143,7 +143,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   double       now = mgrid_now();
   bool         first = first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* this rank was away */
+  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* this rank did not run */
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
   r->missing.lost = false;
@@ -168,7 +168,7 @@ static mgrid_outcome has_list(void *ud) {
   mpi_roll *r = e->roll;
   double    until = r->answered ? r->since + r->m->seconds / 2 : 0;
   if (mgrid_roll_look(r)) return MGRID_OK;
-  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and tells nobody */
+  if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and sends no list */
   return mgrid_now() > (until > e->until ? until : e->until) ? MGRID_LATE : MGRID_NOT_YET;
 }
 
@@ -180,7 +180,7 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
   if (mgrid_roll_look(r)) return r->missing;
   if (first_of(r) == r->m->base.rank) {
     call_roll(r, now, r->m->seconds / 2);
-    /* What this rank does next, such as to recover, may end a message that nobody has received. */
+    /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait for it. */
     if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   } else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) { /* it may have started later */
     give_up(r);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* MPICH has it too, and where its device does not (ch4) it ends the process. */
+/* Not with MPICH: it has the function, but ends the process if its device lacks it (ch4). */
 #ifdef OPEN_MPI
 extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
 static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get_failed;
@@ -63,7 +63,7 @@ void mgrid_mpi_progress(const mpi_backend *m) {
   if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
 }
 
-/* A rank may revoke a communicator before this one hears of the loss; it does within this time. */
+/* Another rank may revoke a communicator before this one learns of the loss; wait this long for it. */
 #define NEWS_SECONDS 1.0
 
 typedef struct hearing {

@@ -42,7 +42,7 @@ typedef struct mpi_roll {
   double         since;          /* when the first rank was last heard; before that: when this rank started to listen */
   bool           moves;          /* of a move */
   bool           away, answered, told; /* this rank was away for long; the first rank answered; the result is known: */
-  bool           guessed;              /* not by the first rank, which does not answer */
+  bool           guessed;              /* not from the first rank, which does not answer */
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 
@@ -64,7 +64,7 @@ struct mpi_backend {
   ** notices, which differ by tag; talk: the messages of a carrier, made by its `start`. Errors on them return. */
   MPI_Comm       comm, talk;
   MPI_Comm       given;          /* the host's own, if `comm` is that (duplicate = false); else MPI_COMM_NULL */
-  MPI_Comm       rest;           /* of `comm` without lost ranks, while those that remain recover: remain.c */
+  MPI_Comm       rest;           /* `comm` without lost ranks, during a recovery: remain.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
   MPI_Group      members;        /* of comm */
   int            guard;          /* keyval of an attribute that keeps the host from freeing a group's communicator */
@@ -124,11 +124,11 @@ enum {
   MGRID_TAGS = 8
 };
 
-/* small_messages.c. Send at most 160 bytes to a rank, without waiting until MPI has accepted them, or the rank has received
-** them. Returns MPI's result. */
+/* small_messages.c. Send at most 160 bytes to a rank, without waiting. The message ends when MPI has accepted it, or (_received)
+** when the rank receives it. Returns MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
 int mgrid_mpi_post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
-/* Wait for that, of all messages, at most so long. Returns whether it has come. */
+/* Wait at most `seconds` until all such messages have ended. Returns whether they have. */
 bool mgrid_mpi_posted(mpi_backend *m, double seconds);
 
 /* arrivals.c. _begin: start the roll call of a collective. _look: take part in it while waiting; returns whether the missing
@@ -159,9 +159,9 @@ mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
 ** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
-** _progress: let MPI hear of what has happened, which it does in its calls alone.
-** _failed_in: the error of a failed call, which names them if there are any.
-** _fail_interrupted: the error where another rank has interrupted the backend, and this one waits for what will not come. */
+** _progress: let MPI handle what has arrived, such as news of a loss; it does so only inside its calls.
+** _failed_in: the error of a failed call; it names the lost ranks, if any.
+** _fail_interrupted: the error of a wait that another rank has ended by interrupting the backend. */
 bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 void         mgrid_mpi_progress(const mpi_backend *m);

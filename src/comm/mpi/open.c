@@ -178,7 +178,7 @@ static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Are some of the ranks of another job (MPI_Comm_spawn, MPI_Comm_accept)? Equal on all. */
+/* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on all. */
 static bool several_jobs(const mpi_backend *m) {
   MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
   int       n = 0;
@@ -189,8 +189,8 @@ static bool several_jobs(const mpi_backend *m) {
   return n > 0;
 }
 
-/* Connect each rank with each: Open MPI (5.0.11) does so when a rank first sends to another, also for the news of a loss,
-** and waits for ever if that one has been lost with its job. */
+/* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the other, also when it reports a
+** loss, and then waits for ever if the other rank was lost with its job. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
   mpi_request         call = { 0 };
@@ -290,8 +290,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   return NULL;
 }
 
-/* A backend over `rest`, which becomes its own, with what `was` has, the session and MPI's end, too: `was` is interrupted, so
-** that its end ends neither; and keeps both for one more attempt, should this one fail. */
+/* Open a backend over `rest`, which it takes over, with the settings of `was`, its session and its duty to finalize MPI. `was`
+** is interrupted, so closing it ends neither; it keeps both for one more attempt, should this one fail. */
 mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error  mine = MGRID_ERROR_INIT;
@@ -318,7 +318,7 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
     return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
-  uint64_t     here = 0; /* the creation has no deadline, so all meet just before */
+  uint64_t     here = 0; /* the creation has no deadline, so first wait for all with one */
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;
   int rc = MPI_Comm_create(m->comm, m->members, comm);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** remain.c - the ranks that remain when others are lost, where MPI survives that (Open MPI 5.0 or later under mpirun
-** --with-ft ulfm): they interrupt the library's duplicate of the host's communicator, shrink it, and open a backend over what
-** remains. The host's own communicators are not touched. A rank that is stopped, but not dead, would keep the others for ever;
-** so what all settle on has a deadline. MPIX_Comm_shrink and MPI_Comm_split have none, and follow when all have come.
+** remain.c - the survivors of a loss, where MPI survives it (Open MPI 5.0 or later under mpirun --with-ft ulfm). They interrupt
+** the library's duplicate of the host's communicator, shrink it, and open a backend over the shrunk one. The host's own
+** communicators are not touched. The others would wait for ever for a rank that is stopped, but not dead; so every agreement
+** has a deadline. MPIX_Comm_shrink and MPI_Comm_split have none; they are called only after all survivors have agreed.
 */
 #include "comm/mpi/mpi.h"
 
@@ -104,10 +104,10 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
       mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + (seconds > 0 ? seconds : m->usual), NULL, NULL);
   if (came == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT,
-                      "after %.3g seconds not all ranks that remain had come: one is stopped, or went on without a "
+                      "after %.3g seconds not all survivors had come: one is stopped, or went on without a "
                       "recovery; go on from the last checkpoint",
                       seconds > 0 ? seconds : m->usual);
-  /* Ranks that are lost are an error of this call, until MPI is told otherwise: one on all ranks, as the flag is. */
+  /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
   *mine = (uint64_t)(unsigned)*flag & (call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
   free(flag);
   return MGRID_OK;
@@ -125,12 +125,12 @@ static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
   for (int i = 0; i < n && !rc; i++) lost[i] = theirs[i] == MPI_UNDEFINED;
   if (left != MPI_GROUP_NULL) MPI_Group_free(&left);
   free(all);
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the ranks that remain") : MGRID_OK;
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the survivors") : MGRID_OK;
 }
 
 static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another was lost */
+  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
   m->rest = MPI_COMM_NULL;
   int rc = shrink_comm(m->comm, &m->rest);
   if (rc) return mgrid_mpi_failed(err, rc, "MPIX_Comm_shrink", "the channel of the library");
@@ -142,7 +142,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
   mpi_backend *m = (mpi_backend *)b;
   MPI_Comm     mine = MPI_COMM_NULL;
   int          rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
-  if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the ranks that remain");
+  if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the survivors");
   if (!rc) MPI_Comm_set_errhandler(mine, m->handler);
   mgrid_backend *left = rc ? NULL : mgrid_mpi_inherit(m, mine, err);
   if (!left) revoke_comm(m->rest); /* others may wait there */

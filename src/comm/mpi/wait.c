@@ -49,7 +49,7 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
     bool          lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
     if (!known) missing = mgrid_roll_end(&roll);
     bool left = roll.guessed && mgrid_mpi_is_interrupted(m);
-    bool unsure = watched && !known && !lost && !left; /* some that are silent may wait in MPI for another */
+    bool unsure = watched && !known && !lost && !left; /* some silent ranks may wait in MPI for another */
     s = left     ? mgrid_mpi_fail_interrupted(err, "agreement")
         : unsure ? mgrid_watch_fail(m, &missing, err)
                  : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);

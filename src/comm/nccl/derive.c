@@ -13,8 +13,8 @@ typedef struct derive_job { /* one call; leaked if it does not end, because its 
   ncclComm_t   from;
   int          color, key;   /* split */
   int          nlost, *lost; /* shrink: NCCL sorts the list in place */
-  bool         refused; /* shrink failed at once: what NCCL has noted in the older communicator may be freed already */
-  nccl_comm   *made;    /* NULL: this rank is not in any group of this split */
+  bool         refused;      /* shrink failed at once: the older communicator may point to memory that NCCL has freed */
+  nccl_comm   *made;         /* NULL: this rank is not in any group of this split */
   ncclComm_t   nobody;
   ncclConfig_t config;
 } derive_job;
@@ -133,14 +133,14 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
   if (n->leaks > before) {
     from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  } else if (keep) {                       /* in progress still: the abort of the older one ends it */
+  } else if (keep) {                       /* still in progress: the abort of the older one ends it */
     if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
     mgrid_nccl_abort_all(n, 1, &from);
     keep = from->stuck;
   } else if (j->refused) {
     from->comm = NULL, from->stuck = true;
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
-              MAKER ": %s: ncclCommShrink refused; NCCL may not be able to end the old communicator now, which stays",
+              MAKER ": %s: ncclCommShrink refused; the old communicator stays, because NCCL may not be able to end it",
               spec->name);
   }
   if (keep) return s;

@@ -96,7 +96,8 @@ mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaErro
 
 /* A wait ended because rank `who` gave up: set *err, return MGRID_GAVE_UP. */
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
-/* Return whether a rank is lost, asked a few times a second: then a creation over all ranks fails. False in other calls. */
+/* Return whether a rank is lost, so that a creation over all ranks fails; ask the carrier a few times a second. False in other
+** calls. */
 bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err);
 /* Notify all members that this rank gave up, so that they stop waiting for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
@@ -192,8 +193,8 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
 /* Split those that have a parent from it, in sequence; the parents are in the list. */
 mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                        mgrid_error *err);
-/* Call ncclCommShrink: *made is not in the list yet. After a failure it may be there, too, as what NCCL could not make: NCCL
-** writes to that when `from` is aborted, even if it is gone (NVIDIA/nccl#2373), so abort both in one call. */
+/* Call ncclCommShrink: *made is not in the list yet. After a failure *made may be set, too, to the unfinished communicator: NCCL
+** writes to it when `from` is aborted, even if it was freed (NVIDIA/nccl#2373), so abort both in one call. */
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_error *err);
 
@@ -212,7 +213,8 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spe
 ** must notify the others. */
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err);
 
-/* recover.c. _remake: those whose members remain, each by _shrink's vote and ncclCommShrink; never from an id. */
+/* recover.c. _remake: shrink those whose origin can be shrunk, each by the vote of _shrink and ncclCommShrink; make none from
+** an id. */
 mgrid_outcome mgrid_nccl_remake(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                                 void **native, mgrid_error *err);
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
 ** recover.c - the communicator of a group without its lost members. ncclCommShrink makes it from the old one only if
-** that has no error: an error of the network stays with a communicator forever. So the remaining members vote whether
-** all of them can shrink. If not, or if it fails, the old one is aborted and a new one is created from a fresh id.
-** Messages go only between these members: the lost ones are never contacted.
+** that has no error: an error of the network stays with a communicator forever. So the survivors vote whether all of them
+** can shrink. If not, or if the shrink fails, the old one is aborted and a new one is created from a fresh id. Messages go
+** only between survivors.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 
-/* An earlier notice names lost ranks, which are known. From here on only notices of this attempt and way count. */
+/* Ignore notices of earlier attempts: they name ranks that are known to be lost. Only those of this attempt and way count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
 static void begin_phase(nccl_backend *n, uint32_t attempt, way w) {
@@ -27,7 +27,7 @@ static void end_phase(nccl_backend *n) {
 static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine, bool *all,
                           mgrid_error *err) {
   uint64_t      least = 0;
-  mgrid_outcome s = mgrid_nccl_vote(n, spec, round, mine, &least, "the ranks that remain", err);
+  mgrid_outcome s = mgrid_nccl_vote(n, spec, round, mine, &least, "the survivors", err);
   *all = !s && least;
   return s;
 }
@@ -55,8 +55,8 @@ static const char *hindrance(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   return text;
 }
 
-/* Settle whether it exists on all members, or on none; then `old`, from which it was shrunk, ends with it. A member that failed
-** notifies the others, which wait for its vote. */
+/* Agree on whether all members have *made. If not, abort it on all of them, with `old` from which it was shrunk. A member that
+** failed notifies the others, which wait for its vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
                             nccl_comm *old, nccl_comm **made, mgrid_error *err) {
   bool          all = false;
@@ -70,7 +70,7 @@ static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32
   return s;
 }
 
-/* Call ncclCommShrink if all members can; else *why says why not, and nothing was made. `hinders`: why this rank cannot. */
+/* Call ncclCommShrink if all members can; else make nothing, and put the reason in *why. `hinders`: why this rank cannot. */
 static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
                                 const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why,
                                 mgrid_error *err) {
@@ -120,11 +120,11 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
-/* Shrink one of an older backend. A second attempt would have the number of the first, since NCCL computes it from the older
-** communicator alone; so there is none. */
+/* Shrink a communicator of an older backend. Do so once: NCCL computes the number of the new one from the old one alone, so a
+** second attempt would have the number of the first. */
 static mgrid_outcome remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o, const char *hinders,
                                 nccl_comm **made, mgrid_error *err) {
-  enum { REMAKES = 1 << 28 }; /* the attempts of mgrid_nccl_shrink are fewer */
+  enum { REMAKES = 1 << 28 }; /* above all attempts of mgrid_nccl_shrink */
   nccl_comm *old = o->native;
   mgrid_text why = { 0 };
   char       text[96];
@@ -155,14 +155,14 @@ mgrid_outcome mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_com
     if (made) mgrid_nccl_keep(n, made);
     native[i] = made;
   }
-  n->creates = false, n->used = true; /* other ranks may be late by a deadline */
+  n->creates = false, n->used = true; /* other ranks may come a deadline later */
   end_phase(n);
   mgrid_error_clear(&busy);
   return s;
 }
 
 /* ------------------------------------------------------------------ the job goes on
-** What survives is the carrier. NCCL's communicators are made again over what remains of it. */
+** The carrier survives. NCCL's communicators are made again over the carrier of the survivors. */
 
 static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
@@ -173,8 +173,8 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   if (survival) return survival->able(n->carrier, err);
   return mgrid_fail(err, MGRID_UNSUPPORTED,
                     MAKER
-                    ": the carrier %s does not find out who is lost; a host that does opens a backend of those that "
-                    "remain, and hands it over with the list (mgrid_recover_options)",
+                    ": the carrier %s cannot find the lost ranks; a host that can opens a backend of the survivors, "
+                    "and passes it with the list (mgrid_recover_options)",
                     n->carrier->kind->name);
 }
 
@@ -198,7 +198,7 @@ static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
   return carrier->ops->survival->find(carrier, lost, err);
 }
 
-/* Its GPU stays with a rank, whatever its number on the machine is now. */
+/* A rank keeps its GPU, even if its number on the machine changes. */
 static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   nccl_backend      *n = (nccl_backend *)b;
   mgrid_nccl_options o = n->options;
@@ -207,7 +207,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
   o.device = n->device, o.devices = NULL, o.ndevices = 0;
   mgrid_backend *rest = mgrid_nccl_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
-  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* those of the process */
+  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* leaks are counted for the process */
   if (--carrier->users == 0) carrier->ops->close(carrier);
   return rest;
 }

@@ -30,11 +30,11 @@ class MissingPart(NamedTuple):
 
 
 class Loss(Owner):
-    """What a job becomes when ranks are lost, made by `Plan.lose`. `str` of it is what the command prints.
+    """What a job becomes when ranks are lost, made by `Plan.lose`. `str` of it is the text that the command prints.
 
         loss = mg.plan("llama", 16, tp=2, pp=2).lose([5, 13])
         loss.how, loss.layout              # "shrink", 12: ranks of the new layout
-        loss.moved, loss.without_copy      # bytes that surviving copies send; that a checkpoint must give
+        loss.moved, loss.without_copy      # bytes from surviving copies; bytes that only a checkpoint has
         loss.plan                          # the plan of the survivors, which may lose ranks again
     """
 

@@ -66,7 +66,7 @@ class Plan(Owner, Mapping[str, Family]):
         self.name = name
         self._words = list(words)  # "tp=8", with which the recipe was planned,
         self._file = file          # and a file of parameters
-        self._alone = alone       # the recipe would not make it so: it is of those that remain after a loss
+        self._alone = alone       # a plan after a loss, which the recipe alone would not make
         self._losses: dict[str | None, Owner] = {}
 
     # ------------------------------------------------------------------------------------ what it has
@@ -181,9 +181,9 @@ class Plan(Owner, Mapping[str, Family]):
         return move(self, to, rank, **options)
 
     def lose(self, ranks: Iterable[int], how: str | None = None) -> Loss:
-        """Return what the job becomes when these ranks are lost: plan.lose([5, 13]). The recipe that the plan is of
-        decides, with the parameters of the plan, or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks
-        given twice, and a policy on_lost that fails."""
+        """Return what the job becomes when these ranks are lost: plan.lose([5, 13]). The recipe of the plan decides, with
+        the parameters of the plan; or `how`: "replace", "shrink" or "stop". Raise for unknown ranks, ranks given twice,
+        and a policy on_lost that fails."""
         from ._loss import lose
         return lose(self, ranks, how)
 

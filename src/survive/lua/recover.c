@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - state:recover, :settle, :least and :hurt for hosts: those that remain go on after a loss.
+** recover.c - state:recover, :settle, :least and :hurt for hosts: the survivors of a loss go on.
 */
 #include "comm/state.h"
 #include "moongrid_lua.h"
@@ -63,12 +63,13 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o) {
   if (given) o->backend = mgrid_lua_check_job(L, -1);
   if ((lua_getfield(L, 2, "lost") != LUA_TNIL) != given)
     mgrid_lua_raise_as(L, MGRID_USAGE,
-                       "recover: job and lost go together: the Job of those that remain, and who is lost");
+                       "recover: give both or neither: job, the Job of the survivors, and lost, the lost ranks");
   if (given) o->lost = mgrid_lua_push_lost(L, "recover", "lost", &o->nlost);
   return *texts[1];
 }
 
-/* state:recover([{ how, name, timeout, lost, job, nccl_shrink }]) -> State, Loss, Move, Job | nil, message, status. Collective. */
+/* state:recover([{ how, name, timeout, lost, job, nccl_shrink }]) -> State, Loss, Move, Job | nil, message, status.
+** Collective. */
 static int state_recover(lua_State *L) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
   mgrid_state          *s = mgrid_lua_check_host_state(L);
