@@ -149,7 +149,7 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
   }
   MPI_Comm_free(&old);
   if (inter == MPI_COMM_NULL)
-    return snprintf(e->message, sizeof e->message, "MPI lets nobody in"), e->status = MGRID_BACKEND;
+    return snprintf(e->message, sizeof e->message, "MPI has connected no new ranks"), e->status = MGRID_BACKEND;
   mgrid_status s = join(j, inter, e);
   if (!s) say(j, "which all have step", j->step);
   return s;

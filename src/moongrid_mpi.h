@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_mpi.h - the few functions of moongrid that speak of MPI. Link libmoongrid_mpi
-** and libmoongrid.
+** moongrid_mpi.h - the functions of moongrid with types of MPI. Link libmoongrid_mpi and libmoongrid.
 */
 #ifndef MOONGRID_MPI_H
 #define MOONGRID_MPI_H

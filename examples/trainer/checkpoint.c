@@ -2,11 +2,11 @@
 **
 ** checkpoint.c - the model in a folder: a safetensors file from each rank that has something to write, and an index.
 **
-** A part of a parameter is written by the rank with its first copy, which the plan of the parameters tells (tensors.c),
-** and any layout reads them, as the index says where each element is. At a resume the same ranks read: each element
-** is read once, and goes to the other copies over the groups that share it.
-** A save writes files of new names beside those that are there. The index that names them takes the place of the last one
-** when all are on the disk, and only then the old files go: whatever happens on the way, one checkpoint is whole.
+** The rank with the first copy of a part of a parameter writes it; the plan of the parameters says which rank that is
+** (tensors.c). Any layout can read the files, because the index says where each element is. At a resume the ranks with first
+** copies read: each element is read once, and sent to the other copies over the groups that share it.
+** A save writes files with new names beside the old ones. When all are on the disk, the new index replaces the old one, and only
+** then the old files are removed. So one checkpoint is whole at any time.
 */
 #include "model.h"
 #include "checkpoints/index.h"
@@ -21,7 +21,7 @@
 
 enum { STORED_NAME = PARAM_NAME + 8, PATH = 4096 };
 
-/* Of the name of an array, behind its parameter's tensor. */
+/* The suffix of an array's name, after the name of the parameter. */
 static const char *const suffix[ARRAYS] = { "", ".m", ".v" };
 
 static void file_name(char out[64], int64_t save, int64_t rank) {
@@ -42,7 +42,7 @@ static int64_t number_in(const shards *s, const char *name) {
 
 /* --------------------------------------------------------------------- writing */
 
-/* What one rank writes: tensors, and where their elements are. */
+/* The file of one rank: its tensors, and where their elements are. */
 typedef struct written {
   size_t       n;
   st_tensor   *tensor;
@@ -77,7 +77,7 @@ static void write_file(const model *m, const char *path, int rank, mgrid_error *
   free(w.tensor), free(w.data), free(w.name);
 }
 
-/* Every rank's parts, which the plan tells without a message. */
+/* List the parts of every rank, from the plan, without messages. */
 static void write_index(const model *m, const char *folder, int64_t save, int64_t step, mgrid_error *err) {
   json_t *index = json_pack("{s:{}, s:{}}", "weight_map", "parts");
   for (size_t i = 0; i < mgrid_plan_ntensors(m->tensors) && !err->status; i++) {
@@ -102,7 +102,7 @@ static void write_index(const model *m, const char *folder, int64_t save, int64_
   json_decref(index);
 }
 
-/* The files of other saves, also of those that did not come to their end. What is left behind does no harm. */
+/* Remove the files of other saves, also of interrupted ones. Files that stay do no harm. */
 static void remove_others(const char *folder, int64_t save) {
   DIR *all = opendir(folder);
   for (struct dirent *one; all && (one = readdir(all));) {
@@ -116,7 +116,7 @@ static void remove_others(const char *folder, int64_t save) {
   if (all) closedir(all);
 }
 
-/* The number of the save that is there, 0: none; on rank 0. */
+/* Return the number of the save in the folder, 0: none. On rank 0. */
 static int64_t last_save(const char *folder, mgrid_error *err) {
   char path[PATH];
   snprintf(path, sizeof path, "%s/" SHARDS_INDEX, folder);

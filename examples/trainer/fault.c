@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** fault.c - a rank that is killed or stopped at a point of a step: --die and --hang, for ../../scripts/survive.
+** fault.c - kill or stop a rank at a point of a step: --die and --hang, for ../../scripts/survive.
 */
 #include "model.h"
 

@@ -55,8 +55,8 @@ typedef struct config {
 
 typedef struct policies policies;
 
-/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, as one that is idle; its rank is -1 then, and its
-** size that of the groups of others, where all have one. */
+/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, such as an idle rank; then rank is -1, and size is that
+** of the other groups, if they have equal sizes. */
 typedef struct group {
   const char        *family;
   const mgrid_state *state; /* tells whether a rank is lost, when a call fails */
@@ -75,10 +75,10 @@ typedef struct layout {
 extern jmp_buf lost_rank;
 _Noreturn void left_by_loss(void);
 
-/* All collectives are over one group and return at once where it has one rank. Sums are taken
-** in double, whatever `real` is, so that a layout changes results by rounding alone. */
+/* All collectives are over one group, and return at once if it has one rank. Sums are taken in double, whatever `real` is, so
+** that layouts differ only by rounding. */
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err);
-/* True if no rank has an error in *err. Else false on all, with the first rank's error, so that all can stop. */
+/* Return true if no rank has an error in *err; else false on all, with the error of the first rank that has one. */
 bool everybody(const layout *l, mgrid_error *err);
 void group_sum(const group *g, real *x, int n);
 void group_sum_double(const group *g, double *x, int n);
@@ -103,9 +103,8 @@ void        group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
-/* Decisions of the recipe (layout.lua, `policy`). The first four are asked for when a model is made, on every
-** rank alike, and may fail; the others between steps, where an error is printed on standard error and the
-** last good answer is used. */
+/* Decisions of the recipe (layout.lua, `policy`). The trainer asks for the first four on every rank when it makes a model; they
+** may fail. It asks for the others between steps; it prints an error of these, and uses the last good answer. */
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err);
 void      policies_free(policies *p);
 /* The schedule for `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
@@ -117,7 +116,7 @@ mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, siz
 mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
                                     mgrid_error *err);
 double       policy_learning_rate(policies *p, int64_t step, int64_t steps);
-double       policies_rate(const policies *p); /* the last one, which a reload keeps */
+double       policies_rate(const policies *p); /* the last rate, which a reload keeps */
 void         policies_set_rate(policies *p, double rate);
 bool         policy_checkpoint(policies *p, int64_t step, int64_t steps);
 
@@ -134,8 +133,8 @@ void data_sample(const char *text, size_t length, const config *c, int64_t step,
 
 enum { PARAM_NAME = 40 };
 
-/* Ranks that have a parameter, cut alike. Those of `shard` share its optimizer's state: each has a slice, and the ranks of
-** `copies` have the same one. */
+/* The ranks that have the same part of a parameter. Ranks of `shard` share its optimizer state: each has a slice. Ranks of
+** `copies` have the same slice. */
 typedef struct sharing {
   group *all, *shard, *copies;
   size_t bucket; /* bytes of a sum of gradients */
@@ -208,7 +207,7 @@ typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
 /* Gradients that are summed in one call, and weights that are gathered in one. */
 typedef struct bucket {
   const sharing *over;
-  int            from, to; /* of the parameters from..to - 1 that are shared so */
+  int            from, to; /* those of the parameters from..to - 1 that these ranks share */
   size_t         each;     /* values of a rank: its slices of all of them */
   double        *values;   /* [ranks of shard x each] during the call */
   MPI_Request    request;
@@ -245,7 +244,7 @@ typedef struct model {
   size_t          scratch;
 } model;
 
-void *room(size_t n, size_t size); /* zeroed; ends the program where there is none */
+void *room(size_t n, size_t size); /* zeroed; ends the program if memory is missing */
 real *reals(size_t n);
 
 /* c = alpha op(a) op(b) + beta c, where op(a) is [m, k] and op(b) is [k, n]. */
@@ -281,19 +280,19 @@ void   head_backward(model *m, slot *s);
 
 /* ------------------------------------------- weights.c, pipeline.c and on */
 
-/* Collective over `job`. NULL with an error, on every rank, where layout or policies do not fit the
-** model on one. */
+/* Collective over `job`. NULL with an error, on every rank, if layout or policies do not fit the model on one of them. */
 model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err);
 void   model_free(model *m);
-void   model_forget(model *m); /* what it sends, after a loss; then free it */
+void   model_forget(model *m); /* end its messages, after a loss; then free it */
 
 /* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
 double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-/* Cut parameters into buckets, once. Make whole weights from the slices of all ranks. Start the sums of the buckets whose
-** gradients are all final, because they are from this parameter on. End all sums: this rank's slices have them. */
+/* In this order: cut parameters into buckets, once; gather whole weights from the slices of all ranks; start the sums of the
+** buckets that have only gradients of this and later parameters, because these are final; end all sums, whose results are then in
+** this rank's slices. */
 void buckets_cut(model *m);
 void buckets_forget(model *m); /* after a loss */
 void weights_gather(model *m);
@@ -318,9 +317,9 @@ typedef struct holders { /* which ranks have a parameter */
   int ep;                /* and of an expert, this coordinate; -1: all */
 } holders;
 
-enum { ARRAYS = 3 }; /* of a parameter that are kept, cut alike: weights, and the optimizer's two moments */
+enum { ARRAYS = 3 }; /* of a parameter, with equal slices: weights, and the optimizer's two moments */
 real *array_of(const param *p, int which); /* this rank's slice */
-/* Put a parameter into m->topology, on all ranks. Nothing after an error. */
+/* Put a parameter into m->topology, on all ranks. Does nothing after an error. */
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
 void tensor_slices(model *m, mgrid_error *err); /* sets the slices of m->params */
 /* Move all slices of a model to a model of the same config under another layout. Collective over `mpi`; errors are the same on
@@ -356,8 +355,7 @@ typedef struct job {
   double        *losses;              /* [steps], for the steps that this rank has done */
 } job;
 
-/* Both are collective over all ranks. After an error of job_reload the job trains on as before,
-** on every rank; job_close in any case. */
+/* Both are collective over all ranks. After an error of job_reload every rank trains on as before. Call job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
 /* Go on with the survivors under the next layout, with the copies that they have; if a part has no copy left, from the last
@@ -376,8 +374,8 @@ _Noreturn void end_now(const char  *why,
 
 /* --------------------------------------------------------------- fault.c */
 
-/* "RANK:STEP:POINT" of --die and --hang, for tests: the rank, as it was at the start, is killed or stopped there. False: it
-** is none. */
+/* Read "RANK:STEP:POINT" of --die or --hang, for tests: kill or stop this rank (by its number at the start) there. False: the
+** text is wrong. */
 bool         fault_plan(const char *text, int signal);
 void         fault_begin(int rank);
 void         fault_step(int64_t step);

@@ -4,8 +4,8 @@
 ** one layout to another by what it plans from that: each value that a rank needs and does not have is sent to it once.
 **
 ** A rank's part of a parameter, cut by tp, is flat and cut once more into slices by the dim `zero`. Weights and the
-** optimizer's two moments are cut alike, so one move carries all three, one after the other. Memory: both models, and the
-** window of the move.
+** optimizer's two moments have the same slices, so one move plan serves all three, one after the other. Memory: both models,
+** and the window of the move.
 */
 #include "model.h"
 

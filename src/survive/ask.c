@@ -34,7 +34,7 @@ static mgrid_loss_set *add_set(mgrid_loss_reply *r, size_t n, mgrid_error *err) 
 
 /* ----------------------------------------------------------- the policy */
 
-/* Look the policy up, in a dry state of rank 0: it answers alike on all ranks. */
+/* Look the policy up in a dry state of rank 0, so that it answers the same on all ranks. */
 static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   if (l->asked) return MGRID_OK;

@@ -173,7 +173,7 @@ typedef struct mgrid_loss_set {
 typedef struct mgrid_loss_reply {
   mgrid_loss_answer how;
   const char       *by;    /* who says so: "the policy 'on_lost'" */
-  bool              usual; /* nobody: it is the default */
+  bool              usual; /* true: it is the default */
   size_t            nsets;
   mgrid_loss_set   *set; /* [nsets] */
 } mgrid_loss_reply;
@@ -183,7 +183,8 @@ void         mgrid_loss_reply_free(mgrid_loss_reply *r);
 
 /* Fill x->was and x->is: who takes which place of the next plan. places.c */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
-/* List folds to so many places, those first that leave most communicators of the old plan whole. Return how many. places.c */
+/* List the folds to this number of places; first those that keep the most communicators of the old plan. Return how many.
+** places.c */
 enum { MGRID_FOLDS_MAX = 8 };
 size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]);
 /* Find the fold of two layouts that keeps most communicators together. places.c */

@@ -22,7 +22,7 @@ typedef struct attempt {
   mgrid_state                 *old;
   mgrid_losses                *losses;
   const mgrid_recover_options *o;
-  const mgrid_survival_ops    *ops;  /* of old->backend; NULL: the host says who is lost */
+  const mgrid_survival_ops    *ops;  /* of old->backend; NULL: the host gives the lost ranks */
   mgrid_backend               *rest; /* owned */
   mgrid_loss                  *loss;
   mgrid_state                 *now;

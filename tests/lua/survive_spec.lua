@@ -502,7 +502,7 @@ describe("state:recover", function()
       "recover: give both or neither: job, the Job of the survivors, and lost, the lost ranks\tnil",
       "recover: number 1 of lost is a string, not a rank\tnil",
       "the survivors need a backend of their own, not the state's\t200",
-      "recover: a dry state is of one rank alone, which loses nobody\tnil",
+      "recover: a dry state has only this rank, and loses none\tnil",
       "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one\tnil",
       "settle: 0 is not the status of an error\tnil",
       "rank 1: mine alone\t100",

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A handle of another MPI library
-** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits, and MPICH ends the process
-** at one that is none. */
+** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits. MPICH ends the process for an
+** invalid one. */
 static MPI_Comm comm_of(MPI_Fint comm) {
 #ifdef MPICH_VERSION
   unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;

@@ -150,7 +150,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_watch_free(m);
   bool usable = mgrid_mpi_there(m) && !m->broken && mgrid_mpi_posted(m, m->seconds);
-  if (usable) end(m), close_session(m); /* after a call that did not end, any of these may wait for ever */
+  if (usable) end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
   if (!m->broken) free(m->here);

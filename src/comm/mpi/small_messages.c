@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** small_messages.c - send small messages without waiting for them. MPI accepts most at once, but not the first one to a host that was
-** cut off before a connection existed: a rank that waited for it could notify no other.
+** small_messages.c - send small messages without waiting for them. MPI accepts most at once, but not the first one to a host that
+** was cut off before a connection existed: a rank that waits for it cannot notify the others.
 */
 #include "comm/mpi/mpi.h"
 

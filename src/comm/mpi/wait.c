@@ -136,7 +136,7 @@ mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
-/* mgrid_look: ranks that still move find out themselves when nothing moves, and come to this verdict. */
+/* mgrid_look: ranks that still move notice themselves when nothing moves, and then come to this verdict. */
 static mgrid_outcome have_moved(void *ud) {
   waiting      *w = ud;
   mpi_backend  *m = w->roll->m;

@@ -5,7 +5,7 @@
 ** MPI forever. So a thread of each rank finds out at the deadline which ranks are missing, and reports it for ranks
 ** that cannot.
 **
-** The thread calls nothing of MPI, which would be wrong below MPI_THREAD_MULTIPLE. Ranks of one machine see each other
+** The thread does not call MPI, which would be wrong below MPI_THREAD_MULTIPLE. Ranks of one machine see each other
 ** by abstract sockets, which end with their process: before the deadline each rank that is inside a creation, or has
 ** finished all, opens one whose name all ranks know. A rank without one at the deadline is missing. Ranks of other
 ** machines cannot be seen, and a rank may wait for another through others, so all ranks that cannot be seen are
@@ -93,7 +93,7 @@ static bool is_unseen(const mpi_watch *w, int64_t r) { return r != w->m->base.ra
 ** how many there are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
   const int64_t world = w->m->base.world;
-  const size_t  tail = 32; /* for the last words */
+  const size_t  tail = 32; /* room for the end of the text */
   size_t        len = 0;
   int64_t       n = 0, shown = 0;
   for (int64_t r = 0, end; r < world; r = end) {
@@ -246,8 +246,8 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   return missing->n > 0;
 }
 
-/* Of the ranks that rank 0 did not hear, name those that this rank does not see. If rank 0 itself is silent, which may
-** wait in MPI as well, name all unseen ranks. */
+/* Of the ranks that did not report to rank 0, name those that this rank does not see. If rank 0 itself is silent, name all unseen
+** ranks: rank 0 may wait in MPI as well. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST]) {
   char    ranks[LIST - 64] = "";
   size_t  len = 0;

@@ -82,7 +82,7 @@ static int state_recover(lua_State *L) {
   luaL_checktype(L, 2, LUA_TTABLE);
   const char *how = read_options(L, &o);
   if (strcmp(s->backend->kind->name, "dry") == 0)
-    return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "recover: a dry state is of one rank alone, which loses nobody");
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "recover: a dry state has only this rank, and loses none");
   mgrid_lua_push_recipe(L, 1);
   int             recipe = lua_gettop(L);
   mgrid_runtime **rt = luaL_testudata(L, recipe, MGRID_LUA_RECIPE);
