@@ -109,16 +109,16 @@ static mgrid_status recover(job *j, mgrid_error *e) {
 
 /* Make one job of old and new ranks; or all get the reason, and the old job goes on. */
 static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
-  MPI_Comm     all;
+  MPI_Comm     all = MPI_COMM_NULL; /* after a loss, too: then the backend says so */
   mgrid_state *now = NULL;
   mgrid_move  *move = NULL;
   MPI_Intercomm_merge(inter, j->state == NULL, &all); /* the old ranks come first */
-  MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+  if (all != MPI_COMM_NULL) MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
   mgrid_backend *larger = mgrid_mpi_backend(all, NULL, e);
   if (larger) mgrid_state_enlarge(j->state, j->rt, j->nargs, j->args, larger, NULL, &now, &move, e);
   mgrid_status s = now ? change_to(j, now, move, e) : e->status;
   mgrid_backend_free(larger);
-  if (s != MGRID_LOST_RANK && s != MGRID_TIMED_OUT)
+  if (all != MPI_COMM_NULL && s != MGRID_LOST_RANK && s != MGRID_TIMED_OUT)
     MPI_Comm_free(&all), MPI_Comm_disconnect(&inter); /* else it may wait */
   return s;
 }
@@ -169,7 +169,7 @@ static void find_port(bool opens, const char *file, char port[MPI_MAX_PORT_NAME]
     perror(file), MPI_Abort(MPI_COMM_WORLD, 1);
   fclose(f);
   if (opens) rename(name, file);
-  if (!opens) fclose(fopen(knock, "w"));
+  if (!opens && (!(f = fopen(knock, "w")) || fclose(f))) perror(knock), MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 int main(int argc, char **argv) {

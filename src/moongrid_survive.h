@@ -207,7 +207,8 @@ typedef struct mgrid_enlarge_options {
 ** or old plan, or is in another call; MGRID_REFUSED if the recipe accepts no layout, an old rank passes no state, or a new
 ** one passes a state; MGRID_TIMED_OUT with the rank that does not call it within the backend's timeout; MGRID_LOST_RANK if one
 ** is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old
-** job goes on over its own backend. */
+** job goes on over its own backend. With NCCL, the communicators that were kept belong to the new state: if a loss or your own
+** error comes after they were, also in mgrid_state_settle, the old state lacks them, so recover from it. */
 MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n, const char *const *args,
                                            mgrid_backend *larger, const mgrid_enlarge_options *options,
                                            mgrid_state **now, mgrid_move **move, mgrid_error *err);

@@ -45,9 +45,7 @@ static mgrid_status part_open(const job *j, job_part *p, mgrid_error *err) {
 }
 
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err) {
-  job_part *p = &j->part;
-  MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &j->world);
+  job_part          *p = &j->part;
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   mgrid_mpi_options  mpi = MGRID_MPI_OPTIONS_INIT;
   o.name = "train";
@@ -66,7 +64,10 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
   if (s) return s;
   new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
   s = new.losses ? part_open(j, &new, err) : err->status;
-  if (!s) s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, err);
+  if (!s) { /* a loss during the move can end it on some ranks alone */
+    s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, err);
+    s = mgrid_state_settle(new.state, s, err);
+  }
   if (s) {
     part_close(&new);
     return s;

@@ -244,6 +244,7 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
   if (!asked) return;
   double       before = peak();
   mgrid_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
+  if (s == MGRID_LOST_RANK) left_by_loss();
   if (s)
     *now = was;
   else
@@ -266,22 +267,19 @@ static void step(job *j, const options *o, report *r) {
   model  *m = j->part.model;
   double  one = 1;
   int64_t n = j->step;
-  watch_step(true);
   fault_step(n), fault_at("begin");
   double rate = policy_learning_rate(j->part.policies, n, o->steps);
   fault_at("rate");
   if (!m->l.idle) {
     double sum = pipeline_step(m, n);
     gradients_sum(m);
-    double loss = pipeline_loss(m, sum);
+    j->losses[n] = pipeline_loss(m, sum);
     fault_at("summed");
     group_sum_double(&m->l.job, &one, 1);
     fault_at("passed");
     optimizer_update(m, n, rate);
-    j->losses[n] = loss;
   }
   j->step++;
-  watch_step(false);
   fault_at("updated");
   if (j->rank == 0) show(r, m, o, n, j->losses[n]);
 }
@@ -343,10 +341,9 @@ static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err)
   char   why[256] = "";
   double began = seconds();
   int    was = j->world;
-  watch_step(false);
   if (job_recover(j, why, err)) return err->status;
   name_layout(&j->part.layout, r->name, sizeof r->name);
-  watch_begin(j->rank, j->world, j->deadline, o->checkpoint);
+  watch_as(j->rank, j->world);
   if (!r->lost) r->lost = began;
   if (j->rank) return MGRID_OK;
   begin_report(j, o, r);
@@ -400,9 +397,13 @@ static int whole_job(const options *o, const char *text, size_t length) {
   job j = { .c = o->c, .text = text, .length = length, .deadline = (double)o->deadline, .checkpoint = o->checkpoint };
   mgrid_error e = MGRID_ERROR_INIT;
   j.losses = room((size_t)o->steps, sizeof *j.losses);
-  mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
+  MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &j.world);
   fault_begin(j.rank);
   watch_begin(j.rank, j.world, j.deadline, j.checkpoint);
+  if (setjmp(lost_rank)) end_now("a rank was lost before the first step", MGRID_LOST_RANK);
+  mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
+  if (s == MGRID_TIMED_OUT || s == MGRID_LOST_RANK) end_now(e.message, s);
   int code = s ? exit_code(s) : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);

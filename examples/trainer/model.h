@@ -365,10 +365,10 @@ void         job_close(job *j);
 
 /* ------------------------------------------------------------ watchdog.c */
 
-/* End the process if a call of MPI in a step does not end within `deadline` seconds. Call it again for the next layout. */
+/* End the process if a call of MPI does not end within so many seconds (0: 120), and name the ranks that are missing. */
 void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
-void           watch_step(bool runs); /* a step begins, or ends */
-void           watch_call(void);      /* a call of MPI has ended */
+void           watch_as(int rank, int world); /* under the next layout */
+void           watch_call(void);              /* a call of MPI begins, or ends */
 _Noreturn void end_now(const char  *why,
                        mgrid_status s); /* without MPI_Finalize, which would wait for a missing or lost rank */
 

@@ -111,6 +111,9 @@ static void check(const group *g, int code, const char *what) {
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
+/* All calls of MPI go through this: it says when they begin. */
+#define TRY(g, call, what) (watch_call(), check(g, call, what))
+
 /* If all ranks fail, each keeps its own message. */
 bool everybody(const layout *l, mgrid_error *err) {
   mgrid_error own = *err, late = MGRID_ERROR_INIT;
@@ -125,7 +128,7 @@ bool everybody(const layout *l, mgrid_error *err) {
 static bool alone(const group *g) { return g->size <= 1 || g->comm == MPI_COMM_NULL; }
 
 void group_sum_double(const group *g, double *x, int n) {
-  if (!alone(g)) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm), "sum");
+  if (!alone(g)) TRY(g, MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm), "sum");
 }
 
 #ifdef TRAINER_F32
@@ -149,7 +152,7 @@ void group_sum(const group *g, real *x, int n) {
 
 void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
   double *wide = widened(all, (size_t)n * (size_t)g->size), *part = room((size_t)n, sizeof *part);
-  check(g, MPI_Reduce_scatter_block(wide, part, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
+  TRY(g, MPI_Reduce_scatter_block(wide, part, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
   narrow(part, mine, n);
   free(wide);
 }
@@ -157,20 +160,20 @@ void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
 void group_sum(const group *g, real *x, int n) { group_sum_double(g, x, n); }
 
 void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
-  check(g, MPI_Reduce_scatter_block(all, mine, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
+  TRY(g, MPI_Reduce_scatter_block(all, mine, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
 }
 #endif
 
 void group_max(const group *g, real *x, int n) {
-  if (!alone(g)) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, REAL_MPI, MPI_MAX, g->comm), "maximum");
+  if (!alone(g)) TRY(g, MPI_Allreduce(MPI_IN_PLACE, x, n, REAL_MPI, MPI_MAX, g->comm), "maximum");
 }
 
 void group_gather(const group *g, const real *mine, real *all, int n) {
-  check(g, MPI_Allgather(mine ? mine : MPI_IN_PLACE, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
+  TRY(g, MPI_Allgather(mine ? mine : MPI_IN_PLACE, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
 }
 
 void group_exchange_counts(const group *g, const int *out, int *in, int each) {
-  check(g, MPI_Alltoall(out, each, MPI_INT, in, each, MPI_INT, g->comm), "exchange of counts");
+  TRY(g, MPI_Alltoall(out, each, MPI_INT, in, each, MPI_INT, g->comm), "exchange of counts");
 }
 
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows,
@@ -182,45 +185,46 @@ void group_exchange_rows(const group *g, const real *out, const int *out_rows, r
     from[i] = i ? from[i - 1] + n[i - 1] : 0;
     to[i] = i ? to[i - 1] + m[i - 1] : 0;
   }
+  watch_call();
   int code = MPI_Alltoallv(out, n, from, REAL_MPI, in, m, to, REAL_MPI, g->comm);
   free(n);
   check(g, code, "exchange of rows");
 }
 
 void group_spread(const group *g, double *x, int n, int from) {
-  if (!alone(g)) check(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
+  if (!alone(g)) TRY(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
 }
 
 void group_spread_reals(const group *g, real *x, size_t n) {
   enum { MOST = 1 << 30 };
   for (size_t at = 0; !alone(g) && at < n; at += MOST)
-    check(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm), "broadcast");
+    TRY(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm), "broadcast");
 }
 
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
   MPI_Request r;
-  check(g, MPI_Isend(x, n, REAL_MPI, to, tag, g->comm, &r), "send");
+  TRY(g, MPI_Isend(x, n, REAL_MPI, to, tag, g->comm, &r), "send");
   return r;
 }
 
 MPI_Request group_sum_start(const group *g, double *x, int n) {
   MPI_Request r;
-  check(g, MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "sum");
+  TRY(g, MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "sum");
   return r;
 }
 
 MPI_Request group_scatter_sum_start(const group *g, double *all, int n) {
   MPI_Request r;
-  check(g, MPI_Ireduce_scatter_block(MPI_IN_PLACE, all, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "reduce-scatter");
+  TRY(g, MPI_Ireduce_scatter_block(MPI_IN_PLACE, all, n, MPI_DOUBLE, MPI_SUM, g->comm, &r), "reduce-scatter");
   return r;
 }
 
 void group_poke(const group *g, MPI_Request *r) {
   int done;
-  check(g, MPI_Test(r, &done, MPI_STATUS_IGNORE), "sum");
+  TRY(g, MPI_Test(r, &done, MPI_STATUS_IGNORE), "sum");
 }
 
-void group_finish(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
+void group_finish(const group *g, MPI_Request *r) { TRY(g, MPI_Wait(r, MPI_STATUS_IGNORE), "wait"); }
 
 /* A request that fails has also ended. */
 bool group_forget(MPI_Request *r) {
@@ -233,5 +237,5 @@ bool group_forget(MPI_Request *r) {
 }
 
 void group_receive(const group *g, int from, int tag, real *x, int n) {
-  check(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");
+  TRY(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");
 }

@@ -22,15 +22,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_int  calls;   /* of MPI that have ended */
-static atomic_bool watched; /* a step is running */
+static atomic_int  calls; /* of MPI, begun and ended: odd while this rank is in one */
 static atomic_int  rank, world;
 static double      deadline;
 static const char *folder;
 
 _Noreturn void end_now(const char *why, mgrid_status s) {
+  char index[4096] = "";
+  if (folder) snprintf(index, sizeof index, "%s/model.safetensors.index.json", folder);
+  bool saved = *index && access(index, R_OK) == 0;
   fprintf(stderr, "trainer: rank %d: %s%s%s\n", rank, why,
-          folder ? "; the job goes on from its last checkpoint by --resume " : "", folder ? folder : "");
+          saved ? "; the job goes on from its last checkpoint by --resume " : "", saved ? folder : "");
   fflush(NULL);
   _exit(exit_code(s)); /* MPI_Finalize would wait as well */
 }
@@ -64,12 +66,13 @@ static void name_missing(char *out, size_t size) {
   snprintf(out + at, size - at, "%s", n == 0 ? "one of them" : n == 1 ? "" : " (one of them)");
 }
 
-static void end_here(void) {
+/* End the process, unless the call ends while others look for this rank. */
+static void end_here(int call) {
   char who[200] = "", text[300];
   name_missing(who, sizeof who);
   snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline, who);
   nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* give the others time to find this one's socket */
-  end_now(text, MGRID_TIMED_OUT);
+  if (atomic_load(&calls) == call) end_now(text, MGRID_TIMED_OUT);
 }
 
 static void *watch(void *unused) {
@@ -79,27 +82,28 @@ static void *watch(void *unused) {
   int             last = -1, still = 0, silent = 0, sign = -1;
   while (!unused) {
     nanosleep(&t, NULL);
-    int  now = atomic_load(&calls);
-    bool waits = atomic_load(&watched) && now == last;
+    int now = atomic_load(&calls);
     still = now == last ? still + 1 : 0;
-    silent = waits ? silent + 1 : 0;
+    silent = now == last && now % 2 != 0 ? silent + 1 : 0;
     last = now;
     if (still >= looks * 3 / 4 && sign < 0) sign = show_sign();
     if (!still && sign >= 0) close(sign), sign = -1;
-    if (silent > looks) end_here();
+    if (silent > looks) end_here(now);
   }
   return NULL;
 }
 
 void watch_begin(int r, int n, double seconds, const char *checkpoint) {
-  static bool begun;
-  pthread_t   thread;
-  rank = r;
-  world = n;
+  pthread_t thread;
   deadline = seconds > 0 ? seconds : 120;
   folder = checkpoint;
-  if (!begun && n > 1) begun = pthread_create(&thread, NULL, watch, NULL) == 0;
+  watch_as(r, n);
+  if (n > 1) pthread_create(&thread, NULL, watch, NULL); /* without a thread nothing is watched */
 }
 
-void watch_step(bool runs) { atomic_store(&watched, runs); }
-void watch_call(void) { atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed); }
+void watch_as(int r, int n) {
+  rank = r;
+  world = n;
+}
+
+void watch_call(void) { atomic_fetch_add(&calls, 1); }

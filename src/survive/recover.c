@@ -200,7 +200,7 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
 failed:
   /* A rank that fails interrupts the others, which may take that for a loss. Do not return MGRID_LOST_RANK for it: these ranks
   ** would try again alone. */
-  if (ours.status == MGRID_LOST_RANK && !*again) mgrid_error_clear(&ours);
+  if (ours.status == MGRID_LOST_RANK && !*again) ours.status = MGRID_OTHER_RANK;
   if (ours.status) return mgrid_error_pass(err, &ours);
   return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
                     *again ? "another rank was lost during the recovery"
@@ -227,10 +227,10 @@ static mgrid_status by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
     return mgrid_fail(err, MGRID_USAGE, "the survivors need a backend of their own, not the state's");
-  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err->status;
+  if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err ? err->status : MGRID_USAGE;
   a->rest = a->o->backend;
-  revoke_all(a->old->backend);
-  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine)) decide(a, a->o->nlost, a->o->lost, &mine);
+  if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine) && !decide(a, a->o->nlost, a->o->lost, &mine))
+    revoke_all(a->old->backend);
   mgrid_status s = make(a, &mine);
   if (!s) return MGRID_OK;
   undo(a);
@@ -251,7 +251,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   if (!s) return MGRID_USAGE;
   if (mgrid_lacks(losses, "the losses of the state's plan", err) || mgrid_lacks(now, "a place for the new state", err))
     return MGRID_USAGE;
-  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err)) return err->status;
+  if (mgrid_struct_read(&o, sizeof o, options, "mgrid_recover_options", err)) return err ? err->status : MGRID_USAGE;
   if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
   if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
     return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'", s->name);

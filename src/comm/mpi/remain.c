@@ -88,6 +88,7 @@ static void interrupt(mgrid_backend *b) {
 
 static bool hurt(mgrid_backend *b) {
   mgrid_missing lost;
+  if (!is_revoked || mgrid_mpi_callable((mpi_backend *)b, NULL)) return false;
   mgrid_mpi_progress((mpi_backend *)b);
   return mgrid_mpi_is_interrupted((mpi_backend *)b) || mgrid_mpi_lost((mpi_backend *)b, NULL, 0, &lost);
 }
