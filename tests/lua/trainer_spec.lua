@@ -136,6 +136,18 @@ describe("a trainer that nobody can recover", function()
     end)
   end
 
+  it("lets a spare wait for others that train longer than the deadline", function()
+    local spare = assert(io.open(here .. "/spare.lua", "w"))
+    spare:write((support.read(LAYOUT):gsub("return recipe {", "%0 spares = 1,")))
+    spare:close()
+    local _, err, code = support.run(([[OPENBLAS_NUM_THREADS=1 LAUNCH_SECONDS=5 scripts/launch 3 build/trainer/trainer
+      --progress never --steps 1000000 --layers 2 --width 16 --hidden 32 --seq 16 --deadline 2 --curve %s/long %s/spare.lua]])
+      :format(here, here):gsub("\n *", " "))
+    assert.falsy(err:find("seconds", 1, true), err)
+    assert.equal(124, code) -- it trains until the launch ends it
+    assert.truthy(losses "long"[20])
+  end)
+
   it("ends where a rank is killed, and goes on from the last checkpoint", function()
     local err, code = train(4, ("--die 2:5:forward --checkpoint %s/killed"):format(here))
     assert.truthy(code == 137 or code == 9, err)
@@ -224,7 +236,7 @@ describe("a trainer whose ranks are killed, under Open MPI 5,", function()
     assert.same({ 0, "9", 9 }, { code, last[1], steps })
     near(last[2], unhurt[2])
     said, code, last, steps = train(4, ("--die 3:1:passed --checkpoint %s/none %s zero=4"):format(here, path))
-    assert.same({ "trainer: X held it; no copy is left, 0 bytes in all: it goes back to the start",
+    assert.same({ "trainer: embedding (rows 24..31): rank 3 held it; no copy is left, 143040 bytes in all: it goes back to the start",
       "trainer: step 0: 1 of 4 ranks are lost; it goes on as tp1 cp1 pp1 dp2 ep1 zero2 on 3" }, said)
     assert.same({ 0, "9", 9 }, { code, last[1], steps })
     near(last[2], unhurt[2])
