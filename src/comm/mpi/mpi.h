@@ -42,7 +42,7 @@ typedef struct mpi_roll {
   double         since;          /* when the first rank was last heard; before that: when this rank started to listen */
   bool           moves;          /* of a move */
   bool           away, answered, told; /* this rank was away for long; the first rank answered; the result is known: */
-  bool           guessed;              /* not from the first rank, which does not answer */
+  bool           guessed;              /* by this rank alone: the first rank does not answer, or this one was away */
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 

@@ -200,9 +200,8 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
-  if (came) return mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
   free(bytes);
-  return MGRID_OK;
+  return came ? mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library") : MGRID_OK;
 }
 
 /* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
