@@ -171,7 +171,7 @@ MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgr
 ** spares take part. On an error, such as MGRID_LOST_RANK, *number is as it was. */
 MGRID_API mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err);
 /* Return whether a rank of the state is lost, or has begun to recover. For spares, and for ranks that compute for long
-** without a call. Local. */
+** without a call. Local; it lets MPI make progress, so call it only where this rank may call MPI. */
 MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
 /* Return the losses of the next plan, with the arguments that made it. Local; the caller frees them. NULL with MGRID_USAGE
 ** after a stop, which has no next plan. */

@@ -355,7 +355,8 @@ typedef struct job {
   double        *losses;              /* [steps], for the steps that this rank has done */
 } job;
 
-/* Both are collective over all ranks. After an error of job_reload every rank trains on as before. Call job_close in any case. */
+/* Both are collective over all ranks. After an error of job_reload every rank trains on as before; after
+** MGRID_LOST_RANK it recovers first. Call job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
 /* Go on with the survivors under the next layout, with the copies that they have; if a part has no copy left, from the last
@@ -366,11 +367,11 @@ void         job_close(job *j);
 /* ------------------------------------------------------------ watchdog.c */
 
 /* End the process if a call of MPI does not end within so many seconds (0: 120), and name the ranks that are missing. */
-void           watch_begin(int rank, int world, double seconds, const char *checkpoint);
-void           watch_as(int rank, int world); /* under the next layout */
-void           watch_call(void);              /* a call of MPI begins, or ends */
-_Noreturn void end_now(const char  *why,
-                       mgrid_status s); /* without MPI_Finalize, which would wait for a missing or lost rank */
+void watch_begin(int rank, int world, double seconds, const char *checkpoint);
+void watch_as(int rank, int world); /* under the next layout */
+void watch_call(void);              /* a call of MPI begins, or ends */
+/* End the process without MPI_Finalize, which would wait for a missing or lost rank. */
+_Noreturn void end_now(const char *why, mgrid_status s);
 
 /* --------------------------------------------------------------- fault.c */
 

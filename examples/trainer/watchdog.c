@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that ends this process if a step waits for another rank longer than --deadline. MPI's calls have no
-** deadline, and a program cannot leave one that blocks: without ULFM (Open MPI 4, MPICH) the others would wait for a stopped
-** rank for ever.
+** watchdog.c - a thread that ends this process if a call of MPI waits for another rank longer than --deadline. These calls
+** have no deadline, and a program cannot leave one that blocks: without ULFM (Open MPI 4, MPICH) the others would wait for a
+** stopped rank for ever.
 **
-** The thread does not call MPI. To find the missing rank, each waiting rank opens an abstract socket; a stopped rank cannot.
-** This shows only ranks of the same host.
+** The thread does not call MPI. To find the missing rank, each rank that waits or computes for long opens an abstract
+** socket; a stopped rank cannot. This shows only ranks of the same host.
 */
 #include "model.h"
 

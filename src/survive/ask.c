@@ -205,8 +205,8 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
     s = ask_policy(l, x, spares, gone, out, &why);
   }
   if (!s) s = why.status;
-  if (!s && gone == 0
-      && out->how != MGRID_LOSS_STOP) { /* a policy may still stop the job, such as one half of a cut one */
+  /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in two. */
+  if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
     mgrid_loss_reply_free(out);
     *out = (mgrid_loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
   }
