@@ -20,15 +20,19 @@ extern "C" {
 /* Open a backend over a duplicate of the host's communicator, whose ranks are the world. options may be NULL.
 **
 ** MPI is initialized before, and stays the host's: free the backend and its states before MPI_Finalize; afterwards
-** their calls are MGRID_USAGE. `parent` is used only in this call: no message of the library meets the host's messages
-** on it, and the host may free it while the backend exists. The communicators of groups get the error handler that it
-** has now. Several backends over one communicator each have a duplicate.
+** their calls are MGRID_USAGE, as they are in a forked child. `parent` is used only in this call: no message of the
+** library meets the host's messages on it, and the host may free it while the backend exists. The communicators of
+** groups get the error handler that it has now.
+**
+** The duplicate is kept as an attribute of `parent`, which a duplicate of `parent` does not have, for the next backend
+** over it: that opens with one all-reduce. MPI frees it with `parent`. Backends share it but for MPI_THREAD_MULTIPLE,
+** where only one has it at a time; states of two backends share nothing. Not with sessions, ULFM, and MPI_COMM_SELF.
 **
 ** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it. If a rank does not
 ** arrive within the timeout, the other ranks get an error. A failure on one rank is an error on all, except for a
 ** wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) and a thread that may not call MPI: these are
-** MGRID_USAGE on that rank alone. MPI does not abort during this check, because MPI_COMM_WORLD and MPI_COMM_SELF have
-** MPI_ERRORS_RETURN meanwhile. MGRID_BACKEND if the program has another MPI library, or if its launcher started several
+** MGRID_USAGE on that rank alone. MPI does not abort during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have
+** MPI_ERRORS_RETURN meanwhile, unless two threads do this at once. MGRID_BACKEND if the program has another MPI library, or if its launcher started several
 ** processes and MPI knows only this one (not checked for MPI_COMM_SELF).
 **
 ** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order on all ranks. For

@@ -18,15 +18,17 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
   return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
 }
 
+/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that thread, is neither set again
+** nor restored: the thread that set it restores what it found. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   return was;
 }
 
 void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
-  MPI_Comm_set_errhandler(comm, was);
+  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, was);
   MPI_Errhandler_free(&was);
 }
 

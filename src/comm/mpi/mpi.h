@@ -8,6 +8,8 @@
 #include "comm/backend.h"
 #include "moongrid_mpi.h"
 
+#include <sys/types.h>
+
 /* gcc takes MPICH's MPI_STATUSES_IGNORE, the address 1, for an array that is too short. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(OPEN_MPI)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
@@ -20,8 +22,9 @@
 typedef int MPI_Session;
 #endif
 
-typedef struct mpi_note  mpi_note;
-typedef struct mpi_watch mpi_watch;
+typedef struct mpi_note    mpi_note;
+typedef struct mpi_watch   mpi_watch;
+typedef struct mpi_channel mpi_channel;
 
 /* A rank's last report in a roll call: the call that it is in, how much it has moved, and when it reported. */
 typedef struct mpi_report {
@@ -63,6 +66,9 @@ struct mpi_backend {
   /* Duplicates of the host's communicator, which never carries the library's messages. comm: collectives, creations and
   ** notices, which differ by tag; talk: the messages of a carrier, made by its `start`. Errors on them return. */
   MPI_Comm       comm, talk;
+  mpi_channel   *channel;        /* which holds `comm` and `members`; NULL: they are this backend's alone */
+  mpi_backend   *beside;         /* the next one in that channel */
+  pid_t          pid;            /* of the process that opened it: a forked child may not call MPI */
   MPI_Comm       given;          /* the host's own, if `comm` is that (duplicate = false); else MPI_COMM_NULL */
   MPI_Comm       rest;           /* `comm` without lost ranks, during a recovery: remain.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
@@ -240,6 +246,16 @@ bool         mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
 void         mgrid_watch_end(mpi_backend *m);
 void         mgrid_watch_free(mpi_backend *m);
+
+/* channel.c. _of: return the duplicate that is kept with the host's communicator, or NULL. _is_broken: a call of one of its
+** backends did not end. _is_free: a backend of this rank may join it. _keep: keep m's duplicate; returns MPI's result. _leave:
+** `usable`: MPI may be called, and no call of m is left in it. */
+mpi_channel *mgrid_channel_of(MPI_Comm parent);
+bool         mgrid_channel_is_broken(const mpi_channel *c);
+bool         mgrid_channel_is_free(const mpi_channel *c);
+void         mgrid_channel_join(mpi_channel *c, mpi_backend *m);
+int          mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone);
+void         mgrid_channel_leave(mpi_backend *m, bool usable);
 
 /* move.c */
 extern const mgrid_transport_ops mgrid_mpi_transport;

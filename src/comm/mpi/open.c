@@ -23,7 +23,12 @@ static mgrid_status initialized(mgrid_error *err) {
 }
 
 /* With sessions, the backend's own session keeps MPI alive. */
-bool mgrid_mpi_there(const mpi_backend *m) { return m->sessions || !initialized(NULL); }
+static mgrid_status there(const mpi_backend *m, mgrid_error *err) {
+  if (m->pid != getpid())
+    return mgrid_fail(err, MGRID_USAGE, "mpi: this process was forked from the one that opened the backend");
+  return m->sessions ? MGRID_OK : initialized(err);
+}
+bool mgrid_mpi_there(const mpi_backend *m) { return !there(m, NULL); }
 
 static mgrid_status in_main_thread(mgrid_error *err) {
   int main = 0;
@@ -36,14 +41,14 @@ static mgrid_status in_main_thread(mgrid_error *err) {
 }
 
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {
-  mgrid_status s = m->sessions ? MGRID_OK : initialized(err);
+  mgrid_status s = there(m, err);
   return !s && m->main ? in_main_thread(err) : s;
 }
 
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
   mgrid_missing lost;
   mgrid_status  s = mgrid_mpi_callable(m, err);
-  if (s || !m->broken) return s;
+  if (s || !(m->channel ? mgrid_channel_is_broken(m->channel) : m->broken)) return s;
   if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
   return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }
@@ -116,19 +121,27 @@ static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_
   return none ? initialized(err) : open_session(m, o, level, err);
 }
 
-/* Check that the host's communicator is valid and an intracommunicator. MPI reports an invalid one to the error handler of
-** MPI_COMM_WORLD, since MPI 4.0 to that of MPI_COMM_SELF. For that Open MPI reads memory which was freed with the
-** communicator; but its table of Fortran handles holds only valid ones, so look there first. With sessions alone there is
-** no such handler, and that table is the whole check. */
-static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
-  int            inter = 0;
+/* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was freed; but its table of
+** Fortran handles holds only valid ones, so look there, and no error can follow. MPICH reports an invalid handle to the error
+** handlers of MPI_COMM_WORLD and, since MPI 4.0, MPI_COMM_SELF; with sessions alone there are none. */
+static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
+#ifdef OPEN_MPI
+  (void)sessions;
+  return MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent && !MPI_Comm_test_inter(parent, inter);
+#else
   MPI_Errhandler world = MPI_ERRHANDLER_NULL, self = MPI_ERRHANDLER_NULL;
-  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
   if (!sessions) world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
-  bool there = MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent;
-  int  rc = there ? MPI_Comm_test_inter(parent, &inter) : MPI_ERR_COMM;
+  int rc = MPI_Comm_test_inter(parent, inter);
   if (!sessions) mgrid_mpi_restore(MPI_COMM_SELF, self), mgrid_mpi_restore(MPI_COMM_WORLD, world);
-  if (rc) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
+  return !rc;
+#endif
+}
+
+static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
+  int inter = 0;
+  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
+  if (!is_comm(parent, sessions, &inter))
+    return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
   if (!inter) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
 }
@@ -136,6 +149,7 @@ static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *er
 /* ---------------------------------------------------------------------- the end */
 
 static void end(mpi_backend *m) {
+  if (m->channel) mgrid_channel_leave(m, true);
   if (m->members != MPI_GROUP_NULL) MPI_Group_free(&m->members);
   if (m->talk != MPI_COMM_NULL) MPI_Comm_free(&m->talk);
   if (m->given != MPI_COMM_NULL)
@@ -151,6 +165,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
   mgrid_watch_free(m);
   bool usable = mgrid_mpi_there(m) && !m->broken && mgrid_mpi_posted(m, m->seconds);
   if (usable) end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
+  if (m->channel) mgrid_channel_leave(m, false);
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
   if (!m->broken) free(m->here);
@@ -159,12 +174,16 @@ void mgrid_mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- the begin */
 
-/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the two words in m->tree.words. */
+/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the words in m->tree.words. */
+enum { VERDICT, JOB, DUPLICATE, WORDS };
+/* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
+enum { OWN, KEPT, TAKEN };
+
 static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
   mpi_request         call = { 0 };
-  mgrid_mpi_turn(m->tree.words, 2);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_mpi_turn(m->tree.words, WORDS);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent, &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
@@ -174,7 +193,7 @@ static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
     m->comm = MPI_COMM_NULL;
     return err ? err->status : MGRID_BACKEND;
   }
-  mgrid_mpi_turn(m->tree.words, 2);
+  mgrid_mpi_turn(m->tree.words, WORDS);
   return MGRID_OK;
 }
 
@@ -220,11 +239,34 @@ static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) 
   return several_jobs(m) && mgrid_mpi_survives() ? connect_all(m, err) : MGRID_OK;
 }
 
+/* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that use its duplicate. */
+static uint64_t choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
+  if (!duplicate || m->sessions || mgrid_mpi_survives()) return OWN;
+  return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
+}
+
+/* Take the duplicate that is kept with the host's communicator, or make one. */
+static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *kept, mgrid_error *err) {
+  const uint64_t what = m->tree.words[DUPLICATE];
+  if (what == TAKEN) {
+    MPI_Group_free(&m->members);
+    mgrid_channel_join(kept, m);
+    return MGRID_OK;
+  }
+  int          level = MPI_THREAD_SINGLE;
+  mgrid_status s = make_own(m, parent, err);
+  MPI_Query_thread(&level);
+  int rc = s || what == OWN ? MPI_SUCCESS : mgrid_channel_keep(m, parent, level == MPI_THREAD_MULTIPLE);
+  m->broken |= rc != MPI_SUCCESS;
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", "the channel of the library") : s;
+}
+
 /* Every rank makes the same calls, also if it has failed before (s). */
 static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
                           mgrid_error *err) {
   int            rank, size;
   MPI_Errhandler was = mgrid_mpi_quiet(parent);
+  mpi_channel   *kept = m->sessions ? NULL : mgrid_channel_of(parent);
   m->handler = was;
   MPI_Comm_rank(parent, &rank);
   MPI_Comm_size(parent, &size);
@@ -248,16 +290,18 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   }
   if (s) why = *failed;
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
-  m->tree.words[0] = mgrid_verdict_of(&m->base, s);
-  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0) m->tree.words[1] = (uint64_t)getpid();
+  uint64_t *words = m->tree.words;
+  words[VERDICT] = mgrid_verdict_of(&m->base, s);
+  words[DUPLICATE] = choose(kept, duplicate, m);
+  if (getrandom(&words[JOB], sizeof words[JOB], GRND_NONBLOCK) < 0) words[JOB] = (uint64_t)getpid();
   mgrid_status made = meet(m, parent, err);
-  m->job = m->tree.words[1];
+  m->job = words[JOB];
   if (!duplicate)
     m->comm = m->given = parent;
   else if (!made)
-    made = make_own(m, parent, err);
+    made = take_or_make(m, parent, kept, err);
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
-  return made ? made : mgrid_verdict_tell(&m->base, m->tree.words[0], s, &why, err);
+  return made ? made : mgrid_verdict_tell(&m->base, words[VERDICT], s, &why, err);
 }
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {
@@ -282,9 +326,13 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   m->main = !sessions && level < MPI_THREAD_SERIALIZED;
   m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
   m->most = o.communicators;
+  m->pid = getpid();
   s = begin(m, parent, o.duplicate, s, &mine, &why);
   if (!s) return made ? &made->base : NULL;
-  if (!m->broken) end(m), close_session(m), free(made);
+  if (!m->broken)
+    end(m), close_session(m), free(made);
+  else if (m->channel)
+    mgrid_channel_leave(m, false);
   mgrid_error_pass(err, &why);
   return NULL;
 }
@@ -297,6 +345,7 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
   if (!m) return mgrid_null_oom(err); /* the others find it missing at their deadline */
   m->usual = m->seconds = was->usual;
   m->main = was->main, m->dies = was->dies, m->most = was->most, m->sessions = was->sessions;
+  m->pid = was->pid;
   mgrid_status s = begin(m, rest, false, MGRID_OK, &mine, err);
   m->given = MPI_COMM_NULL;
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);

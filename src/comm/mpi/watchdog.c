@@ -281,6 +281,11 @@ void mgrid_watch_end(mpi_backend *m) {
 void mgrid_watch_free(mpi_backend *m) {
   mpi_watch *w = m->watch;
   if (!w) return;
+  if (m->pid != getpid()) { /* a forked child has no such thread, and perhaps its lock */
+    free(w->seen), free(w);
+    m->watch = NULL;
+    return;
+  }
   mgrid_watch_end(m);
   pthread_mutex_lock(&w->lock);
   w->ends = true;
