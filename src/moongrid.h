@@ -72,7 +72,8 @@
 **
 ** STRUCTS
 **   A struct that the host allocates, for arguments or results, begins with `size`, which its ..._INIT
-**   macro sets. A host built with an older header gets the fields that it knows. A struct that is larger
+**   macro sets. In structs for arguments all other fields may be zero: that is the default, or something
+**   that must be given. So a host without macros clears the struct and sets `size`. A host built with an older header gets the fields that it knows. A struct that is larger
 **   than this library knows is MGRID_BAD_STRUCT unless the rest is zero, and so is one without a size; an
 **   mgrid_error is used as it is. mgrid_dim, mgrid_window and mgrid_mode never change.
 **

@@ -35,10 +35,10 @@ enum { MGRID_TIMEOUT = 120 }; /* seconds: the default of a call over all ranks, 
 
 /* Options of a backend over MPI, for mgrid_mpi_backend in moongrid_mpi.h and mgrid_backend_open. Equal on all ranks. */
 typedef struct mgrid_mpi_options {
-  size_t            size;      /* sizeof(mgrid_mpi_options) */
-  double            timeout;   /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
-  mgrid_threads     threads;   /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
-  bool              duplicate; /* of mgrid_mpi_backend. false: the library uses the communicator itself until the
+  size_t            size;    /* sizeof(mgrid_mpi_options) */
+  double            timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
+  mgrid_threads     threads; /* the level to request from MPI, or that it must have, else MGRID_UNSUPPORTED */
+  bool              borrow;  /* of mgrid_mpi_backend: no duplicate. The library uses the communicator itself until the
                               backend ends; meanwhile the host makes no call on it, and frees it later. Open MPI then
                               copies its attributes whenever a group's communicator is made */
   mgrid_on_deadline on_deadline;
@@ -48,7 +48,7 @@ typedef struct mgrid_mpi_options {
                               MGRID_LIMIT before the first is made. 0: 65,000 in Open MPI, 1,900 in MPICH */
 } mgrid_mpi_options;
 #define MGRID_MPI_OPTIONS_INIT \
-  { sizeof(mgrid_mpi_options), 0, MGRID_THREADS_ANY, true, MGRID_DEADLINE_ERROR, NULL, 0 }
+  { sizeof(mgrid_mpi_options), 0, MGRID_THREADS_ANY, false, MGRID_DEADLINE_ERROR, NULL, 0 }
 
 /* How a backend is opened by its name. Equal on all ranks. */
 typedef struct mgrid_backend_options {
@@ -80,26 +80,25 @@ MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_er
 ** backend that sends unique ids between ranks: mpi, which also makes the groups of families with backend "mpi"; pmix;
 ** or the host's. */
 typedef struct mgrid_nccl_options {
-  size_t     size;         /* sizeof(mgrid_nccl_options) */
-  int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
-  bool       share_gpu;    /* let several ranks use one GPU, for tests; slow */
-  double     timeout;      /* seconds that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
-  int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
-  void      *parent;       /* an ncclComm_t of the host over all ranks in the order of the world, or NULL:
+  size_t     size;      /* sizeof(mgrid_nccl_options) */
+  bool       share_gpu; /* let several ranks use one GPU, for tests; slow */
+  double     timeout;   /* seconds that a creation, or a call over all ranks, may take; 0: MGRID_TIMEOUT */
+  int64_t    budget;    /* bytes of GPU memory for communicators, as predicted; 0: no limit */
+  void      *parent;    /* an ncclComm_t of the host over all ranks in the order of the world, or NULL:
                         communicators are split from it (ncclCommSplit; with its splitShare they share
                         its resources). Then every creation is a call over all ranks, one after the
                         other, `lazy` is ignored, and states share nothing. It outlives the backend. */
-  const int *devices;      /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
-  int        ndevices;     /* 0: GPU i for index i, around again where ranks share */
+  const int *devices;   /* [ndevices], the GPU of each rank of a machine, by its index among them; one: that of this */
+  int        ndevices;  /* rank. 0: GPU i for index i, around again where ranks share */
   int        ranks_per_id; /* a group of more ranks gets several unique ids, each served by another rank
-                           (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; below 1: 128 */
-  bool       blocking;     /* true: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. false:
+                           (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; 0: 128 */
+  bool       nonblocking;  /* false: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. true:
                            calls may return ncclInProgress, and a creation that fails is cancelled, where one that
                            blocks leaves a thread in NCCL behind; a family may say otherwise */
 } mgrid_nccl_options;
 enum { MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
-  { sizeof(mgrid_nccl_options), -1, false, 0, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
+  { sizeof(mgrid_nccl_options), false, 0, 0, NULL, NULL, 0, 0, false }
 /* Open "nccl" or "rccl" over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps
 ** alive; with carrier NULL over mpi, which it opens as mgrid_backend_open does. options may be NULL. It loads
 ** moongrid's library of that name and NCCL with the CUDA runtime, or RCCL with HIP; an error names exactly what is

@@ -16,7 +16,7 @@ extern "C" {
 
 /* Options of a family. Families share a communicator only if their options are equal (except `first`, `lazy` and
 ** `single`, which change when or whether it is made, not what it is) and no list of mgrid_topology_concurrent
-** separates them. Begin with MGRID_OPTIONS_INIT. */
+** separates them. A text that is NULL or "" is not given. */
 typedef struct mgrid_options {
   size_t      size;          /* sizeof(mgrid_options) */
   bool        unique;        /* never share a communicator with another family */
@@ -24,22 +24,22 @@ typedef struct mgrid_options {
   bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool        high_priority; /* stream priority of the NCCL backend */
   double      timeout;       /* seconds that NCCL may take to create it, up to 1e9; 0: those of the backend */
-  const char *backend;       /* "": that of the state; else "mpi", "nccl" or "rccl"; "none": the groups answer questions
+  const char *backend;   /* NULL: that of the state; else "mpi", "nccl" or "rccl"; "none": the groups answer questions
                                 only, and never have a communicator */
-  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
-  const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a
+  const char *nccl;      /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
+  const char *cartesian; /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a
                            grid of 4 x 2, and its communicator of MPI has that Cartesian topology
                            (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
                            mgrid_group_shift works all the same */
-  const char *windows;       /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
-  const char *device;        /* "barriers=4": a device communicator: moongrid_state.h */
-  const char *parent;        /* the family, earlier in the schedule, whose NCCL communicators these are split from
+  const char *windows;   /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  const char *device;    /* "barriers=4": a device communicator: moongrid_state.h */
+  const char *parent;    /* the family, earlier in the schedule, whose NCCL communicators these are split from
                                 (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
                                 resources). Each group is part of one group of the parent, and no two share ranks */
-  bool        single;        /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
+  bool        single;    /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
-  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "", false }
+  { sizeof(mgrid_options), false, false, false, false, 0, NULL, NULL, NULL, NULL, NULL, NULL, false }
 
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
@@ -187,15 +187,17 @@ MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, 
 
 /* The machines on which a plan will run, for the prediction below. */
 typedef struct mgrid_site {
-  size_t  size;               /* sizeof(mgrid_site) */
-  int64_t machine_ranks;      /* ranks of a machine, 1 to 4096: machine i has i * machine_ranks and the next ones */
-  bool    nvls;               /* the GPUs of a machine have NVLink SHARP, as 8 H100 or H200 with NVSwitch do */
+  size_t size; /* sizeof(mgrid_site) */
+  int64_t
+          machine_ranks; /* ranks of a machine, 1 to 4096, 0: MGRID_SITE_RANKS. Machine i has i * machine_ranks and the next ones */
+  bool    no_nvls;            /* the GPUs of a machine lack NVLink SHARP, which 8 H100 or H200 with NVSwitch have */
   int64_t min_ctas, max_ctas; /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override
                                  those of families; 1 to 64, 0: not set */
 } mgrid_site;
 #define MGRID_SITE_INIT \
-  { sizeof(mgrid_site), 8, true, 0, 0 }
-enum { MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 }; /* of an H100 or H200; of a machine with 8 of them */
+  { sizeof(mgrid_site), 0, false, 0, 0 }
+/* GPUs of a machine, SMs of an H100 or H200, multicast objects of 8 of them */
+enum { MGRID_SITE_RANKS = 8, MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 };
 /* What the NCCL communicators of a rank take when they are made and when they are used, including lazy ones.
 ** src/comm/README.md has the formulas and their places in NCCL's source. */
 typedef struct mgrid_resources {

@@ -28,15 +28,15 @@ typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one 
 
 typedef struct mgrid_limits {
   size_t   size;         /* sizeof(mgrid_limits) */
-  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; default 64 MiB */
-  uint64_t instructions; /* Lua instructions of a call, and as much work in C; default 200 million */
-  double   seconds;      /* processor time of this thread to load a recipe and make a plan; default 10 */
-  double   call_seconds; /* the same of one query, setting or policy; default 2 */
+  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
+  uint64_t instructions; /* Lua instructions of a call, and as much work in C; 0: 200 million */
+  double   seconds;      /* processor time of this thread to load a recipe and make a plan; 0: 10 */
+  double   call_seconds; /* the same of one query, setting or policy; 0: 2 */
 } mgrid_limits;
 #define MGRID_LIMITS_INIT \
-  { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 10.0, 2.0 }
+  { sizeof(mgrid_limits), 0, 0, 0, 0 }
 
-/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
+/* limits may be NULL. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
 ** from this one. */
 MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
 MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
@@ -296,16 +296,16 @@ typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mg
 
 struct mgrid_function {
   size_t      size;     /* sizeof(mgrid_function) */
-  size_t      arg_size; /* sizeof(mgrid_arg) */
+  size_t      arg_size; /* sizeof(mgrid_arg); 0: that of the library */
   const char *name;     /* as that of a family, and not a word that recipes or Lua have */
   const char
       *version; /* one line of text; change it with anything that changes an answer: code, or a table behind it */
   mgrid_call_fn *call;
   void          *ud;   /* first argument of call */
-  int64_t        work; /* instructions that the recipe's budget is charged for a call, 0 or more; default 100 */
+  int64_t        work; /* instructions that the recipe's budget is charged for a call; 0: 100 */
 };
 #define MGRID_FUNCTION_INIT \
-  { sizeof(mgrid_function), sizeof(mgrid_arg), NULL, NULL, NULL, NULL, 100 }
+  { sizeof(mgrid_function), sizeof(mgrid_arg), NULL, NULL, NULL, NULL, 0 }
 
 static inline mgrid_function mgrid_function_of(const char *name, const char *version, mgrid_call_fn *call, void *ud) {
   mgrid_function f = MGRID_FUNCTION_INIT;

@@ -53,7 +53,7 @@ typedef struct mgrid_tensor_axis {
                   of `parts` the same. false: the last pieces are empty. Only of MGRID_CUT_EVEN and _CEIL */
 } mgrid_tensor_axis;
 #define MGRID_TENSOR_AXIS_INIT \
-  { sizeof(mgrid_tensor_axis), "", 0, 0, NULL, MGRID_CUT_EVEN, 0, 0, 0, NULL, 0, NULL, 0, NULL, false }
+  { sizeof(mgrid_tensor_axis), NULL, 0, 0, NULL, MGRID_CUT_EVEN, 0, 0, 0, NULL, 0, NULL, 0, NULL, false }
 
 typedef struct mgrid_tensor mgrid_tensor;
 
@@ -258,13 +258,13 @@ typedef struct mgrid_buffer { /* never changes */
 
 typedef struct mgrid_move_run_options {
   size_t  size;     /* sizeof(mgrid_move_run_options) */
-  int64_t window;   /* most bytes of memory for packing on a rank; default 64 MiB. Equal on all ranks */
+  int64_t window;   /* most bytes of memory for packing on a rank; 0: 64 MiB. Equal on all ranks */
   double  timeout;  /* seconds without any progress after which a rank gives up, and of a call over all ranks; 0: that
                       of the backend. Equal on all ranks */
   bool    messages; /* use messages only: ranks of one host do not read each other's memory. Equal on all ranks */
 } mgrid_move_run_options;
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
-  { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0, false }
+  { sizeof(mgrid_move_run_options), 0, 0, false }
 
 /* Move the elements: from[i] is this rank's part of tensor i in the old layout, to[i] that in the new one; the rest
 ** of a larger buffer is not touched. Buffers may not overlap, and a move runs once at a time. options may be NULL.

@@ -44,6 +44,14 @@ $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 $(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
 $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 
+# Structs that are all zero but for their size.
+$(B)/gen/zeroed.h: tests/c/zeroed.lua $(CORE_HEADERS)
+	@mkdir -p $(@D)
+	$(LUA) $^ > $@
+
+$(B)/tests/c/test_structs.o: TEST_FLAGS = -I$(B)
+$(B)/tests/c/test_structs.o: $(B)/gen/zeroed.h
+
 # What scripts/systems compares between systems, and what tests/lua/worst_spec.lua runs.
 tests: $(B)/tests/digests $(B)/tests/worst
 

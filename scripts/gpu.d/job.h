@@ -31,7 +31,7 @@ static inline void job_begin(int *argc, char ***argv) {
 static inline mgrid_backend *job_backend(mgrid_backend *mpi, double timeout) {
   mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  o.device = gpu.device;
+  o.devices = &gpu.device, o.ndevices = 1;
   o.share_gpu = gpu.devices < gpu.ranks;
   o.timeout = timeout > 0 ? timeout : 30;
   mgrid_backend *b = mgrid_backend_over(mpi, "nccl", &o, &e);

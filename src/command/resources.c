@@ -29,12 +29,13 @@ void cli_site(const cli *c, mgrid_site *site) {
                                           "NCCL_NVLS_CHUNKSIZE", "NCCL_NVLS_NCHANNELS", "NCCL_MIN_NCHANNELS",
                                           "NCCL_MAX_NCHANNELS",  "NCCL_CUMEM_ENABLE",   NULL };
   const char              *sharp = getenv("NCCL_NVLS_ENABLE");
+  site->machine_ranks = MGRID_SITE_RANKS;
   if ((site->min_ctas = ctas_of("NCCL_MIN_CTAS")))
     note(c, "NCCL_MIN_CTAS", "overrides min_ctas of every family; the numbers for NCCL include that");
   if ((site->max_ctas = ctas_of("NCCL_MAX_CTAS")))
     note(c, "NCCL_MAX_CTAS", "overrides max_ctas of every family; the numbers for NCCL include that");
   if (sharp && strtoll(sharp, NULL, 0) == 0) {
-    site->nvls = false;
+    site->no_nvls = true;
     note(c, "NCCL_NVLS_ENABLE", "turns NVLink SHARP off; the numbers for NCCL include that");
   }
   for (const char *const *name = unheeded; *name; name++)
@@ -79,7 +80,7 @@ void cli_machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site) {
   for (size_t i = 0; i < p->content.nparams && !asked; i++)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
       if (strcmp(p->content.param[i].name, names[k]) == 0) asked = strtoll(p->content.param[i].value, NULL, 10);
-  if (asked >= 1 && asked <= MGRID_MACHINE_RANKS_MAX) site->machine_ranks = asked;
+  site->machine_ranks = asked >= 1 && asked <= MGRID_MACHINE_RANKS_MAX ? asked : MGRID_SITE_RANKS;
 }
 
 /* --------------------------------------------------------------------- print */

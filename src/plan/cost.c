@@ -26,7 +26,7 @@ void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const
   for (const mgrid_descriptor *d = mgrid_backends; d->name && size >= 2; d++) {
     mgrid_demand one = { 0 };
     if (!d->demand || (e->choice->backend && e->choice->backend != d)) continue;
-    d->demand(&v, size, local, site->nvls, &one);
+    d->demand(&v, size, local, !site->no_nvls, &one);
     if (one.created + one.ring > out->created + out->ring) *out = one;
   }
 }

@@ -318,7 +318,8 @@ static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
 }
 
 mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
-  const mgrid_site site = MGRID_SITE_INIT;
+  mgrid_site site = MGRID_SITE_INIT;
+  site.machine_ranks = MGRID_SITE_RANKS;
   return p ? mgrid_plan_json_at(p, rank, &site, sink, ud, err) : MGRID_USAGE;
 }
 

@@ -169,6 +169,7 @@ mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid
   mgrid_resources r = MGRID_RESOURCES_INIT;
   mgrid_status    s = mgrid_struct_read(&site, sizeof site, given, "mgrid_site", err);
   if (!s) s = mgrid_struct_check(out, sizeof r, "mgrid_resources", err);
+  if (site.machine_ranks == 0) site.machine_ranks = MGRID_SITE_RANKS;
   if (!s) s = check_site(&site, err);
   if (!s && rank >= 0) s = mgrid_check_rank(rank, p->content.world, err);
   if (s) return s;

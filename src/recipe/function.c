@@ -215,8 +215,8 @@ static mgrid_status check(const mgrid_runtime *rt, const mgrid_function *f, mgri
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "the version of function '%s' is one line of text in UTF-8, without control characters", f->name);
   if (f->work < 0)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the work of function '%s' is 0 or more, not %lld", f->name,
-                      (long long)f->work);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the work of function '%s' is 0 (the default) or more, not %lld",
+                      f->name, (long long)f->work);
   if (f->arg_size < offsetof(mgrid_arg, as) || f->arg_size > sizeof(mgrid_arg))
     return mgrid_fail(err, MGRID_BAD_STRUCT, "arg_size of function '%s' is sizeof(mgrid_arg), not %zu", f->name,
                       f->arg_size);
@@ -230,6 +230,8 @@ static mgrid_status check(const mgrid_runtime *rt, const mgrid_function *f, mgri
 mgrid_status mgrid_script_function(mgrid_runtime *rt, const mgrid_function *given, mgrid_error *err) {
   mgrid_function f = MGRID_FUNCTION_INIT;
   mgrid_status   s = mgrid_struct_read(&f, sizeof f, given, "mgrid_function", err);
+  if (f.arg_size == 0) f.arg_size = sizeof(mgrid_arg);
+  if (f.work == 0) f.work = 100;
   if (!s) s = check(rt, &f, err);
   if (s) return s;
   mgrid_host_function *own = mgrid_zeroed(NULL, sizeof *own), **at = &rt->functions;

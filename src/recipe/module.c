@@ -226,6 +226,7 @@ static int open_over(lua_State *L) {
   };
   const char        *name = mgrid_backend_usual()->name;
   mgrid_backend     *given = NULL; /* by the script, as a Job */
+  int                device = -1;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
@@ -238,10 +239,11 @@ static int open_over(lua_State *L) {
     else if (!lua_isnil(L, -1))
       name = luaL_checkstring(L, -1);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "device") != LUA_TNIL) device = (int)mgrid_lua_check_integer(L, -1);
+    if (device >= 0) o.devices = &device, o.ndevices = 1;
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
     if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.blocking = lua_toboolean(L, -1);
+    if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.nonblocking = !lua_toboolean(L, -1);
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }

@@ -94,10 +94,13 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   mgrid_hooks  h = MGRID_HOOKS_INIT;
   if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
   if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
-  if (!(l.memory > 0 && l.instructions > 0 && l.seconds > 0 && l.call_seconds > 0))
-    return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                      "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds, %g of a call",
-                      l.memory, l.instructions, l.seconds, l.call_seconds);
+  if (!(l.seconds >= 0 && l.call_seconds >= 0))
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "limits are 0 (the default) or more, not %g seconds, %g of a call",
+                      l.seconds, l.call_seconds);
+  if (l.memory == 0) l.memory = (size_t)64 << 20;
+  if (l.instructions == 0) l.instructions = UINT64_C(200000000);
+  if (l.seconds == 0) l.seconds = 10;
+  if (l.call_seconds == 0) l.call_seconds = 2;
   if (check_lua(err)) return NULL;
   mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);

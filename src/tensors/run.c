@@ -52,7 +52,8 @@ static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgri
     return mgrid_fail(err, MGRID_REFUSED, "the move is seen from rank %" PRId64 ", this is rank %" PRId64, m->rank,
                       r->backend->rank);
   if (o->window < 1 || !(o->timeout >= 0))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a move needs a window of 1 byte or more and a timeout of 0 or more");
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                      "a move needs a window of 0 (the default) or more bytes and a timeout of 0 or more");
   if (mgrid_lacks_list(m->pairs.n, from, "parts before the move", err)
       || mgrid_lacks_list(m->pairs.n, to, "parts after the move", err))
     return MGRID_USAGE;
@@ -171,7 +172,9 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
   mgrid_outcome          carried = MGRID_OK;
   int64_t                lanes = 0;
   if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move; all ranks get this error */
-  if (!mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine)) check(&r, from, to, &o, &mine);
+  mgrid_status read = mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine);
+  if (o.window == 0) o.window = (int64_t)64 << 20;
+  if (!read) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
   bool         opened = r.ops && !s, reads = opened && r.ops->reads && !o.messages;

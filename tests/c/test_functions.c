@@ -231,7 +231,7 @@ static void test_registration_refused(void **unused) {
   refused(rt, &f, MGRID_BAD_VALUE,
           "the version of function 'echo' is one line of text in UTF-8, without control characters");
   f.version = "1", f.work = -1;
-  refused(rt, &f, MGRID_OUT_OF_RANGE, "the work of function 'echo' is 0 or more, not -1");
+  refused(rt, &f, MGRID_OUT_OF_RANGE, "the work of function 'echo' is 0 (the default) or more, not -1");
   f.work = 1, f.call = NULL;
   refused(rt, &f, MGRID_USAGE, "the function is NULL");
   f.call = echo, f.size = 0;

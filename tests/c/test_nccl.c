@@ -188,7 +188,7 @@ static void test_resources(void **unused) {
   assert_memory_equal(&any, &r, sizeof r); /* 8 is the default */
   assert_int_equal(r.nvls_slots, 2 * (2 + 4 + 1));
   assert_int_equal(r.files, 3 * 14);
-  site.nvls = false;
+  site.no_nvls = true;
   assert_int_equal(mgrid_plan_resources(p, 0, &site, &r, anew(&why)), MGRID_OK);
   assert_int_equal(r.nvls_slots + r.nvls + r.nvls_created, 0);
   site.max_ctas = 2; /* from the environment: over every family */

@@ -266,7 +266,7 @@ static void test_codes_of_a_runtime(void **state) {
   const char *again[] = { "tp=2", "tp=2" };
   int64_t     number;
   (void)state;
-  none.seconds = 0;
+  none.seconds = -1;
   gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_new(&none, NULL, &e));
   tiny.memory = 1000;
   gives_null(MGRID_LIMIT, mgrid_runtime_new(&tiny, NULL, &e));

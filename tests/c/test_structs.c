@@ -6,6 +6,7 @@
 #include "program.h"
 
 #include "comm/backend.h"
+#include "gen/zeroed.h"
 
 #include <stdalign.h>
 #include <unistd.h>
@@ -244,6 +245,43 @@ static void test_results_are_written(void **state) {
   }
 }
 
+/* A host without macros, as one in LuaJIT, clears a struct and sets its size: that is the INIT macro, but for the place of a
+** rank that must be given, and for a second size. */
+static void test_zeroed(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof zeroed / sizeof *zeroed; i++) {
+    alignas(max_align_t) unsigned char x[ROOM * 2] = { 0 }, init[ROOM * 2];
+    memcpy(x, &zeroed[i].size, sizeof zeroed[i].size);
+    memcpy(init, zeroed[i].init, zeroed[i].size);
+    if (strcmp(zeroed[i].name, "mgrid_carrier") == 0) ((mgrid_carrier *)init)->rank = 0;
+    if (strcmp(zeroed[i].name, "mgrid_function") == 0) ((mgrid_function *)init)->arg_size = 0;
+    for (size_t at = 0; at < zeroed[i].size; at++)
+      if (x[at] != init[at]) fail_msg("%s: byte %zu of its INIT macro is not zero", zeroed[i].name, at);
+  }
+}
+
+/* A function whose arg_size is zero has the library's arguments, and is charged as usual. */
+static mgrid_status twice(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
+  (void)ud, (void)n, (void)err;
+  *result = mgrid_arg_integer(NULL, 2 * args->as.integer);
+  return MGRID_OK;
+}
+
+static void test_zeroed_function(void **state) {
+  things        *w = *state;
+  const char     text[] = "return recipe { build = function(world) local t = topology(world)\n"
+                          "t.a = grid(world, 'a', { a = twice(4) }) 'a' return t end }";
+  mgrid_function f = { .size = sizeof f, .name = "twice", .version = "1", .call = twice };
+  mgrid_limits   l = { .size = sizeof l };
+  mgrid_runtime *rt = mgrid_runtime_new(&l, NULL, &w->e);
+  mgrid_runtime_function(rt, &f, &w->e);
+  mgrid_runtime_load_text(rt, text, sizeof text - 1, "twice", &w->e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &w->e);
+  if (!p) fail_msg("%s", w->e.message);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+}
+
 /* Elements of a later header are longer: each is found by the size of the first, and all have that. */
 static void test_strides(void **state) {
   enum { N = 3, MORE = 16 };
@@ -338,6 +376,8 @@ int main(int argc, char **argv) {
     cmocka_unit_test_setup_teardown(test_of_a_later_header, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_of_an_older_header, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_results_are_written, set_up, tear_down),
+    cmocka_unit_test(test_zeroed),
+    cmocka_unit_test_setup_teardown(test_zeroed_function, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_strides, set_up, tear_down),
   };
   return run_program("structs", tests, argc, argv);

@@ -335,7 +335,7 @@ static void test_parent_freed(void) {
   mgrid_plan_free(p);
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
   MPI_Comm_set_errhandler(own, handler);
-  o.duplicate = false;
+  o.borrow = true;
   b = mgrid_mpi_backend(own, &o, &e);
   ok = ok && b && cycle(b, largest(), "job", &e);
   mgrid_backend_free(b);

@@ -148,9 +148,10 @@ static void refusals(mgrid_backend *b) {
             "a buffer that is too small on one rank is told on all");
   snprintf(want, sizeof want, "rank %d: no move was given", last);
   refused(&f, rank == last ? NULL : f.move, f.src.buffer, NULL, MGRID_USAGE, want, "a rank without a move");
-  o.window = 0;
+  o.window = -1;
   refused(&f, f.move, f.src.buffer, &o, MGRID_OUT_OF_RANGE,
-          "rank 0: a move needs a window of 1 byte or more and a timeout of 0 or more", "a window of nothing");
+          "rank 0: a move needs a window of 0 (the default) or more bytes and a timeout of 0 or more",
+          "a window of less than nothing");
   if (size == 1) {
     fixture_free(&f);
     return;

@@ -163,7 +163,7 @@ static void test_both(void) {
 int main(int argc, char **argv) {
   MPI_Session       s = begin();
   mgrid_mpi_options own = MGRID_MPI_OPTIONS_INIT, threads = MGRID_MPI_OPTIONS_INIT;
-  own.duplicate = false, threads.threads = MGRID_THREADS_MULTIPLE;
+  own.borrow = true, threads.threads = MGRID_THREADS_MULTIPLE;
   if (argc > 1 && strcmp(argv[1], "both") == 0) {
     test_both();
   } else {

@@ -28,7 +28,7 @@ static void load_faults(void) {
 
 static mgrid_backend *open_backend(mgrid_backend *mpi, bool blocking, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  o.timeout = TIMEOUT, o.blocking = blocking;
+  o.timeout = TIMEOUT, o.nonblocking = !blocking;
   return mgrid_backend_over(mpi, "nccl", &o, anew(e));
 }
 

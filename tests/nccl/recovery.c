@@ -18,7 +18,7 @@ static void note(void *ud, mgrid_level level, const char *message) {
 static mgrid_backend *open_backend(mgrid_backend *mpi, double timeout, bool blocking, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_hooks        hooks = MGRID_HOOKS_INIT;
-  o.timeout = timeout, o.blocking = blocking;
+  o.timeout = timeout, o.nonblocking = !blocking;
   mgrid_backend *b = mgrid_backend_over(mpi, maker(), &o, anew(e));
   hooks.log = note;
   if (b) mgrid_backend_set_hooks(b, &hooks, e);

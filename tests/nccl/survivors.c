@@ -91,7 +91,7 @@ static mgrid_backend *open_over(MPI_Comm comm, mgrid_error *e) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_hooks        hooks = MGRID_HOOKS_INIT;
   mgrid_backend     *mpi = mgrid_mpi_backend(comm, NULL, e);
-  o.timeout = no_kernels() ? 40 : 10, o.blocking = blocks, o.share_gpu = true;
+  o.timeout = no_kernels() ? 40 : 10, o.nonblocking = !blocks, o.share_gpu = true;
   mgrid_backend *b = mpi ? mgrid_backend_over(mpi, "nccl", &o, e) : NULL;
   hooks.log = note;
   if (b) mgrid_backend_set_hooks(b, &hooks, e);

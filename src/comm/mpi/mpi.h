@@ -69,7 +69,7 @@ struct mpi_backend {
   mpi_channel   *channel;        /* which holds `comm` and `members`; NULL: they are this backend's alone */
   mpi_backend   *beside;         /* the next one in that channel */
   pid_t          pid;            /* of the process that opened it: a forked child may not call MPI */
-  MPI_Comm       given;          /* the host's own, if `comm` is that (duplicate = false); else MPI_COMM_NULL */
+  MPI_Comm       given;          /* the host's own, if `comm` is that (borrow); else MPI_COMM_NULL */
   MPI_Comm       rest;           /* `comm` without lost ranks, during a recovery: remain.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
   MPI_Group      members;        /* of comm */

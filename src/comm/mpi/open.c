@@ -327,7 +327,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
   m->most = o.communicators;
   m->pid = getpid();
-  s = begin(m, parent, o.duplicate, s, &mine, &why);
+  s = begin(m, parent, !o.borrow, s, &mine, &why);
   if (!s) return made ? &made->base : NULL;
   if (!m->broken)
     end(m), close_session(m), free(made);
@@ -383,7 +383,7 @@ static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error
   const mgrid_mpi_options *o = options->mpi;
   int                      ready = 0, gone = 0, level;
   mgrid_mpi_options        own = *o;
-  own.duplicate = true;
+  own.borrow = false;
   if (own.timeout == 0) own.timeout = options->timeout;
   if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process in MPI_Comm_f2c */
   if (o->comm) return mgrid_mpi_backend(MPI_Comm_f2c(*o->comm), &own, err);

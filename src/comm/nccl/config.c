@@ -87,7 +87,7 @@ mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spe
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
   const mgrid_nccl_values  *v = &spec->options->nccl;
   *config = initial;
-  config->blocking = n->options.blocking;
+  config->blocking = !n->options.nonblocking;
   mgrid_status s = set_all(n, v, spec->name, config, err);
   if (s) return s;
   set_both_bounds(config, v);

@@ -74,5 +74,5 @@ bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v) {
     long  number = strtol(value, &end, 0);
     if (number == 0 || number == 1) return number == 1; /* NCCL accepts no other values */
   }
-  return v->given[MGRID_NCCL_BLOCKING] ? v->number[MGRID_NCCL_BLOCKING] != 0 : n->options.blocking;
+  return v->given[MGRID_NCCL_BLOCKING] ? v->number[MGRID_NCCL_BLOCKING] != 0 : !n->options.nonblocking;
 }

@@ -10,12 +10,12 @@
 
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
   const mgrid_nccl_options *o = &n->options;
-  int                       wanted = o->device;
-  if (wanted < 0 && o->ndevices > 0) {
-    if (n->local_rank >= o->ndevices)
+  int                       wanted = -1, at = o->ndevices == 1 ? 0 : n->local_rank;
+  if (o->ndevices > 0) {
+    if (at >= o->ndevices)
       return mgrid_fail(err, MGRID_USAGE, MAKER ": the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
                         n->local_size, n->lib.machine);
-    wanted = o->devices[n->local_rank];
+    wanted = o->devices[at];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
     return mgrid_fail(err, MGRID_USAGE, MAKER ": rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
@@ -40,7 +40,7 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
   memset(u, 0, sizeof *u);
   u->machine = mgrid_machine_id();
   u->share = n->options.share_gpu;
-  u->chosen = n->options.device < 0 && n->options.ndevices == 0;
+  u->chosen = n->options.ndevices == 0;
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("DeviceGetPCIBusId"), "");
 }

@@ -204,7 +204,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
   mgrid_nccl_options o = n->options;
   mgrid_backend     *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
   if (!carrier) return NULL;
-  o.device = n->device, o.devices = NULL, o.ndevices = 0;
+  o.devices = &n->device, o.ndevices = 1;
   mgrid_backend *rest = mgrid_nccl_over(carrier, &o, err);
   if (!rest) carrier->ops->survival->interrupt(carrier);
   if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* leaks are counted for the process */

@@ -201,7 +201,7 @@ class Plan(Owner, Mapping[str, Family]):
 
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
         """Predict what NCCL's communicators take of a rank's GPU and machine (moongrid_plan.h has the fields)."""
-        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), nvls=nvls)
+        found, site = _abi.mgrid_resources(), _abi.mgrid_site(machine_ranks=whole(machine, "machine"), no_nvls=not nvls)
         library().call("mgrid_plan_resources", self._handle, -1 if rank is None else rank, ctypes.byref(site),
                        ctypes.byref(found))
         return record(found)
