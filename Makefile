@@ -283,9 +283,10 @@ $(B)/gen/recipes.o: $(LUA_OBJ) $(LUA_ARCHIVE) | $(B)/gen/streams.o
 	$(OBJCOPY) --keep-global-symbol=mgrid_lua_entry $@.all $@
 	rm $@.all
 
-$(B)/gen/module_of_host.o: $(LUA_OBJ)
-	$(LD) -r -o $@ $^
-	$(OBJCOPY) --keep-global-symbol=mgrid_lua_open $@
+OF_HOST := $(shell grep -oE '\bmgrid_lua_(open|push_[a-z]+|to_[a-z]+)\b' src/moongrid_lua.h)
+$(B)/gen/module_of_host.o: $(LUA_OBJ) src/moongrid_lua.h
+	$(LD) -r -o $@ $(LUA_OBJ)
+	$(OBJCOPY) $(OF_HOST:%=--keep-global-symbol=%) $@
 
 $(B)/libmoongrid_lua.a: $(B)/gen/recipes.o $(B)/gen/module_of_host.o
 	rm -f $@
@@ -450,7 +451,7 @@ uninstall:
 # --------------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.
 $(B)/moongrid.spdx: scripts/licences $(OUT)
-	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a,$(OUT)) > $@
+	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a $(PYTHON_FILES),$(OUT)) > $@
 
 # The same for LuaRocks: the tarball, and how to build it.
 rock: dist
@@ -464,7 +465,9 @@ list-headers:
 	@printf '%s\n' $(HEADERS)
 
 # The packages of this version, from its tarball.
-deb: dist
+deb:
+	scripts/deb --tools
+	$(MAKE) dist
 	scripts/deb $(VERSION) $(BACKENDS)
 
 dist: $(B)/moongrid.spdx

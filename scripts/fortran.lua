@@ -40,7 +40,7 @@ for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
     constants[#constants + 1] = { name, math.tointeger(tonumber((value:gsub("[()%s]", "")))) }
   end
 end
-text = text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", ""):gsub("static inline [^{;]*%b{}", ""):gsub('extern "C" {', "")
+text = text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", ""):gsub("MGRID_INLINE [^{;]*%b{}", ""):gsub('extern "C" {', "")
 
 local function members(body)
   local following = 0

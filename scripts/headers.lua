@@ -36,8 +36,8 @@ local function rows_of(lines)
         rows[#rows + 1] = { code = indent .. code, comment = comment }
       end
       last = rows[#rows]
-      body = last.code:find "^static inline.*{$" ~= nil
-      if body then last.code = last.code:gsub("^static inline ", ""):gsub(" {$", ";") end
+      body = last.code:find "^MGRID_INLINE.*{$" ~= nil
+      if body then last.code = last.code:gsub("^MGRID_INLINE ", ""):gsub(" {$", ";") end
     end
   end
   return rows

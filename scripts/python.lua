@@ -31,7 +31,7 @@ for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
   end
 end
 text = text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", "")
-text = text:gsub("static inline [^{;]*%b{}", "") -- which call what is declared
+text = text:gsub("MGRID_INLINE [^{;]*%b{}", "") -- which call what is declared
 text = text:gsub('extern "C" {', "")
 
 local enums, structs, callbacks, functions = {}, {}, {}, {}

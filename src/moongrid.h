@@ -125,6 +125,9 @@
 #else
 #define MGRID_API
 #endif
+#ifndef MGRID_INLINE /* libmoongrid has those of this header, too, for hosts without a C compiler */
+#define MGRID_INLINE static inline
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -55,7 +55,7 @@ MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_e
 
 /* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and mgrid_state_free frees
 ** it. mpi and options may be NULL. Collective over `parent`. */
-static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,
+MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,
                                           const mgrid_mpi_options *mpi, const mgrid_open_options *options,
                                           mgrid_error *err) {
   mgrid_backend *b = mgrid_mpi_backend(parent, mpi, err);
@@ -82,14 +82,12 @@ static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, s
 ** topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's last dim varies
 ** fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are positions, never
 ** reordered. */
-static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
+MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
-/* The same for Fortran, where an MPI_Comm is an INTEGER. Local. */
-static inline MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) { return MPI_Comm_c2f(mgrid_mpi_comm(g)); }
 
 /* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend over an INTEGER
 ** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of
@@ -98,10 +96,17 @@ static inline MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) { return MPI_Comm_
 MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options, mgrid_error *err);
 MGRID_API MPI_Fint       mgrid_mpi_native_f(const void *native, bool self);
 
+/* mgrid_mpi_comm for Fortran, where an MPI_Comm is an INTEGER: MPI_COMM_NULL after MPI_Finalize, too. Local. */
+MGRID_INLINE MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) {
+  bool here = g && mgrid_group_native_kind(g) == MGRID_NATIVE_MPI;
+  return mgrid_mpi_native_f(here ? mgrid_group_native(g) : NULL,
+                            g && !here && mgrid_group_size(g) == 1 && !*mgrid_group_backend(g));
+}
+
 /* MPI_Cart_shift by the name of a dim: find the positions, which are ranks of mgrid_mpi_comm(g), to receive from and
 ** to send to, or MPI_PROC_NULL past an end that is not periodic. It works for groups of one rank, too. Errors are
 ** those of mgrid_group_shift; *source and *dest are unchanged then. Local. */
-static inline mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement, int *source,
+MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement, int *source,
                                            int *dest, mgrid_error *err) {
   int64_t      from = -1, to = -1;
   mgrid_status s = mgrid_group_shift(g, dim, displacement, &from, &to, err);
@@ -115,11 +120,11 @@ static inline mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim
 ** one; past an end MPI_PROC_NULL, to and from which MPI sends nothing, or with wrap the other end. (The -1 of
 ** mgrid_group_next is MPI_ANY_SOURCE in some MPI libraries, which takes any message.) MPI_PROC_NULL outside of all
 ** groups. */
-static inline int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
+MGRID_INLINE int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);
   return !g || (at == n && !wrap) ? MPI_PROC_NULL : (int)(at % n);
 }
-static inline int mgrid_mpi_prev(const mgrid_group *g, bool wrap) {
+MGRID_INLINE int mgrid_mpi_prev(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g), n = mgrid_group_size(g);
   return !g || (at == 0 && !wrap) ? MPI_PROC_NULL : (int)((at + n - 1) % n);
 }

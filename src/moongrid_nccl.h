@@ -37,21 +37,21 @@ typedef struct mgrid_nccl_pair {
 ** backend's options or its family have blocking = 0: then a call may return ncclInProgress, and ncclCommGetAsyncError
 ** tells when it is done. NULL for a group of one rank, if the rank is in no group (g NULL), for a lazy family that is
 ** not created yet, in a dry state, and for a group whose communicator is MPI's. */
-static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
+MGRID_INLINE ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->comm : NULL;
 }
 
 /* Return the communicator's own stream for its calls, of high priority if the family has that option. Borrowed. NULL
 ** without a communicator. */
-static inline mgrid_gpu_stream mgrid_nccl_stream(const mgrid_group *g) {
+MGRID_INLINE mgrid_gpu_stream mgrid_nccl_stream(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }
 
 /* Return the window of that name (mgrid_group_window), with its memory in *buffer (may be NULL); NULL if there is
 ** none. */
-static inline ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char *name, void **buffer,
+MGRID_INLINE ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char *name, void **buffer,
                                                 mgrid_error *err) {
   mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
   mgrid_group_window(g, name, &w, err);
@@ -62,7 +62,7 @@ static inline ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char
 /* Return the device communicator (mgrid_group_device) for kernels of this program; NULL if there is none, or if the
 ** NCCL that runs has another ncclDevComm than the headers of this program. */
 struct ncclDevComm;
-static inline const struct ncclDevComm *mgrid_nccl_device(const mgrid_group *g) {
+MGRID_INLINE const struct ncclDevComm *mgrid_nccl_device(const mgrid_group *g) {
   int         version = 0;
   const void *device = mgrid_group_device(g, &version);
   return version / 100 == NCCL_VERSION_CODE / 100 ? (const struct ncclDevComm *)device : NULL;

@@ -181,47 +181,47 @@ struct mgrid_arg {
     sizeof(mgrid_arg), NULL, MGRID_IS_NONE, { false } \
   }
 
-static inline mgrid_arg mgrid_arg_of(const char *name, mgrid_kind kind) {
+MGRID_INLINE mgrid_arg mgrid_arg_of(const char *name, mgrid_kind kind) {
   mgrid_arg a = MGRID_ARG_INIT;
   a.name = name, a.kind = kind;
   return a;
 }
-static inline mgrid_arg mgrid_arg_boolean(const char *name, bool value) {
+MGRID_INLINE mgrid_arg mgrid_arg_boolean(const char *name, bool value) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_BOOLEAN);
   a.as.boolean = value;
   return a;
 }
-static inline mgrid_arg mgrid_arg_integer(const char *name, int64_t value) {
+MGRID_INLINE mgrid_arg mgrid_arg_integer(const char *name, int64_t value) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGER);
   a.as.integer = value;
   return a;
 }
-static inline mgrid_arg mgrid_arg_number(const char *name, double value) {
+MGRID_INLINE mgrid_arg mgrid_arg_number(const char *name, double value) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBER);
   a.as.number = value;
   return a;
 }
-static inline mgrid_arg mgrid_arg_text(const char *name, const char *value) {
+MGRID_INLINE mgrid_arg mgrid_arg_text(const char *name, const char *value) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TEXT);
   a.as.text = value;
   return a;
 }
-static inline mgrid_arg mgrid_arg_integers(const char *name, size_t n, const int64_t *at) {
+MGRID_INLINE mgrid_arg mgrid_arg_integers(const char *name, size_t n, const int64_t *at) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGERS);
   a.as.integers.n = n, a.as.integers.at = at;
   return a;
 }
-static inline mgrid_arg mgrid_arg_numbers(const char *name, size_t n, const double *at) {
+MGRID_INLINE mgrid_arg mgrid_arg_numbers(const char *name, size_t n, const double *at) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBERS);
   a.as.numbers.n = n, a.as.numbers.at = at;
   return a;
 }
-static inline mgrid_arg mgrid_arg_table(const char *name, size_t n, const mgrid_arg *at) {
+MGRID_INLINE mgrid_arg mgrid_arg_table(const char *name, size_t n, const mgrid_arg *at) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TABLE);
   a.as.table.n = n, a.as.table.at = at;
   return a;
 }
-static inline mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_arg *at) {
+MGRID_INLINE mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_arg *at) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_LIST);
   a.as.table.n = n, a.as.table.at = at;
   return a;
@@ -307,7 +307,7 @@ struct mgrid_function {
 #define MGRID_FUNCTION_INIT \
   { sizeof(mgrid_function), sizeof(mgrid_arg), NULL, NULL, NULL, NULL, 0 }
 
-static inline mgrid_function mgrid_function_of(const char *name, const char *version, mgrid_call_fn *call, void *ud) {
+MGRID_INLINE mgrid_function mgrid_function_of(const char *name, const char *version, mgrid_call_fn *call, void *ud) {
   mgrid_function f = MGRID_FUNCTION_INIT;
   f.name = name, f.version = version, f.call = call, f.ud = ud;
   return f;

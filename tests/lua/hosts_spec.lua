@@ -200,6 +200,29 @@ describe("a host that gives scripts of its own the module", function()
   end
 end)
 
+-- The header without its macros and the library are all that they have.
+describe("a host without a C compiler", function()
+  local header = stage .. "/moongrid.h"
+
+  setup(function()
+    run(("mkdir -p %s/stubs && touch %s/stubs/stdbool.h %s/stubs/stddef.h %s/stubs/stdint.h"):format(stage, stage, stage, stage))
+    local _, err, code = run(("cc -E -P -nostdinc -I%s/stubs -Isrc src/moongrid.h > %s"):format(stage, header))
+    assert.equal(0, code, err)
+  end)
+
+  local python = os.getenv "MOONGRID_PYTHON" or "python3"
+  for _, host_of in ipairs {
+    { name = "LuaJIT", runs = "luajit tests/hosts/ffi.lua", needs = "command -v luajit" },
+    { name = "cffi", runs = python .. " tests/hosts/cffi_host.py", needs = python .. " -c 'import cffi'" },
+  } do
+    it("calls by " .. host_of.name, function()
+      if not has(host_of.needs) then return pending("no " .. host_of.name .. " here") end
+      local out, err = run(("%s %s build/libmoongrid.so"):format(host_of.runs, header))
+      assert.equal(support.version .. "\t\t2\t1\t3\n6\t\ntrue\t\n", out, err)
+    end)
+  end
+end)
+
 describe("the archives", function()
   -- Names that another archive or library of a host may have, too: those of Lua are in all of its versions.
   it("show nothing but moongrid's names, and want no Lua for recipes", function()
@@ -207,6 +230,11 @@ describe("the archives", function()
     assert.equal("recipes.o\nmodule_of_host.o\n", members)
     run(("cd %s && ar x %s/build/libmoongrid_lua.a recipes.o"):format(stage, root))
     assert.equal("mgrid_lua_entry\n", (run(("nm -g --defined-only %s/recipes.o | awk '{ print $3 }'"):format(stage))))
+    run(("cd %s && ar x %s/build/libmoongrid_lua.a module_of_host.o"):format(stage, root))
+    local of_host = run(("nm -g --defined-only %s/module_of_host.o"):format(stage)) -- what a host with a Lua of its own calls
+    for name in io.open "src/moongrid_lua.h":read("a"):gmatch "MGRID_API [^\n;(]-(mgrid_lua_[%l_]+)%(" do
+      assert.truthy(of_host:find(" " .. name .. "\n", 1, true), name)
+    end
     local wanted = run(("nm -u %s/recipes.o"):format(stage))
     assert.truthy(wanted:find "mgrid_plan_new")
     assert.is_nil(wanted:find "lua")

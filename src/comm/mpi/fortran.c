@@ -7,24 +7,44 @@
 
 #include <string.h>
 
+/* Open MPI ends the process if a handle is converted while neither MPI nor a session is there. */
+#ifdef OPEN_MPI
+enum { FORTRAN_SELF = 1, FORTRAN_NULL = 2, FORTRAN_PREDEFINED = 3 };
+#endif
+
+/* Convert a handle of a host that uses only sessions; NULL: there is none. */
+static MPI_Comm of_session(MPI_Fint comm) {
+#if !defined(OPEN_MPI)
+  return MPI_Comm_f2c(comm); /* a number, also in C */
+#elif defined(MGRID_MPI_SESSIONS)
+  MPI_Session here;
+  if (comm < FORTRAN_PREDEFINED || MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &here)) return MPI_COMM_NULL;
+  MPI_Comm found = MPI_Comm_f2c(comm);
+  MPI_Session_finalize(&here);
+  return found;
+#else
+  (void)comm;
+  return MPI_COMM_NULL;
+#endif
+}
+
 /* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A handle of another MPI library
 ** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits. MPICH ends the process for an
 ** invalid one. */
-static MPI_Comm comm_of(MPI_Fint comm) {
+static MPI_Comm comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
   unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;
   if (object != 1 || place == 0) return MPI_COMM_NULL;
 #endif
-  return MPI_Comm_f2c(comm);
+  MPI_Comm found = there ? MPI_Comm_f2c(comm) : of_session(comm);
+  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both */
 }
 
 mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options, mgrid_error *err) {
-  MPI_Comm parent = comm_of(comm);
-  int      ready = 0, over = 0;
-  MPI_Initialized(&ready);
-  MPI_Finalized(&over);
-  bool none = parent == MPI_COMM_NULL || parent == (MPI_Comm)0; /* Open MPI has both */
-  if (ready && !over && none && comm != MPI_Comm_c2f(MPI_COMM_NULL)) {
+  bool     there = !mgrid_mpi_initialized(NULL);
+  MPI_Comm parent = comm_of(comm, there);
+  if (!there && parent == MPI_COMM_NULL && mgrid_mpi_initialized(err)) return NULL;
+  if (parent == MPI_COMM_NULL && comm != MPI_Comm_c2f(MPI_COMM_NULL)) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int  n = 0;
     MPI_Get_library_version(version, &n);
@@ -38,5 +58,10 @@ mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *optio
 }
 
 MPI_Fint mgrid_mpi_native_f(const void *native, bool self) {
+#ifdef OPEN_MPI
+  int gone = 0;
+  MPI_Finalized(&gone);
+  if (gone || !native) return self && !gone ? FORTRAN_SELF : FORTRAN_NULL;
+#endif
   return MPI_Comm_c2f(native ? *(const MPI_Comm *)native : self ? MPI_COMM_SELF : MPI_COMM_NULL);
 }

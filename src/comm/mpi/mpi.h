@@ -173,6 +173,8 @@ bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t 
 void         mgrid_mpi_progress(const mpi_backend *m);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
+/* Fail before MPI_Init and after MPI_Finalize. */
+mgrid_status mgrid_mpi_initialized(mgrid_error *err);
 /* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
 bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
 mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */

@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------- MPI's state */
 
-static mgrid_status initialized(mgrid_error *err) {
+mgrid_status mgrid_mpi_initialized(mgrid_error *err) {
   int ready = 0, gone = 0;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
@@ -26,7 +26,7 @@ static mgrid_status initialized(mgrid_error *err) {
 static mgrid_status there(const mpi_backend *m, mgrid_error *err) {
   if (m->pid != getpid())
     return mgrid_fail(err, MGRID_USAGE, "mpi: this process was forked from the one that opened the backend");
-  return m->sessions ? MGRID_OK : initialized(err);
+  return m->sessions ? MGRID_OK : mgrid_mpi_initialized(err);
 }
 bool mgrid_mpi_there(const mpi_backend *m) { return !there(m, NULL); }
 
@@ -105,7 +105,7 @@ static void close_session(mpi_backend *m) {
 #else
 static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
   (void)m, (void)o, (void)level;
-  return initialized(err);
+  return mgrid_mpi_initialized(err);
 }
 static void close_session(mpi_backend *m) { (void)m; }
 #endif
@@ -113,12 +113,12 @@ static void close_session(mpi_backend *m) { (void)m; }
 /* Without MPI_Init, or after MPI_Finalize, the host may use sessions, unless it hands over a predefined communicator. */
 static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o, int *level,
                                mgrid_error *err) {
-  if (!initialized(NULL)) {
+  if (!mgrid_mpi_initialized(NULL)) {
     MPI_Query_thread(level);
     return *level < MPI_THREAD_SERIALIZED ? in_main_thread(err) : MGRID_OK;
   }
   bool none = parent == MPI_COMM_NULL || parent == MPI_COMM_WORLD || parent == MPI_COMM_SELF;
-  return none ? initialized(err) : open_session(m, o, level, err);
+  return none ? mgrid_mpi_initialized(err) : open_session(m, o, level, err);
 }
 
 /* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was freed; but its table of
@@ -385,8 +385,8 @@ static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error
   mgrid_mpi_options        own = *o;
   own.borrow = false;
   if (own.timeout == 0) own.timeout = options->timeout;
-  if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process in MPI_Comm_f2c */
-  if (o->comm) return mgrid_mpi_backend(MPI_Comm_f2c(*o->comm), &own, err);
+  if (mgrid_mpi_one_library(err)) return NULL; /* first: a handle of another MPI ends the process */
+  if (o->comm) return mgrid_mpi_backend_f(*o->comm, &own, err);
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (!ready && !gone && mgrid_mpi_launched(MPI_COMM_NULL, err)) return NULL;
