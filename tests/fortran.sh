@@ -107,4 +107,34 @@ built handles "" "$here/handles.f90"
 ok "handles compile" $? "$here/said"
 run 1 "$here/handles" && grep -q "^mpi: 77777 is not a communicator of .*; was the program built with another MPI library?$" "$here/said"
 ok "numbers that are no communicators" $? "$here/said"
+
+# before MPI_Init and after MPI_Finalize: an error, where MPI would end the process
+cat > "$here/times.f90" << 'END'
+program times
+  use moongrid
+  implicit none
+  include 'mpif.h'
+  type(mgrid_error_t) :: err
+  type(c_ptr) :: state, group
+  integer :: ierr
+  state = mgrid_open_comm(MPI_COMM_WORLD, "examples/pools.lua", err=err)
+  if (c_associated(state) .or. err%status /= MGRID_USAGE) stop 4
+  write (*, '(a)') mgrid_message(err)
+  call MPI_Init(ierr)
+  call mgrid_error_clear(err)
+  state = mgrid_open_comm(MPI_COMM_WORLD, "examples/pools.lua", err=err)
+  group = mgrid_group_of(state, "intra_pool", err)
+  if (err%status /= 0) stop 5
+  call MPI_Finalize(ierr)
+  if (mgrid_comm(group) /= MPI_COMM_NULL) stop 6
+  call mgrid_state_free(state)
+  state = mgrid_open_comm(MPI_COMM_WORLD, "examples/pools.lua", err=err)
+  if (c_associated(state) .or. err%status /= MGRID_USAGE) stop 7
+  write (*, '(a)') mgrid_message(err)
+end program
+END
+built times "" "$here/times.f90"
+ok "times compile" $? "$here/said"
+run 2 "$here/times" && grep -q "^mpi: MPI is not initialized yet" "$here/said" && grep -q "^mpi: MPI is finalized already" "$here/said"
+ok "before MPI_Init, and after MPI_Finalize" $? "$here/said"
 echo "1..$n"

@@ -190,6 +190,30 @@ describe("make install", function()
     run("rm -rf " .. folder)
   end)
 
+  it("may be moved: programs are built, and run, from there", function()
+    local folder, was, moved = run "mktemp -d":gsub("\n", ""), stage .. "/was", stage .. "/moved"
+    local _, err, code = run(("make -s install PREFIX=%s && mv %s %s"):format(was, was, moved))
+    assert.equal(0, code, err)
+    local source = assert(io.open(folder .. "/plain.c", "w"))
+    source:write(program)
+    source:close()
+    _, err, code = run(("cc %s/plain.c -o %s/plain $(PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config --define-prefix --cflags --libs moongrid)")
+      :format(folder, folder, moved))
+    assert.equal(0, code, err)
+    assert.equal(support.version .. " 7 families\n", (run(folder .. "/plain")))
+    if select(3, run "command -v cmake") == 0 then
+      local project = assert(io.open(folder .. "/CMakeLists.txt", "w"))
+      project:write "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid REQUIRED)\n"
+      project:write "add_executable(built plain.c)\ntarget_link_libraries(built moongrid::moongrid)\n"
+      project:close()
+      _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s . && make"):format(folder, moved))
+      assert.equal(0, code, err)
+      run(("rm -r %s/lib/cmake"):format(moved)) -- a program's run path does not go through it
+      assert.equal(support.version .. " 7 families\n", (run(folder .. "/built")))
+    end
+    run(("rm -rf %s %s"):format(folder, moved))
+  end)
+
   it("compiles as C++ too", function()
     local _, _, have = run "command -v c++"
     if have ~= 0 then return pending("no C++ compiler here") end
