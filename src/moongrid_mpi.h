@@ -56,8 +56,8 @@ MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_e
 /* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and mgrid_state_free frees
 ** it. mpi and options may be NULL. Collective over `parent`. */
 MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,
-                                          const mgrid_mpi_options *mpi, const mgrid_open_options *options,
-                                          mgrid_error *err) {
+                                         const mgrid_mpi_options *mpi, const mgrid_open_options *options,
+                                         mgrid_error *err) {
   mgrid_backend *b = mgrid_mpi_backend(parent, mpi, err);
   mgrid_state   *s = mgrid_open(b, recipe, n, args, options, err);
   mgrid_backend_free(b);
@@ -88,7 +88,6 @@ MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
-
 /* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend over an INTEGER
 ** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of
 ** another MPI is not; and the INTEGER of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or
@@ -107,7 +106,7 @@ MGRID_INLINE MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) {
 ** to send to, or MPI_PROC_NULL past an end that is not periodic. It works for groups of one rank, too. Errors are
 ** those of mgrid_group_shift; *source and *dest are unchanged then. Local. */
 MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement, int *source,
-                                           int *dest, mgrid_error *err) {
+                                          int *dest, mgrid_error *err) {
   int64_t      from = -1, to = -1;
   mgrid_status s = mgrid_group_shift(g, dim, displacement, &from, &to, err);
   if (s) return s;

@@ -52,7 +52,7 @@ MGRID_INLINE mgrid_gpu_stream mgrid_nccl_stream(const mgrid_group *g) {
 /* Return the window of that name (mgrid_group_window), with its memory in *buffer (may be NULL); NULL if there is
 ** none. */
 MGRID_INLINE ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char *name, void **buffer,
-                                                mgrid_error *err) {
+                                               mgrid_error *err) {
   mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
   mgrid_group_window(g, name, &w, err);
   if (buffer) *buffer = w.buffer;

@@ -121,14 +121,16 @@ typedef struct mgrid_open_options {
   const mgrid_hooks    *hooks;
   size_t                nfunctions; /* functions of the host, as of mgrid_runtime_function */
   const mgrid_function *functions;
+  size_t                nvalues; /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
+  const mgrid_arg      *values;
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
-  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL }
+  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
 /* options may be NULL. */
 MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                                   const mgrid_open_options *options, mgrid_error *err);
-/* Return the runtime of a state of mgrid_open, for queries, settings, policies and mgrid_reload; NULL for other
-** states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
+/* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and mgrid_reload; NULL
+** for other states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
 /* ---------------------------------------------------------------- policies
@@ -323,16 +325,16 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 ** parameters: none is carried over. change may be NULL. mgrid_state_move (moongrid_tensor.h) then plans how tensors
 ** move to the new state.
 **
-** Collective over the state's backend. On success *new_rt and *new_s are the caller's, who then frees the old policies,
-** state and runtime (that of mgrid_open is freed with its state); this destroys the communicators that are no longer
-** used. If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans
+** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a state of mgrid_open
+** has: mgrid_state_runtime returns it. The caller then frees the old policies and state, and the old runtime if it is
+** the caller's; this destroys the communicators that are no longer used. If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans
 ** differ or only some ranks have one, the error of rank 0 if none has one.
 **
 ** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or _plan_values, and
 ** mgrid_materialize with another name over the same backend while the old state exists. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                                    const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
-                                    mgrid_change *change, mgrid_error *err);
+                                    const char *const *args, mgrid_state **new_s, mgrid_change *change,
+                                    mgrid_error *err);
 
 /* Return the names of the bundled recipes, with NULL at the end. */
 MGRID_API const char *const *mgrid_recipe_names(void);

@@ -53,15 +53,16 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
   mgrid_backend_free(j->mpi);                               /* the state has it */
-  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* an owner of its own, as after a reload */
+  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* an owner of its own */
   if (p->state) p->losses = mgrid_losses_new(p->rt, mgrid_state_plan(p->state), n, args, NULL, err);
   return p->losses ? part_open(j, p, err) : err->status;
 }
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
   job_part new = { 0 };
-  mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
+  mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.state, change, err);
   if (s) return s;
+  new.rt = mgrid_runtime_ref(mgrid_state_runtime(new.state));
   new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
   s = new.losses ? part_open(j, &new, err) : err->status;
   if (!s) { /* a loss during the move can end it on some ranks alone */

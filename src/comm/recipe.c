@@ -113,6 +113,14 @@ static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe
   return rt;
 }
 
+static mgrid_plan *plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o, size_t n,
+                           const char *const *args, mgrid_error *err) {
+  if (o->nvalues == 0) return mgrid_runtime_plan_file(rt, world, o->params, n, args, err);
+  if (n > 0 || o->params)
+    return mgrid_null(err, MGRID_USAGE, "parameters come as values, or as text and from a file, not both ways");
+  return mgrid_runtime_plan_values(rt, world, o->nvalues, o->values, err);
+}
+
 mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                         const mgrid_open_options *options, mgrid_error *err) {
   if (!b) return NULL;
@@ -123,7 +131,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
   int64_t            world = mgrid_backend_world(b);
   if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine)) rt = runtime_of(&o, recipe, &mine);
   if (!failed_while(&mine, "loading the recipe", world)) {
-    plan = mgrid_runtime_plan_file(rt, world, o.params, n, args, &mine);
+    plan = plan_of(rt, world, &o, n, args, &mine);
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
   mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan all ranks get the error */
@@ -276,17 +284,14 @@ mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_
 /* --------------------------------------------------------------------- reload */
 
 mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                          const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change,
-                          mgrid_error *err) {
+                          const char *const *args, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
-  if (new_rt) *new_rt = NULL;
   if (new_s) *new_s = NULL;
   if (!s) return MGRID_USAGE;
   if (!rt) mgrid_fail(&mine, MGRID_USAGE, "there is no runtime to reload");
-  mgrid_lacks(new_rt, "the place for the new runtime", &mine);
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
-  if (!mine.status) return entry_of(rt)->reload(rt, s, recipe, n, args, new_rt, new_s, change, err);
+  if (!mine.status) return entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
   mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine); /* collective: the other ranks get this error */
   return mgrid_error_pass(err, &mine);
 }

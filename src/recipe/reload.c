@@ -30,8 +30,7 @@ static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const
 }
 
 mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                                 const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
-                                 mgrid_change *change, mgrid_error *err) {
+                                 const char *const *args, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
   mgrid_error    mine = MGRID_ERROR_INIT;
   mgrid_change   what = MGRID_CHANGE_INIT;
   mgrid_runtime *fresh = NULL;
@@ -50,7 +49,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO,
             "recipe %s is taken anew: %" PRId64 " communicators kept, %" PRId64 " created, %" PRId64 " to go",
             fresh->recipe, what.kept, what.created, what.dropped);
-  *new_rt = fresh;
+  state->runtime = fresh;
   *new_s = state;
   return MGRID_OK;
 }

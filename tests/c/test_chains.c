@@ -217,17 +217,21 @@ static void test_a_reload_that_cannot_be(void **state) {
   write_recipe(BATCHES);
   long_way(&c, "tp", path, &e);
   mgrid_error_clear(&e);
-  assert_int_equal(mgrid_reload(NULL, c.trained, NULL, 0, NULL, &fresh, &new_s, NULL, &e), MGRID_USAGE);
+  assert_int_equal(mgrid_reload(NULL, c.trained, NULL, 0, NULL, &new_s, NULL, &e), MGRID_USAGE);
+  fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   assert_string_equal(e.message, "there is no runtime to reload");
   mgrid_error_clear(&e);
   mgrid_runtime *unloaded = mgrid_runtime_new(NULL, NULL, &e);
-  assert_int_equal(mgrid_reload(unloaded, c.trained, NULL, 0, NULL, &fresh, &new_s, NULL, &e), MGRID_NOT_NOW);
+  assert_int_equal(mgrid_reload(unloaded, c.trained, NULL, 0, NULL, &new_s, NULL, &e), MGRID_NOT_NOW);
+  fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   mgrid_error_clear(&e);
   change.kept = 5;
-  assert_int_equal(mgrid_reload(c.rt, c.trained, "picotorn", 0, NULL, &fresh, &new_s, &change, &e), MGRID_UNKNOWN_NAME);
+  assert_int_equal(mgrid_reload(c.rt, c.trained, "picotorn", 0, NULL, &new_s, &change, &e), MGRID_UNKNOWN_NAME);
+  fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   assert_true(!fresh && !new_s && change.kept == 5); /* on failure as it was */
   mgrid_error_clear(&e);
-  assert_int_equal(mgrid_reload(c.rt, c.trained, NULL, 0, NULL, &fresh, &new_s, &change, &e), MGRID_OK);
+  assert_int_equal(mgrid_reload(c.rt, c.trained, NULL, 0, NULL, &new_s, &change, &e), MGRID_OK);
+  fresh = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   assert_true(fresh && new_s && change.kept == 2 && change.created == 0 && change.dropped == 0);
   mgrid_state_free(new_s);
   mgrid_runtime_free(fresh);

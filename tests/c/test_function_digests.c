@@ -182,7 +182,8 @@ static void test_open_and_reload(void **unused) {
   mgrid_state *s = mgrid_open(b, "r", 0, NULL, &o, &e);
   assert_string_equal(e.message, "");
   assert_int_equal(mgrid_group_size(mgrid_state_group(s, "rack", &e)), 2);
-  mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &rt, &again, &change, &e);
+  mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &again, &change, &e);
+  rt = mgrid_runtime_ref(mgrid_state_runtime(again));
   assert_string_equal(e.message, "");
   assert_int_equal(change.kept, 1);
   mgrid_state_free(again);

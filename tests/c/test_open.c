@@ -42,19 +42,37 @@ static void test_of_other_states(void **state) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 3, anew(&e));
   mgrid_state   *s = mgrid_open(b, "picotron", 0, NULL, NULL, &e), *reloaded = NULL;
-  mgrid_runtime *rt = NULL;
   mgrid_state   *made = mgrid_materialize(mgrid_state_plan(s), b, "again", &e);
   (void)state;
   assert_non_null(made);
   assert_null(mgrid_state_runtime(made));
-  assert_int_equal(mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &rt, &reloaded, NULL, &e), MGRID_OK);
-  assert_null(mgrid_state_runtime(reloaded));
-  mgrid_state_free(s); /* with its runtime; the new ones go on */
-  mgrid_policy_free(mgrid_policy_new(rt, reloaded, "none", &e));
+  assert_int_equal(mgrid_reload(mgrid_state_runtime(s), s, NULL, 0, NULL, &reloaded, NULL, &e), MGRID_OK);
+  assert_ptr_not_equal(mgrid_state_runtime(reloaded), mgrid_state_runtime(s));
+  mgrid_state_free(s); /* with its runtime; the new state has its own, and goes on */
+  mgrid_policy_free(mgrid_policy_new(mgrid_state_runtime(reloaded), reloaded, "none", &e));
   assert_int_equal(e.status, MGRID_UNKNOWN_NAME);
   mgrid_state_free(reloaded);
-  mgrid_runtime_free(rt);
   mgrid_state_free(made);
+  mgrid_backend_free(b);
+}
+
+/* Parameters as C values, as queries take them; text beside them is refused. */
+static void test_values(void **state) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_backend     *b = mgrid_backend_dry(8, 3, anew(&e));
+  const mgrid_arg    values[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("pp", 2) };
+  const char        *text = "tp=2";
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  (void)state;
+  o.nvalues = 2, o.values = values;
+  mgrid_state *s = mgrid_open(b, "picotron", 0, NULL, &o, &e);
+  assert_int_equal(mgrid_group_size(mgrid_state_group(s, "tp", &e)), 2);
+  assert_int_equal(mgrid_group_size(mgrid_state_group(s, "dp", &e)), 2);
+  assert_int_equal(e.status, MGRID_OK);
+  mgrid_state_free(s);
+  assert_null(mgrid_open(b, "picotron", 1, &text, &o, &e));
+  assert_int_equal(e.status, MGRID_USAGE);
+  assert_non_null(strstr(e.message, "not both ways (while planning for 8 ranks)"));
   mgrid_backend_free(b);
 }
 
@@ -118,7 +136,8 @@ static void test_text(void **state) {
   mgrid_runtime_ask_integer(rt, first, "twice", 0, NULL, &n, &e);
   assert_int_equal(n, 16);
   const char *args[] = { "tp=4" };
-  assert_int_equal(mgrid_reload(rt, first, NULL, 1, args, &new_rt, &s, NULL, &e), MGRID_OK); /* the same text */
+  assert_int_equal(mgrid_reload(rt, first, NULL, 1, args, &s, NULL, &e), MGRID_OK);
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(s)); /* the same text */
   assert_int_equal(mgrid_group_size(mgrid_state_group(s, "tp", &e)), 4);
   assert_int_equal(load(rt, recipe, "other", &e), MGRID_NOT_NOW);
   assert_string_equal(e.message, "the runtime has a recipe already: layout");
@@ -182,8 +201,10 @@ static void test_any_length(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_one_call), cmocka_unit_test(test_of_other_states), cmocka_unit_test(test_stages),
-    cmocka_unit_test(test_text),     cmocka_unit_test(test_texts_refused),   cmocka_unit_test(test_any_length),
+    cmocka_unit_test(test_one_call),   cmocka_unit_test(test_of_other_states),
+    cmocka_unit_test(test_stages),     cmocka_unit_test(test_values),
+    cmocka_unit_test(test_text),       cmocka_unit_test(test_texts_refused),
+    cmocka_unit_test(test_any_length),
   };
   return run_program("open", tests, argc, argv);
 }

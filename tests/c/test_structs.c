@@ -118,7 +118,8 @@ static mgrid_status parameter(things *w, void *x) {
 static mgrid_status reloaded(things *w, void *x) {
   mgrid_runtime *rt;
   mgrid_state   *s;
-  mgrid_reload(w->rt, w->s, NULL, 0, NULL, &rt, &s, x, &w->e);
+  mgrid_reload(w->rt, w->s, NULL, 0, NULL, &s, x, &w->e);
+  rt = mgrid_runtime_ref(mgrid_state_runtime(s));
   assert_true((w->e.status == MGRID_OK) == (rt && s)); /* nothing is made of a struct that is refused */
   mgrid_state_free(s);
   mgrid_runtime_free(rt);

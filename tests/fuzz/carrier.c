@@ -40,7 +40,7 @@ static void live(const job *of, mgrid_carrier *c, mgrid_error *err) {
   bool           odd = c->rank == 1 || c->rank == 17;
   mgrid_limits   limits = MGRID_LIMITS_INIT;
   const char    *args[] = { of->deed == DIFFER && odd ? "tp=1" : "tp=2" }, *other[] = { "tp=1" };
-  mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, NULL), *new_rt = NULL;
+  mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, NULL);
   CHECK(mgrid_runtime_load(rt, path, NULL) == MGRID_OK);
   mgrid_plan    *plan = mgrid_runtime_plan(rt, of->world, 1, args, NULL);
   mgrid_backend *b = mgrid_carrier_backend(c, err);
@@ -54,12 +54,11 @@ static void live(const job *of, mgrid_carrier *c, mgrid_error *err) {
     mgrid_policy_call(p, 0, NULL, err);
     mgrid_policy_free(p);
   }
-  if (state && of->deed == RELOAD) mgrid_reload(rt, state, NULL, 1, other, &new_rt, &new_state, NULL, err);
+  if (state && of->deed == RELOAD) mgrid_reload(rt, state, NULL, 1, other, &new_state, NULL, err);
   mgrid_state_free(new_state);
   mgrid_state_free(state);
   mgrid_backend_free(b);
   mgrid_plan_free(plan);
-  mgrid_runtime_free(new_rt);
   mgrid_runtime_free(rt);
 }
 

@@ -164,14 +164,13 @@ static bool policies(void) {
 }
 
 static bool reloads(void) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_runtime *new_rt;
-  mgrid_state   *new_s;
-  mgrid_reload(rt, state, turn++ % 2 ? other_path : path, 0, NULL, &new_rt, &new_s, NULL, &e);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_state *new_s;
+  mgrid_reload(rt, state, turn++ % 2 ? other_path : path, 0, NULL, &new_s, NULL, &e);
   if (failed(&e)) return false;
   mgrid_state_free(state);
   mgrid_runtime_free(rt);
-  rt = new_rt, state = new_s;
+  rt = mgrid_runtime_ref(mgrid_state_runtime(new_s)), state = new_s;
   return true;
 }
 

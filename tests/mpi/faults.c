@@ -212,7 +212,8 @@ static void anywhere(mgrid_runtime *rt, mgrid_backend *b, mgrid_plan *p, mgrid_p
     mgrid_state *grown = old ? mgrid_state_grow(old, p, b, "grown", &e) : mgrid_state_join(p, b, "grown", &e);
     STEP(grown);
     mgrid_state_free(grown);
-    STEP(!mgrid_reload(rt, s, NULL, 1, &tp[i % 2], &next_rt, &next, NULL, &e));
+    STEP(!mgrid_reload(rt, s, NULL, 1, &tp[i % 2], &next, NULL, &e));
+    next_rt = mgrid_runtime_ref(mgrid_state_runtime(next));
     mgrid_policy_free(all), mgrid_policy_free(some), mgrid_move_free(m);
     mgrid_state_free(s), mgrid_runtime_free(rt);
     s = next, rt = next_rt;
@@ -281,7 +282,8 @@ int main(int argc, char **argv) {
   }
   bool reload = is(stage, "reload");
   arm(reload ? "meeting" : "", 1);
-  STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_rt, &new_s, NULL, &e) == MGRID_OK);
+  STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_s, NULL, &e) == MGRID_OK);
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   mgrid_policy_free(all);
   mgrid_policy_free(some);
   bool                   by = is(stage, "messages");

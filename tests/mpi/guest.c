@@ -69,16 +69,15 @@ static void test_reload(void) {
   MPI_Request    request;
   int            got = -1, sent = 2000 + rank;
   const char    *one = "tp=1", *whole = size % 2 == 0 ? "tp=2" : "tp=1";
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e), *rt2 = NULL;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, "picotron", &e);
   mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, &one, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "job", &e), *s2 = NULL;
   MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
-  mgrid_reload(rt, s, NULL, 1, &whole, &rt2, &s2, NULL, &e);
+  mgrid_reload(rt, s, NULL, 1, &whole, &s2, NULL, &e);
   mgrid_state_free(s2);
   mgrid_state_free(s);
-  mgrid_runtime_free(rt2);
   mgrid_runtime_free(rt);
   mgrid_plan_free(p);
   mgrid_backend_free(b);

@@ -162,7 +162,8 @@ static void reload_in_part(const mgrid_runtime *rt, mgrid_state *s) {
       if (at < 0 || at == rank) from = own;
       FILE *file = from && text ? fopen(own, "w") : NULL; /* NULL: no such file */
       if (file) fputs(text, file), fclose(file);
-      mgrid_status status = mgrid_reload(rt, s, from, 0, NULL, &new_rt, &new_s, NULL, &e);
+      mgrid_status status = mgrid_reload(rt, s, from, 0, NULL, &new_s, NULL, &e);
+      new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
       if (from && text) unlink(own);
       one = is_one(&e) && status == e.status && one;
       quiet = quiet && !new_s && !new_rt;
@@ -179,7 +180,8 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   int64_t        proved;
   bool           pairs = size > 1;
   write_recipe(RECIPE("", "  t.all = g('tp', 'dp'):twin()\n"));
-  mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
+  mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", anew(&e))) == tp,
        "a family more: tp keeps its communicator");
   test(is_named(*s, "tp") && is_named(new_s, "all"), "what a reload makes has the state's name");
@@ -189,17 +191,20 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   *s = new_s, *rt = new_rt;
   test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK && proved == c.kept + c.created, "what is there is proved");
   write_recipe("return recipe { build = function(world) return grid(world, 'a', { a = 3 }) end }");
-  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(status == MGRID_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1,
        "nonsense is refused with its place");
   test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK, "and what runs is untouched");
   write_recipe("return recipe {");
-  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(status == MGRID_REFUSED && !new_s, "so is what is no Lua");
   write_recipe(RECIPE("", ""));
   reload_in_part(*rt, *s);
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
-  status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, anew(&e));
+  status = mgrid_reload(*rt, *s, NULL, 1, args, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s,
        "a rank with other parameters is found");
   if (new_s) {
@@ -211,13 +216,15 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   /* the last rank has another file, as when a shared file system shows a change to some machines only */
   FILE *file = rank == size - 1 ? fopen(other, "w") : NULL;
   if (file) fputs(RECIPE("", "") "-- of yesterday\n", file), fclose(file);
-  status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s,
-                        &c, anew(&e));
+  status =
+      mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(status == MGRID_DISAGREE && !new_s
            && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
        "so is a rank with another text of the policies");
   if (rank == size - 1) unlink(other);
-  status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, anew(&e));
+  status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_s, &c, anew(&e));
+  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   test(status == MGRID_OK, "another recipe altogether");
   mgrid_state_free(*s);
   mgrid_runtime_free(*rt);

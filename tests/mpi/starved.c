@@ -57,11 +57,9 @@ static mgrid_status prove(mgrid_error *err) {
 static mgrid_status decide(mgrid_error *err) { return mgrid_policy_call(policy, 0, NULL, err); }
 
 static mgrid_status reload(mgrid_error *err) {
-  mgrid_runtime *new_rt;
-  mgrid_state   *new_s;
-  mgrid_status   s = mgrid_reload(rt, state, NULL, 0, NULL, &new_rt, &new_s, NULL, err);
+  mgrid_state *new_s;
+  mgrid_status s = mgrid_reload(rt, state, NULL, 0, NULL, &new_s, NULL, err);
   mgrid_state_free(new_s);
-  mgrid_runtime_free(new_rt);
   return s;
 }
 

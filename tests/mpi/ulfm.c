@@ -69,12 +69,11 @@ static mgrid_status move(mgrid_backend *b, const mgrid_plan *p, const mgrid_plan
 
 static mgrid_status make(call c, job *j, mgrid_runtime *rt, const mgrid_plan *p, const mgrid_plan *to, int rank,
                          mgrid_error *e) {
-  mgrid_runtime *new_rt = NULL;
-  mgrid_state   *new_state = NULL;
+  mgrid_state *new_state = NULL;
   switch (c) {
   case PROVE: return mgrid_state_prove(j->state, NULL, e);
   case POLICY: return mgrid_policy_call(j->policy, 0, NULL, e);
-  case RELOAD: return mgrid_reload(rt, j->state, NULL, 0, NULL, &new_rt, &new_state, NULL, e);
+  case RELOAD: return mgrid_reload(rt, j->state, NULL, 0, NULL, &new_state, NULL, e);
   case MESSAGES:
   case READS: return move(j->backend, p, to, rank, c == MESSAGES, e);
   case AGREE: return mgrid_agree(j->backend, p, NULL, e);

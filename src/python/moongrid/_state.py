@@ -338,11 +338,11 @@ class State(Mapping[str, "Group | None | list[Group]"]):
                **more: Any) -> tuple[State, Change]:
         """Evaluate the recipe again (None: the same one, whose file may have changed) with all its parameters, and make its
         communicators beside the old ones; equal ones are kept. Collective, all or nothing. Close the old state then."""
-        runtime, state, change = ctypes.c_void_p(), ctypes.c_void_p(), _abi.mgrid_change()
+        state, change = ctypes.c_void_p(), _abi.mgrid_change()
         library().call("mgrid_reload", self.recipe_of(), self._open(), os.fsencode(recipe) if recipe else None,
-                       *names_of(words_of({**(params or {}), **more})), byref(runtime), byref(state), byref(change))
-        assert runtime.value and state.value and self.recipe
-        of = Recipe(runtime.value, os.fspath(recipe) if recipe else self.recipe.name)
+                       *names_of(words_of({**(params or {}), **more})), byref(state), byref(change))
+        assert state.value and self.recipe
+        of = Recipe(library().c.mgrid_runtime_ref(library().c.mgrid_state_runtime(state.value)), os.fspath(recipe) if recipe else self.recipe.name)
         return new_state(state.value, of, self.job), Change(**record(change))
 
     def close(self) -> None:
