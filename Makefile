@@ -377,7 +377,7 @@ format:
 
 # --------------------------------------------------------------------- install
 # A backend's header has the name of the folder of its files: rccl has that of nccl.
-HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
+HEADERS := $(CORE_HEADERS) src/moongrid_lua.h src/moongrid_cpp.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 MODULES = $(PREFIX)/share/modulefiles/moongrid
@@ -440,7 +440,7 @@ install-lua: lua
 
 uninstall:
 	rm -f '$(D)$(MANDIR)'/man1/moongrid.1 '$(D)$(MANDIR)'/man3/moongrid.3
-	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,moongrid.f90 $(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
+	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,moongrid.f90 $(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua cpp $(ALL_BACKENDS)))
 	rm -f $(addprefix '$(D)$(LIBDIR)'/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix '$(PC)'/,moongrid.pc moongrid_static.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf '$(CMAKE)'

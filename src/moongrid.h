@@ -34,7 +34,8 @@
 **   moongrid_machine.h    where ranks run: machines, their domains, what groups cross
 **   moongrid_step.h       what travels in a step, proved free of deadlock
 **   moongrid_survive.h    ranks are lost, and the job goes on: spares, what it becomes
-** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and moongrid_lua.h.
+** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and moongrid_lua.h. In C++ moongrid_cpp.h
+** is for functions of the host that may throw.
 **
 ** WORDS
 **   rank      0-based index in the world, the communicator that the host passes
@@ -199,7 +200,7 @@ typedef enum mgrid_level {
 
 /* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks) calls. Without
 ** `allocate` the library uses realloc and free; without `log` it logs nothing. Hooks are called in the thread of the
-** call that needs them, and may not call moongrid. If `allocate` returns NULL, the call fails with MGRID_NO_MEMORY. */
+** call that needs them, and may not call moongrid, nor throw (moongrid_cpp.h). If `allocate` returns NULL, the call fails with MGRID_NO_MEMORY. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
   void  *ud;   /* first argument of both functions */

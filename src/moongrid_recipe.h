@@ -293,7 +293,8 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
 **
 ** On failure return a status, and fill in *err if there is more to say. The recipe gets the error, with its own line;
 ** the host gets the status if it is of the 100s or 300s, else MGRID_REFUSED. Do not call moongrid with this runtime,
-** its policies or its states, and do not leave the function by longjmp or a C++ exception. */
+** its policies or its states, and do not leave the function by longjmp or a C++ exception (MGRID_CAUGHT of
+** moongrid_cpp.h ends it). */
 typedef mgrid_status mgrid_call_fn(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err);
 
 struct mgrid_function {

@@ -22,7 +22,9 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
                         mgrid_error *err) {
   lua_State *L = rt->L;
   if (rt->budget.step)
-    return mgrid_fail(err, MGRID_NOT_NOW, "a hook or a function of the host runs in it, and neither may call moongrid");
+    return mgrid_fail(err, MGRID_NOT_NOW,
+                      "a hook or a function of the host runs in it, and neither may call moongrid, nor leave by an "
+                      "exception (moongrid_cpp.h)");
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
   mgrid_budget_start(L, &rt->budget, seconds, spent);

@@ -121,7 +121,8 @@ static void test_a_hook_that_calls_back(void **unused) {
   assert_null(mgrid_runtime_plan(in_use, 8, 0, NULL, &e));
   assert_string_equal(e.message, "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
   assert_int_equal(of_hook.status, MGRID_NOT_NOW);
-  assert_string_equal(of_hook.message, "a hook or a function of the host runs in it, and neither may call moongrid");
+  assert_string_equal(of_hook.message, "a hook or a function of the host runs in it, and neither may call moongrid, "
+                                       "nor leave by an exception (moongrid_cpp.h)");
   mgrid_plan_free(mgrid_runtime_plan(in_use, 4, 0, NULL, anew(&e)));
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(in_use);

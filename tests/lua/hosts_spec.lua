@@ -200,6 +200,21 @@ describe("a host that gives scripts of its own the module", function()
   end
 end)
 
+describe("a host of C++", function()
+  it("may throw in its functions, hooks and sinks", function()
+    if not has "command -v c++" then return pending "no C++ compiler here" end
+    local program = stage .. "/throws"
+    local _, err, code = run(("c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -Isrc tests/hosts/throws.cc -o %s %s")
+      :format(program, linked))
+    assert.equal(0, code, err)
+    local out
+    out, err, code = run(program)
+    assert.equal("layout:2: rack_of: an exception of the host: no rack\nout of memory\na plan\n"
+      .. "the output could not be written\nan exception of the host: nothing to choose\nanother plan\n", out, err)
+    assert.equal(0, code)
+  end)
+end)
+
 -- The header without its macros and the library are all that they have.
 describe("a host without a C compiler", function()
   local header = stage .. "/moongrid.h"
