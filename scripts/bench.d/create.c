@@ -3,7 +3,7 @@
 ** create.c - create the communicators of a layout in one way, once cold and once again, under
 ** mpirun. Rank 0 prints. Checks every communicator: size, rank, the sum of its members.
 **
-**     create small|facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads|dup
+**     create small|grid3d|pencil|facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads|dup
 */
 #include "layout.h"
 #include "moongrid_mpi.h"
@@ -302,13 +302,14 @@ int main(int argc, char **argv) {
   int         level;
   if (argc != 3) die("create LAYOUT WAY");
   const char *way = argv[2];
-  bool        small = strcmp(argv[1], "small") == 0, facts = strcmp(argv[1], "facts") == 0;
+  bool        facts = strcmp(argv[1], "facts") == 0, pencil = strcmp(argv[1], "pencil") == 0;
+  bool        grid3d = strcmp(argv[1], "grid3d") == 0, small = strcmp(argv[1], "small") == 0 || grid3d || pencil;
   bool        many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   if (many && level < MPI_THREAD_MULTIPLE) die("MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j.size);
-  sizes s = { j.size, 2, small ? 1 : 2, 2, 2, 2 };
+  sizes s = { j.size, 2, small ? 1 : 2, pencil ? 1 : 2, 2, 2 };
   MPI_Barrier(MPI_COMM_WORLD);
 
   /* The time of planning on every rank at once: from the recipe (megatron), from C. */
@@ -326,7 +327,7 @@ int main(int argc, char **argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   double          t0 = now();
-  mgrid_topology *t = layout_topology(small ? &SMALL : facts ? &FACTS : &MEGATRON, s, true, &e);
+  mgrid_topology *t = layout_topology(pencil ? &PENCIL : grid3d ? &GRID3D : small ? &SMALL : facts ? &FACTS : &MEGATRON, s, true, &e);
   mgrid_plan     *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t1 = now();

@@ -4,7 +4,8 @@
 ** functions, and as bare (size, stride) pairs for the plain C loops beside them.
 **
 ** MEGATRON has the families of the bundled recipe `megatron` with its defaults, in its order;
-** the programs check that. FACTS has the 17 kinds of facts.lua, SMALL is a job of four families.
+** the programs check that. FACTS has the 17 kinds of facts.lua, SMALL is a job of four families,
+** GRID3D and PENCIL are grids of processes in scientific codes.
 */
 #ifndef LAYOUT_H
 #define LAYOUT_H
@@ -94,10 +95,26 @@ static const rule small_rules[] = {
   { "mp", NULL, DENSE, { "tp", "pp" }, WHOLE, false },
 };
 
+/* Rows, columns, layers and the depth of a 3D grid of processes, as sparse direct solvers have it. */
+static const rule grid3d_rules[] = {
+  { "row", NULL, DENSE, { "tp" }, WHOLE, false },
+  { "column", NULL, DENSE, { "dp" }, WHOLE, false },
+  { "layer", NULL, DENSE, { "tp", "dp" }, WHOLE, false },
+  { "depth", NULL, DENSE, { "pp" }, WHOLE, false },
+};
+
+/* The two subcommunicators of an FFT by pencils. */
+static const rule pencil_rules[] = {
+  { "row", NULL, DENSE, { "tp" }, WHOLE, false },
+  { "column", NULL, DENSE, { "dp" }, WHOLE, false },
+};
+
 #define COUNT(a) ((int)(sizeof(a) / sizeof(a)[0]))
 static const layout MEGATRON = { megatron_rules, COUNT(megatron_rules) };
 static const layout FACTS = { facts_rules, COUNT(facts_rules) };
 static const layout SMALL = { small_rules, COUNT(small_rules) };
+static const layout GRID3D = { grid3d_rules, COUNT(grid3d_rules) };
+static const layout PENCIL = { pencil_rules, COUNT(pencil_rules) };
 
 /* The sizes that planning is measured with. */
 static inline sizes plan_sizes(int64_t world) {
