@@ -169,10 +169,10 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
   out->text[length] = '\0';
   int nth = 0;
   for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status; line = stop + 1) {
-    char       *word[WORDS], *save = NULL;
-    size_t      n = 0;
-    names_rule  rule = { .line = ++nth }, *more;
-    reading     r = { .all = out, .rule = &rule, .line = line, .err = err };
+    char      *word[WORDS], *save = NULL;
+    size_t     n = 0;
+    names_rule rule = { .line = ++nth }, *more;
+    reading    r = { .all = out, .rule = &rule, .line = line, .err = err };
     if (!(stop = memchr(line, '\n', (size_t)(end - line)))) stop = end;
     *stop = '\0';
     if (line + strlen(line) < stop) return wrong_at(&r, line + strlen(line), "a text has no byte 0");
@@ -264,6 +264,14 @@ static bool choose(matching *m, choice *c) {
   return false;
 }
 
+/* Return the end of the letters from a place on that a capture may have. */
+static size_t run_of(matching *m, unsigned char item, size_t at) {
+  size_t end = at;
+  while (end < m->nname && is_of(m->rule, item, m->name[end])) end++;
+  take_steps(m, end - at);
+  return end;
+}
+
 /* Bind the captures. False: no way was found. */
 static bool walk(matching *m) {
   size_t n = 0, item = 0, at = 0;
@@ -285,7 +293,7 @@ static bool walk(matching *m) {
     } else if (can) {
       choice *c = &m->made[n++];
       *c = (choice){ .item = item, .from = at, .next = at };
-      while (is != ANY && c->next < m->nname && is_of(m->rule, is, m->name[c->next])) c->next++;
+      if (is < ANY) c->next = m->rule->kind[is - 1] == '.' ? m->nname : run_of(m, is, at);
     }
     while (n > 0 && !choose(m, &m->made[n - 1])) n--;
     if (n == 0) return false;

@@ -11,7 +11,8 @@
 **
 ** A rule says that both sides have the same elements, so it is read in either direction: the side that a checkpoint has
 ** makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+), where it first occurs; later %1, %2, ...
-** stand for what it captured. All other characters, dots too, stand for themselves; * is any text on the left of `-> -`.
+** stand for what it captured. All other characters, dots and letters that are not ASCII too, stand for themselves, but for
+** bytes 1 to 5, which a name has not; * is any text on the left of `-> -`.
 ** Two words, PATTERN TENSOR, are a layout: each stored tensor whose name fits the pattern of the shell is cut as that
 ** tensor of the recipe, and keeps its name.
 */
@@ -41,10 +42,10 @@ typedef struct names_rule {
 } names_rule;
 
 typedef struct names {
-  const char *from; /* where they are written, for messages */
-  char       *text; /* owns what rules point to */
-  size_t      n;
-  names_rule *rule;
+  const char  *from; /* where they are written, for messages */
+  char        *text; /* owns what rules point to */
+  size_t       n;
+  names_rule  *rule;
   mgrid_payer *payer; /* of matching, for rules of a recipe; NULL: a user's own, which are free */
 } names;
 

@@ -132,8 +132,8 @@ static void common(const shards_part *want, size_t axis, int64_t low, int64_t hi
 }
 
 /* Read what the part and the blocks of a box have in common. `first` is the element of the part that `out` begins with. */
-static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b, const shared *has,
-                                const view *v, int64_t first, char *out, mgrid_error *err) {
+static mgrid_status read_shared(shards *s, const shards_part *want, const view_box *b, const shared *has, const view *v,
+                                int64_t first, char *out, mgrid_error *err) {
   shards_part part = { .naxes = b->of->naxes };
   putting     p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
   for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1; /* of an axis that the wanted tensor lacks */

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua DRIVER [SOURCE...]: C for a fuzz target on stdout: the text of the driver; for userdata.c also the names of all
--- functions and methods that the sources register.
+-- embed.lua DRIVER [SOURCE...]: C for a fuzz target on stdout: the text of the driver; for userdata.c also the names
+-- of all functions and methods that the sources register.
 
 local driver = io.open(arg[1]):read "a"
 local found, names = {}, {}

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- names.lua: rules between names, read and matched anew for names.c: by the patterns of Lua, which try every way. Returns
--- { read = function, fits = function }.
+-- names.lua: rules between names, read and matched anew for names.c: by the patterns of Lua, which try every way.
+-- Returns { read = function, fits = function }.
 
 local oracle = {}
 
@@ -75,11 +75,11 @@ local function how(words, i)
 end
 
 local function rule_of(words)
-  local rule, arrow, last = { kind = {}, {}, {} }, 1, nil
+  local rule, arrow = { kind = {}, {}, {} }, 1
   if #words >= 64 then return nil end
   while words[arrow] and words[arrow] ~= "->" do arrow = arrow + 1 end
   if arrow > #words then return #words == 2 and { kind = {}, {}, {}, layout = true } or nil end
-  last = arrow + 1
+  local last = arrow + 1
   while words[last] and not ({ by = true, axis = true, transposed = true })[words[last]] do last = last + 1 end
   if arrow == 1 or last == arrow + 1 then return nil end
   local left, right = table.move(words, 1, arrow - 1, 1, {}), table.move(words, arrow + 1, last - 1, 1, {})
@@ -119,8 +119,8 @@ function oracle.read(text)
   return rules
 end
 
--- Whether a name fits name i of a side, and a list of what its captures stand for, false for one that is not in it; nil:
--- that would take too long.
+-- Whether a name fits name i of a side, and a list of what its captures stand for, false for one that is not in it;
+-- nil: that would take too long.
 function oracle.fits(rule, side, i, name)
   local pattern, nth, order, stars = { "^" }, {}, {}, 0
   for _, item in ipairs(rule[side][i].items) do
