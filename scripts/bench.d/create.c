@@ -327,8 +327,13 @@ int main(int argc, char **argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   double          t0 = now();
-  mgrid_topology *t = layout_topology(pencil ? &PENCIL : grid3d ? &GRID3D : small ? &SMALL : facts ? &FACTS : &MEGATRON, s, true, &e);
-  mgrid_plan     *p = mgrid_plan_new(t, &e);
+  mgrid_topology *t = layout_topology(pencil   ? &PENCIL
+                                      : grid3d ? &GRID3D
+                                      : small  ? &SMALL
+                                      : facts  ? &FACTS
+                                               : &MEGATRON,
+                                      s, true, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t1 = now();
   mgrid_topology_free(t);

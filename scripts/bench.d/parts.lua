@@ -248,7 +248,8 @@ function parts.create(B)
           end
         end
       end
-      local shown = { pencil = "two families of pencils", grid3d = "a 3D grid", small = "4 families", facts = "17 families", megatron = "megatron" }
+      local shown = { pencil = "two families of pencils", grid3d = "a 3D grid", small = "4 families",
+        facts = "17 families", megatron = "megatron" }
       local t = B.table(("creating the communicators of %s, %d ranks on %s cores, cold"):format(
         shown[layout], ranks, B.first_line "nproc"), "ms", { "moongrid" })
       for _, way in ipairs(chosen) do

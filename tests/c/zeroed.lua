@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- zeroed.lua HEADER...: C for test_structs.c on stdout: a row for every struct with an INIT macro that a function takes, but
--- does not write to. A host without C macros (LuaJIT's FFI, cffi, ctypes) clears such a struct and sets its size.
+-- zeroed.lua HEADER...: C for test_structs.c on stdout: a row for every struct with an INIT macro that a call takes,
+-- but does not write to. A host without C macros (LuaJIT's FFI, cffi, ctypes) clears such a struct and sets its size.
 
 local inits, taken = {}, {}
 for _, header in ipairs(arg) do

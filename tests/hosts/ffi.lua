@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- luajit ffi.lua HEADER LIBRARY: a host of LuaJIT, which has the header without its macros (cc -E) and the library, and no C
--- compiler. Structs are cleared, and their size set.
+-- luajit ffi.lua HEADER LIBRARY: a host of LuaJIT, which has the header without its macros (cc -E) and the library, and
+-- no C compiler. Structs are cleared, and their size set.
 
 local ffi = require "ffi"
 local text = io.open(arg[1]):read("*a"):gsub("static inline ([^{;]*)%b{}", "%1;")

@@ -166,7 +166,7 @@ describe("stock Lua under mpirun", function()
 
   it("gives an error for a communicator before MPI_Init", function()
     local lines = 'local mg = require "moongrid" for _, c in ipairs { 0, 1, 2, 5 } do print(select(2, mg.mpi(c))) end'
-    local out, err = run(('LUA_CPATH_5_4="build/?.so;;" lua5.4 -e \'%s\''):format(lines))
+    local out, err = support.run(('LUA_CPATH_5_4="build/?.so;;" lua5.4 -e \'%s\''):format(lines))
     local _, told = out:gsub("mpi: [^\n]+\n", "")
     assert.equal(4, told, out .. err)
   end)
