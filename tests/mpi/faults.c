@@ -252,7 +252,7 @@ int main(int argc, char **argv) {
   write_recipe();
   bool              wrong = odd && is(kind, "wrong");
   const char *const other[] = { "tp=1" };
-  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e), *new_rt = NULL;
+  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_backend    *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
   if (mgrid_runtime_load(rt, path, &e)) told(&e);
   bool        first_stage = is(stage, "agreement");
@@ -283,7 +283,6 @@ int main(int argc, char **argv) {
   bool reload = is(stage, "reload");
   arm(reload ? "meeting" : "", 1);
   STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_s, NULL, &e) == MGRID_OK);
-  new_rt = mgrid_runtime_ref(mgrid_state_runtime(new_s));
   mgrid_policy_free(all);
   mgrid_policy_free(some);
   bool                   by = is(stage, "messages");
