@@ -42,6 +42,21 @@ static int drop(MPI_Comm comm, int key, void *channel, void *unused) {
   return MPI_SUCCESS;
 }
 
+/* Of an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first: give the number back. */
+static int end_key(MPI_Comm comm, int key, void *value, void *unused) {
+  int ours = atomic_exchange(&mgrid_mpi_attribute, 0) - 1;
+  (void)comm, (void)key, (void)value, (void)unused;
+  return ours < 0 ? MPI_SUCCESS : MPI_Comm_free_keyval(&ours);
+}
+
+static int end_with_mpi(void) {
+  int end = MPI_KEYVAL_INVALID;
+  int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_key, &end, NULL);
+  if (!rc) rc = MPI_Comm_set_attr(MPI_COMM_SELF, end, NULL);
+  if (end != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&end); /* the attribute holds it */
+  return rc;
+}
+
 /* Return the attribute's number. MPI calls `drop` after the last backend has ended, so this code may not be unloaded. */
 static int find_key(int *key) {
   int made = MPI_KEYVAL_INVALID, none = 0;
@@ -54,9 +69,10 @@ static int find_key(int *key) {
   if (self) dlclose(self); /* NULL: a program, which stays */
   int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop, &made, NULL);
   if (rc) return rc;
-  if (!atomic_compare_exchange_strong(&mgrid_mpi_attribute, &none, made + 1)) MPI_Comm_free_keyval(&made);
+  bool first = atomic_compare_exchange_strong(&mgrid_mpi_attribute, &none, made + 1);
+  if (!first) MPI_Comm_free_keyval(&made);
   *key = atomic_load(&mgrid_mpi_attribute) - 1;
-  return MPI_SUCCESS;
+  return first ? end_with_mpi() : MPI_SUCCESS;
 }
 
 /* MPI_Finalize drops the attributes of MPI_COMM_SELF while MPI can still be called; those of MPI_COMM_WORLD later or never.
