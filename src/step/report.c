@@ -162,10 +162,10 @@ mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_mod
   step_memory memory;
   if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   step_sum    *most = mgrid_step_most(s, err);
-  mgrid_status status = most ? price(s, m, options, &p, err) : MGRID_NO_MEMORY;
+  mgrid_status status = most ? mgrid_step_memory(s, &memory, err) : MGRID_NO_MEMORY;
+  if (!status) status = price(s, m, options, &p, err);
   if (!status) {
     writing w = { sink, ud };
-    mgrid_step_memory(s, &memory);
     json_t *all = json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
                             mgrid_step_memory_json(s, &memory));
     mgrid_step_price_json(&p, all);

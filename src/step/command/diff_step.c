@@ -30,9 +30,9 @@ static json_t *side(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, mgrid_
                         mgrid_step_told_names[v.told], mgrid_text_chars(&why));
     mgrid_text_free(&why);
   }
+  if (!status) status = mgrid_step_memory(s, &memory, err);
   if (!status) status = cli_price(c, &o, s, false, 0, NULL, &price, &priced, err);
   if (!status) {
-    mgrid_step_memory(s, &memory);
     all = json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
                     mgrid_step_memory_json(s, &memory));
     if (all && priced) mgrid_step_price_json(&price, all);

@@ -124,14 +124,16 @@ static mgrid_status judge(const options *c, const mgrid_step *s, mgrid_error *er
   bool         priced = false, mpi = strcmp(c->rules, "mpi") == 0;
   if (c->rank >= 0) return print_program(c, s, err);
   mgrid_status status = mgrid_step_conclude(s, mpi ? STEP_BLOCKING : STEP_NCCL, c->eager, &v, err);
-  step_sum    *most = status ? NULL : mgrid_step_most(s, err);
+  if (!status) status = mgrid_step_memory(s, &m, err);
+  step_sum *most = status ? NULL : mgrid_step_most(s, err);
   if (!most) return err->status;
-  mgrid_step_memory(s, &m);
   if (v.told == STEP_PROVED || v.told == STEP_HAZARD)
     status = cli_price(&c->cli, &c->pricing, s, mpi, c->eager, c->output, &price, &priced, err);
   else if (c->output)
     status = mgrid_fail(err, MGRID_REFUSED, "a step that does not end has no picture: its verdict is %s",
                         mgrid_step_told_names[v.told]);
+  if (status == MGRID_LIMIT)
+    mgrid_error_reword(err, "the verdict is %s; %s", mgrid_step_told_names[v.told], err->message);
   if (!status && c->json)
     status = print_json(c, s, &v, most, &m, priced ? &price : NULL, err);
   else if (!status)
