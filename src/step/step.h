@@ -2,7 +2,7 @@
 **
 ** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each class of ranks that it
 ** cannot tell apart (classes.c). types.c refines classes into types, whose ranks also wait for the same others;
-** machine.c executes one rank of each type; verdict.c says what the result means. README.md has the argument.
+** machine.c executes one rank of each type, as far as budget.c lets it; verdict.c says what the result means. README.md has the argument.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H

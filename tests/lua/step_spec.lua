@@ -96,6 +96,21 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       all.counterexample)
   end)
 
+  it("ends with the exit code 3 at a limit, and says what is proved", function()
+    local file = recipe [[local function nest(d)
+      if d > 0 then return s:loop(3, function() nest(d - 1) end) end
+      for i = 1, 4000 do s:mark "m" end
+      s:barrier(s.tp)
+    end
+    nest(16)]]
+    for _, command in ipairs { "step", "check" } do
+      local out, err, code = run(("build/moongrid %s %s --world 8"):format(command, file))
+      assert.equal(3, code, out .. err)
+      assert.truthy((out .. err):gsub("%s+", " "):find("the proof of the step takes more than 200000000 instructions; proved so far: all ranks get to operation %d+ of %d+ or further, rank 0 is last, in line %d+"), out .. err)
+    end
+    os.remove(file)
+  end)
+
   it("is proved by check, too", function()
     local bad = recipe "if s.pp.position == 0 then s:barrier(s.pp) end"
     local out, _, code = run("build/moongrid check " .. bad .. " --world 8,16 --json")
