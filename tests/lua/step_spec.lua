@@ -106,7 +106,9 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     for _, command in ipairs { "step", "check" } do
       local out, err, code = run(("build/moongrid %s %s --world 8"):format(command, file))
       assert.equal(3, code, out .. err)
-      assert.truthy((out .. err):gsub("%s+", " "):find("the proof of the step takes more than 200000000 instructions; proved so far: all ranks get to operation %d+ of %d+ or further, rank 0 is last, in line %d+"), out .. err)
+      local says = "the proof of the step takes more than 200000000 instructions; proved so far: "
+        .. "all ranks get to operation %d+ of %d+ or further, rank 0 is last, in line %d+"
+      assert.truthy((out .. err):gsub("%s+", " "):find(says), out .. err)
     end
     os.remove(file)
   end)
