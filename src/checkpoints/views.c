@@ -35,7 +35,7 @@ mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *
 view_box *view_add(view *v, mgrid_error *err) {
   if ((v->n & (v->n - 1)) == 0) {
     view_box *more = realloc(v->box, (v->n ? 2 * v->n : 1) * sizeof *more);
-    if (!more) return st_oom(err), NULL;
+    if (!more) return mgrid_oom(err), NULL;
     v->box = more;
   }
   v->box[v->n] = (view_box){ 0 };
@@ -105,7 +105,7 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want, 
   mgrid_run *runs = malloc(room * sizeof *runs), *run[MGRID_AXES_MAX];
   putting    p = { .v = v, .box = b, .in_width = b->of->width, .out_width = st_width(v->type) };
   bool       any = true;
-  if (!places || !runs) st_oom(err), any = false;
+  if (!places || !runs) mgrid_oom(err), any = false;
   for (size_t k = 0; k < part.naxes; k++) part.nruns[k] = 1; /* of an axis that the wanted tensor lacks */
   for (size_t k = 0; k < v->naxes && any; at += p.n[k++]) {
     p.place[k] = places + at, run[k] = runs + at;
@@ -127,7 +127,7 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want, 
       p.in_stride[k] = b->axis[k] < 0 ? 0 : stride[b->axis[k]];
     }
     char *got = malloc((size_t)(part.elements * p.in_width));
-    if (!got) st_oom(err);
+    if (!got) mgrid_oom(err);
     if (got && !shards_read(s, b->of, &part, 0, part.elements, got, err)) {
       p.in = got, p.out = out;
       put_axis(&p, 0, 0, -first);
