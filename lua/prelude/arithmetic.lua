@@ -33,12 +33,4 @@ function M.nearest(n, whole, fits)
   return below and above and below .. " or " .. above or below or above
 end
 
--- Return the fewest pipeline stages above 1 that divide n ranks; nil for 1 rank.
-function M.fewest_stages(n)
-  for pp = 2, math.floor(math.sqrt(n)) do
-    if n % pp == 0 then return pp end
-  end
-  return n > 1 and n or nil
-end
-
 return M

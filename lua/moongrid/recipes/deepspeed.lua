@@ -138,7 +138,7 @@ end
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
-    local nearest = p.sequence_parallel_size == 1 and arithmetic.fewest_stages(ranks)
+    local nearest = p.sequence_parallel_size == 1 and arithmetic.nearest(1, ranks)
     refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; %s", vpp,
       nearest and "nearest is pp " .. nearest or "leave it out")
   end
@@ -199,7 +199,7 @@ local layout = recipe {
     local common = gcd(dp_cp.size, ep_dp.size)
     if common % n ~= 0 then
       refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
-        .. "a divisor of %d would do", n, dp_cp.size, ep_dp.size, common)
+        .. "%s would do", n, dp_cp.size, ep_dp.size, arithmetic.nearest(n, common))
     end
     local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a refused split counts as a different cut
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
