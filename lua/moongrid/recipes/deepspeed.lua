@@ -187,11 +187,7 @@ local layout = recipe {
     local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
     check_virtual(p, gcd(dense.dp, expert.dp) // n)
     local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
-    if dense "pp" ~= expert "pp" and ep == 1 and etp == tp then
-      -- no experts, so none can cross stages: their groups are those of the dense layers
-      expert = grid(world, order, { etp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
-      ep_dp = dp_cp
-    elseif dense "pp" ~= expert "pp" then
+    if dense "pp" ~= expert "pp" and (ep > 1 or etp ~= tp) then -- without experts none can cross stages
       refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
         .. "an order that ends in pp would do", p.order)
     end
