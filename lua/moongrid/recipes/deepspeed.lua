@@ -315,7 +315,9 @@ local function virtual_stage(q, p)
 end
 
 local queries = {
-  tensor_model_parallel_src_rank = function(s) return s.tp.first end,
+  tensor_model_parallel_src_rank = function(s, _, _, set)
+    return set.mpu_tensor_model_parallel_rank and s.rank - set.mpu_tensor_model_parallel_rank or s.tp.first
+  end,
   data_parallel_group_ranks = function(s) return s.dp.ranks end,
   pipeline_model_parallel_first_rank = function(s) return s.pp.first end,
   pipeline_model_parallel_last_rank = function(s) return s.pp.last end,
@@ -365,7 +367,20 @@ for name, group in pairs {
 } do
   ask_of(name, name, group)
 end
-ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end) -- DeepSpeed's name for it
+-- DeepSpeed's name for it; with sequence parallelism there is none, whatever is set.
+ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end)
+for what, alone in pairs { _rank = 0, _world_size = 1 } do
+  local query = queries["model_parallel" .. what]
+  queries["model_parallel" .. what] = function(s, q, p, set) return s.sp.size > 1 and alone or query(s, q, p, set) end
+end
+-- The lists of ranks that ParallelState keeps; none on a rank outside of the group.
+for name, family in pairs {
+  pipeline_global_ranks = "pp", embedding_global_ranks = "embd", position_embedding_global_ranks = "pos_embd",
+  tensor_model_parallel_global_ranks = "tp", model_parallel_global_ranks = "mp", context_parallel_global_ranks = "cp",
+  data_parallel_global_ranks = "dp", data_parallel_global_ranks_with_cp = "dp_cp",
+} do
+  queries[name] = function(s) return s:has(family) and s[family] and s[family].ranks end
+end
 -- Without sequence parallelism these are those of data parallelism, with its set values.
 for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
   for _, what in ipairs { "_rank", "_world_size" } do
@@ -394,7 +409,7 @@ return recipe {
     get_pipeline_model_parallel_group = "pp",
     get_data_parallel_group = data_parallel,
     get_context_parallel_group = "cp",
-    get_sequence_parallel_group = "sp",
+    get_sequence_parallel_group = function(_, _, p) return (settings(p).sequence_parallel_size or 1) > 1 and "sp" end,
     get_sequence_and_data_parallel_group = "sp_dp",
     get_sequence_data_parallel_group = "sp_dp", -- dp without sequence parallelism, as the family is
     get_embedding_group = "embd",

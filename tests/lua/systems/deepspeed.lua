@@ -97,6 +97,8 @@ return {
     { "a group of nodes without nodes", get = "get_all_to_all_groups", q = { between_nodes = true },
       message = "getter 'get_all_to_all_groups': there is no family 'all_to_all_global' in this plan; it is there with "
         .. "device_count, and more nodes than one" },
+    { "a sequence-parallel group without sequence parallelism", get = "get_sequence_parallel_group",
+      message = "getter 'get_sequence_parallel_group': there is no such group with these parameters" },
     { "a partial question without context parallel", ask = "data_parallel_rank", q = { partial_data_parallel = true },
       message = "partial_data_parallel needs with_context_parallel; there are no groups without it" },
   },
