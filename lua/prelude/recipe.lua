@@ -279,9 +279,9 @@ local function check_policies(body, t)
 end
 
 -- Merge a file of parameters with those given beside it, which win. Names that no parameter has go to the parameter
--- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file with
--- names of many kinds. An error looks like a parameter of the recipe itself (a file of another system does not have those
--- of the step), and has a value that this takes (such a file has sections).
+-- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file
+-- with names of many kinds. An error looks like a parameter of the recipe itself (a file of another system does not
+-- have those of the step), and has a value that this takes (such a file has sections).
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end

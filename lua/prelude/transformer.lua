@@ -61,9 +61,9 @@ local function multiple(refuse, what, n, of, words)
   end
 end
 
--- Refuse sizes of the model that its trainers refuse: ranks of tp have whole heads, and as many each; a head of keys and
--- values is on one rank, or on neighbours as copies; the tokens of a sample are cut evenly, over cp into twice as many
--- pieces as ranks, so that causal attention is balanced.
+-- Refuse sizes of the model that its trainers refuse: ranks of tp have whole heads, and as many each; a head of keys
+-- and values is on one rank, or on neighbours as copies; the tokens of a sample are cut evenly, over cp into twice as
+-- many pieces as ranks, so that causal attention is balanced.
 local function check_model(v, tp, cp, refuse)
   local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
   local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end

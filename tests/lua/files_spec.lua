@@ -182,12 +182,12 @@ describe("a DeepSpeed config", function()
   end
 
   it("is refused for what looks like a parameter of the recipe and has such a value", function()
-    for text, message in pairs {
+    for given, message in pairs {
       ['{ "tensor_parallel_size": 2 }'] = "unknown parameter 'tensor_parallel_size'; nearest is 'tensor_model_parallel_size'",
       ['{ "pipeline": 4 }'] = "unknown parameter 'pipeline'", ['{ "tensor_parallel": 2 }'] = "unknown parameter 'tensor_parallel'",
       ['{ "tensor_parallel": "2" }'] = "config: tensor_parallel is 2, not a table",
     } do
-      local _, err, code = run("build/moongrid plan deepspeed --world 16 --params " .. write("ds_config.json", text))
+      local _, err, code = run("build/moongrid plan deepspeed --world 16 --params " .. write("ds_config.json", given))
       assert.are.equal(1, code)
       assert.is_truthy(err:find(message, 1, true), err)
     end

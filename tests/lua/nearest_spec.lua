@@ -162,3 +162,39 @@ for _, name in ipairs { "megatron", "picotron", "torchtitan", "deepspeed" } do
     assert.is_true(tried >= 10)
   end)
 end
+
+-- Verbs: a text that makes a family or a tensor of n, the number that it refuses.
+local verbs = {
+  bundle = { "t.x = g 'dp':bundle(p.n)", function(p) return p.a end },
+  unit = { "t.x = tensor { axes = { { 'x', p.a * p.b + p.c } }, type = 'u8', cut = { x = { 'dp', unit = p.n, parts = { p.a * p.b, p.c } } }, over = g }",
+           function(p) return p.a * p.b + p.c end },
+  copies = { "t.x = tensor { axes = { { 'x', p.b } }, type = 'u8', cut = { x = { 'n', copies = true } }, over = grid(world:window(0, p.n), 'n', { n = p.n }) }",
+             function(p) return p.a * p.c end },
+}
+
+for name, verb in pairs(verbs) do
+  it("a refused " .. name .. " offers values that it accepts, the nearest ones", function()
+    math.randomseed(seed)
+    local path = os.tmpname() .. ".lua"
+    local f = assert(io.open(path, "w"))
+    f:write("return recipe { idle = 'allow', params = { a = 1, b = 1, c = 1, n = 1 }, build = function(world, p)\n"
+      .. "local g, t = grid(world, 'dp-tp', { tp = p.a, dp = fill }), topology(world)\nt.dp = g 'dp'\n" .. verb[1] .. "\nreturn t end }"):close()
+    local r, tried = mg.load(path), 0
+    for _ = 1, cases do
+      local p = { a = math.random(24), b = math.random(12), c = math.random(12) }
+      p.n = math.random(30)
+      local world = p.a * p.c
+      local message = refusal(r, world, p)
+      local values = message and message:match "; nearest: (%d[%d or]*)"
+      if values then
+        local of = {}
+        for value in values:gmatch "%d+" do of[#of + 1] = tonumber(value) end
+        if name ~= "copies" or math.max(p.n, of[#of]) <= world then
+          tried = tried + try(shown(world, p), r, world, p, message, { "n", of })
+        end
+      end
+    end
+    os.remove(path)
+    assert.is_true(tried >= 10, name .. " " .. tried)
+  end)
+end

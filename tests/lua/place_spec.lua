@@ -433,8 +433,8 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
     assert.are.same({ 3, true, false }, { status, found.stopped, found.exhaustive })
     assert.is_true(found.evaluated >= 1 and found.evaluated < 720 and #found.best >= 1)
     assert.is_truthy(err:find "^moongrid: %-%-limit 1: %d+ of 720 combinations were evaluated", err)
-    _, err, status = moongrid "place megatron --world 8 --machine 4 --limit 1"
-    assert.are.same({ "moongrid: --limit is for --search order\n", 2 }, { err, status })
+    out, err, status = moongrid "place megatron --world 8 --machine 4 --limit 1"
+    assert.are.same({ "", "moongrid: --limit is for --search order\n", 2 }, { out, err, status })
   end)
 end)
 

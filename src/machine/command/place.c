@@ -248,7 +248,8 @@ const cli_command        command_place = {
                          "larger than the world. In closed form on regular machines, at any world size.",
          .notes =
              "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
-                    "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
+                    "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives: 2 "
+                    "(n-1)/n of the bytes of an\n"
                     "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
                     "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
@@ -267,7 +268,8 @@ const cli_command        command_place = {
                                    "param.order and param.choice. Print the best 10, and the present one" },
                       { "objective", cli_text, offsetof(options, objective), "O",
                         .help = "bytes across the farthest level that is crossed, then the next; time, that moongrid step "
-                                       "prices, or of other traffic that of the busiest link of each level; or a policy of the recipe, which gets q.bytes and q.bound by level, and "
+                                       "prices, or of other traffic that of the busiest link of each level; or a policy of the "
+                                       "recipe, which gets q.bytes and q.bound by level, and "
                                        "q.seconds, and returns a number" },
                       { "limit", cli_number, offsetof(options, limit), "SECONDS",
                         .help = "end the search after so long: print the best found, with exit code 3" },

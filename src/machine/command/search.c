@@ -86,9 +86,9 @@ static bool evaluate(search *x, found *f, bool *is_plan, mgrid_error *err) {
   bool        is_now = cli_search_is_now(x, f);
   if (is_now && x->looked) return *is_plan = x->has_now, *f = x->now, true;
   if (x->until > 0 && x->looked && mgrid_now() > x->until) return x->stopped = true, false;
-  char       *own[FREE] = { NULL };
-  bool        starved = false;
-  size_t      n = x->nfixed;
+  char  *own[FREE] = { NULL };
+  bool   starved = false;
+  size_t n = x->nfixed;
   for (size_t i = 0; i < x->n; i++) {
     starved |= asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0;
     x->arg[n++] = own[i];
@@ -366,7 +366,8 @@ static mgrid_status find(search *x, mgrid_error *err) {
   if (!done && !x->stopped) return err->status;
   x->whole &= !x->stopped;
   if (x->nbest == 0 && x->stopped)
-    return mgrid_fail(err, MGRID_LIMIT, "--limit %" PRId64 ": the recipe refuses all %" PRId64 " of the %.0f "
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "--limit %" PRId64 ": the recipe refuses all %" PRId64 " of the %.0f "
                       "combinations that were evaluated; the first: %s",
                       x->s->limit, x->evaluated, x->all, x->refusal.message);
   if (x->nbest == 0)
@@ -380,14 +381,16 @@ static mgrid_status find(search *x, mgrid_error *err) {
   if (x->s->json && (s = cli_search_json(x, err))) return s;
   if (!x->s->json) cli_search_text(x);
   if (!x->stopped) return MGRID_OK;
-  return mgrid_fail(err, MGRID_LIMIT, "--limit %" PRId64 ": %" PRId64 " of %.0f combinations were evaluated; the table has "
-                    "the best of them", x->s->limit, x->evaluated, x->all);
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "--limit %" PRId64 ": %" PRId64 " of %.0f combinations were evaluated; the table has "
+                    "the best of them",
+                    x->s->limit, x->evaluated, x->all);
 }
 
 mgrid_status cli_search_order(const cli_search *s) {
-  search         x = { .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  json_t        *info = NULL;
+  search      x = { .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT };
+  mgrid_error err = MGRID_ERROR_INIT;
+  json_t     *info = NULL;
   if (s->limit) x.until = mgrid_now() + (double)s->limit;
   x.rt = cli_load(s->c, &err);
   mgrid_status status = x.rt ? prepare(&x, &info, &err) : err.status;

@@ -51,11 +51,11 @@ typedef struct search {
   const char          *arg[CLI_ARGS_MAX + FREE]; /* those that are fixed, then the free ones */
   size_t               nfixed;
   size_t               nbest;
-  found                best[BEST + 1]; /* the last may be the present one, which is always there */
-  found                now;            /* the present values: the defaults, or those that are listed first */
-  bool                 listed;         /* some of them are no defaults */
+  found                best[BEST + 1];  /* the last may be the present one, which is always there */
+  found                now;             /* the present values: the defaults, or those that are listed first */
+  bool                 listed;          /* some of them are no defaults */
   bool                 looked, has_now; /* it was evaluated; the recipe takes it */
-  double               until;          /* when to stop, on the clock of mgrid_now; 0: never */
+  double               until;           /* when to stop, on the clock of mgrid_now; 0: never */
   bool                 stopped;
   int64_t              evaluated, refused;
   double               all, pruned; /* combinations; those whose sizes cost more at least, whatever the order */

@@ -42,9 +42,10 @@ static mgrid_status decide(const cli *c, mgrid_runtime *rt, const mgrid_plan *p,
   bool         has, asked = asks_for_step(x);
   mgrid_status s = step_of(c, rt, p, &has, out, seconds, &why);
   if (!s && !has && asked)
-    return mgrid_fail(err, MGRID_USAGE,
-                      "--traffic step: there is no step to count; step = steps.transformer() in the recipe would do, or "
-                      "--traffic \"tp = 2 GiB all_reduce x 96; ...\"");
+    return mgrid_fail(
+        err, MGRID_USAGE,
+        "--traffic step: there is no step to count; step = steps.transformer() in the recipe would do, or "
+        "--traffic \"tp = 2 GiB all_reduce x 96; ...\"");
   if (s && (asked || s / 100 != MGRID_REFUSED / 100)) return mgrid_error_pass(err, &why);
   if (has) x->why = why;
   x->by = has && !s ? SENDING_STEP : SENDING_ASSUMED;
@@ -66,7 +67,8 @@ mgrid_status cli_sending_of(const cli *c, mgrid_runtime *rt, const mgrid_plan *p
 }
 
 void cli_sending_text(const sending *x, mgrid_text *t) {
-  static const char *const whose[] = { [SENDING_GIVEN] = "as --traffic says", [SENDING_RECIPE] = "that of the recipe",
+  static const char *const whose[] = { [SENDING_GIVEN] = "as --traffic says",
+                                       [SENDING_RECIPE] = "that of the recipe",
                                        [SENDING_STEP] = "that of the recipe's step" };
   if (x->by != SENDING_ASSUMED) {
     mgrid_text_str(t, whose[x->by]);

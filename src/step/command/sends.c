@@ -31,8 +31,8 @@ static void add(const summing *x, uint32_t from, uint32_t end, double often, boo
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
       add(x, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often, both);
     else if (n->slot >= 0 && as[n->kind])
-      x->sum[x->s->slot[n->slot].entry][ring && n->kind == STEP_SEND ? STEP_SENDRECV : n->kind] +=
-          often * (double)n->bytes;
+      x->sum[x->s->slot[n->slot].entry][ring && n->kind == STEP_SEND ? STEP_SENDRECV : n->kind] += often
+                                                                                                   * (double)n->bytes;
   }
 }
 
