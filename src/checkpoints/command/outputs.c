@@ -110,11 +110,11 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
 }
 
 /* Mark stored tensors that rules do not want. */
-static void drop(outputs *o, const names *all) {
-  names_bound bound;
-  for (size_t k = 0; all && k < all->n; k++)
-    for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0; i++)
-      if (!o->used[i]) o->used[i] = names_fit(&all->rule[k], 0, 0, o->from->tensor[i].name, &bound);
+static mgrid_status drop(outputs *o, const names *all, mgrid_error *err) {
+  for (size_t k = 0; all && k < all->n && !err->status; k++)
+    for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0 && !err->status; i++)
+      if (!o->used[i]) names_fit(all, &all->rule[k], 0, 0, o->from->tensor[i].name, NULL, &o->used[i], err);
+  return err->status;
 }
 
 mgrid_status outputs_find(outputs *o, mgrid_error *err) {
@@ -132,7 +132,7 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   if (ok && !by_layouts(o, err) && !by_rules(o, o->given, err)) {
     for (size_t k = 0; k < n; k++) ruled[k] = o->made[k];
     if (!by_names(o, ruled, err)) by_rules(o, o->own, err);
-    drop(o, o->given), drop(o, o->own);
+    if (!err->status && !drop(o, o->given, err)) drop(o, o->own, err);
   }
   for (size_t i = 0; i < o->from->n && !err->status; i++)
     if (!o->used[i]) unknown(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);

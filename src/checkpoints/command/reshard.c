@@ -168,12 +168,16 @@ static mgrid_status read_rules(const options *o, mgrid_runtime *rt, names *given
   mgrid_text text = { 0 };
   json_t    *info = NULL, *line;
   size_t     i;
-  if (o->names && !mgrid_read_file(o->names, &text, err)) names_read(given, o->names, mgrid_text_chars(&text), err);
+  if (o->names && !mgrid_read_file(o->names, &text, err))
+    names_read(given, o->names, mgrid_text_chars(&text), text.len, err);
   text.len = 0;
   if (!err->status && rt) mgrid_runtime_info_json(rt, &info, err);
-  json_array_foreach(json_object_get(info, "names"), i, line) mgrid_text_add(&text, "%s\n", json_string_value(line));
+  json_array_foreach(json_object_get(info, "names"), i, line) {
+    mgrid_text_put(&text, json_string_value(line), json_string_length(line));
+    mgrid_text_str(&text, "\n");
+  }
   if (text.failed) mgrid_oom(err);
-  if (!err->status && text.len) names_read(own, o->cli.recipe, text.data, err);
+  if (!err->status && text.len) names_read(own, o->cli.recipe, text.data, text.len, err);
   json_decref(info);
   mgrid_text_free(&text);
   return err->status;
@@ -234,6 +238,9 @@ static void use_config(options *o, mgrid_text *path) {
   if (!o->cli.params && !path->failed && access(path->data, R_OK) == 0) o->cli.params = path->data;
 }
 
+/* Matching for the rules of a recipe, which may come from anybody: a few seconds of it. */
+static bool pay(void *steps, int64_t n) { return (*(int64_t *)steps -= n) > 0; }
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options o = { 0 };
   if (!cli_parse(&o.cli, self, argc, argv)) return o.cli.code;
@@ -246,7 +253,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_plan    *plan = NULL;
   names          given = { 0 }, own = { 0 };
   mgrid_text     config = { 0 };
+  int64_t        steps = INT64_C(1) << 30;
+  mgrid_payer    payer = { .pay = pay, .ud = &steps };
   if (!cli_open(&o.cli, &rt, &err) && !read_rules(&o, rt, &given, &own, &err)) {
+    own.payer = &payer;
     if (own.n) use_config(&o, &config);
     plan = o.cli.world || !rt ? cli_plan(&o.cli, rt, o.cli.world, &err) : smallest_plan(&o, rt, &err);
   }
