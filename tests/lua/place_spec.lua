@@ -413,6 +413,18 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
     assert.are.equal(7, compared)
   end)
 
+  it("says that fewer bytes between the farthest domains take longer", function()
+    local words = "megatron --world 64 tp=8 pp=4 layers=8 --machine 'rack:2[100GB/s] node:8[50GB/s] gpu:4[300GB/s]' "
+    local found = json.decode((moongrid("place " .. words .. "--search order --json")))
+    local function price(order) return json.decode((moongrid("step " .. words .. "--flops 1e20 --json order=" .. order))).seconds end
+    local first, now = price(found.best[1].parameters.order), price "tp-cp-ep-dp-pp"
+    assert.are.same({ true, true }, { math.abs(found.step_seconds.first - first) <= 1e-9 * first,
+      math.abs(found.step_seconds.present - now) <= 1e-9 * now })
+    assert.is_true(first > now)
+    local out = moongrid("place " .. words .. "--search order"):gsub("\n +", " ")
+    assert.is_truthy(out:find("and the present at [%d.]+ s, which is faster: %-%-objective time finds the fastest\n"), out)
+  end)
+
   it("shows the present values though ten others are better, and first where nothing is", function()
     local path = file(without:format(1, ""))
     local words = "place " .. path .. " --world 64 --machine 'node:* gpu:8' --search order "

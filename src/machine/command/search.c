@@ -66,6 +66,21 @@ static mgrid_status value_of(search *x, const mgrid_plan *p, const mgrid_cost *c
   return s;
 }
 
+/* The plan with these values. */
+static mgrid_plan *plan_of(search *x, const found *f, mgrid_error *err) {
+  char  *own[FREE] = { NULL };
+  bool   starved = false;
+  size_t n = x->nfixed;
+  for (size_t i = 0; i < x->n; i++) {
+    if (asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0) starved = true, own[i] = NULL;
+    x->arg[n++] = own[i];
+  }
+  mgrid_plan *p = starved ? mgrid_null_oom(err)
+                          : mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, err);
+  for (size_t i = 0; i < x->n; i++) free(own[i]);
+  return p;
+}
+
 /* Find the cost of a plan. Under `time` a step costs what its price says. */
 static mgrid_status cost_of(search *x, const mgrid_plan *p, found *f, mgrid_error *err) {
   mgrid_traffic *t = NULL;
@@ -86,17 +101,8 @@ static bool evaluate(search *x, found *f, bool *is_plan, mgrid_error *err) {
   bool        is_now = cli_search_is_now(x, f);
   if (is_now && x->looked) return *is_plan = x->has_now, *f = x->now, true;
   if (x->until > 0 && x->looked && mgrid_now() > x->until) return x->stopped = true, false;
-  char  *own[FREE] = { NULL };
-  bool   starved = false;
-  size_t n = x->nfixed;
-  for (size_t i = 0; i < x->n; i++) {
-    starved |= asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0;
-    x->arg[n++] = own[i];
-  }
-  mgrid_plan *p = starved ? NULL : mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, &why);
-  for (size_t i = 0; i < x->n; i++) free(own[i]);
-  if (starved) return mgrid_oom(err), false;
-  bool decided = x->sends.by != SENDING_UNDECIDED, costs = p && cost_of(x, p, f, &why) == MGRID_OK;
+  mgrid_plan *p = plan_of(x, f, &why);
+  bool        decided = x->sends.by != SENDING_UNDECIDED, costs = p && cost_of(x, p, f, &why) == MGRID_OK;
   *is_plan = costs;
   x->evaluated++;
   if (!costs) {
@@ -327,16 +333,30 @@ static mgrid_status cost_on(search *x, const mgrid_machine_model *m, const mgrid
   return s;
 }
 
+/* The price of the step with these values; -1: not known. */
+static mgrid_status seconds_of(search *x, const found *f, double *seconds, mgrid_error *err) {
+  mgrid_traffic *t = NULL;
+  mgrid_plan    *p = plan_of(x, f, err);
+  mgrid_status   s = p ? cli_sending_of(x->c, x->rt, p, &x->sends, &t, seconds, err) : err->status;
+  mgrid_traffic_free(t);
+  mgrid_plan_free(p);
+  return s;
+}
+
+/* Fewer bytes between the farthest domains may take longer, if more go between nearer ones: price the first and the present
+** values. */
+static mgrid_status compare_times(search *x, mgrid_error *err) {
+  x->first_seconds = x->now_seconds = -1;
+  if (x->goal != GOAL_BYTES || x->sends.by != SENDING_STEP || !x->has_now || x->stopped) return MGRID_OK;
+  if (cli_search_is_now(x, &x->best[0])) return MGRID_OK;
+  mgrid_status s = seconds_of(x, &x->best[0], &x->first_seconds, err);
+  return s ? s : seconds_of(x, &x->now, &x->now_seconds, err);
+}
+
 /* Find hosts for the best plan. */
 static mgrid_status assign_hosts(search *x, mgrid_error *err) {
-  char  *own[FREE] = { NULL };
-  size_t n = x->nfixed;
   if (!mgrid_assignable(x->costing.m, x->c->world)) return MGRID_OK;
-  for (size_t i = 0; i < x->n; i++) {
-    if (asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[x->best[0].at[i]]) < 0) own[i] = NULL;
-    x->arg[n++] = own[i];
-  }
-  mgrid_plan          *p = mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, err);
+  mgrid_plan          *p = plan_of(x, &x->best[0], err);
   mgrid_machine_model *plain = NULL;
   mgrid_traffic       *t = NULL;
   mgrid_status         s = p ? cli_sending_of(x->c, x->rt, p, &x->sends, &t, NULL, err) : err->status;
@@ -346,7 +366,6 @@ static mgrid_status assign_hosts(search *x, mgrid_error *err) {
   if (!s) s = cost_on(x, x->costing.m, p, t, &x->arrival, err);
   if (!s) s = cost_on(x, plain, p, t, &x->sorted, err);
   if (!s) s = cost_on(x, x->with_hosts, p, t, &x->assigned, err);
-  for (size_t i = 0; i < x->n; i++) free(own[i]);
   mgrid_machine_free(plain);
   mgrid_traffic_free(t);
   mgrid_plan_free(p);
@@ -374,7 +393,8 @@ static mgrid_status find(search *x, mgrid_error *err) {
     return mgrid_fail(err, MGRID_REFUSED, "the recipe refuses all %" PRId64 " combinations; the first: %s",
                       x->evaluated, x->refusal.message);
   show_now(x);
-  mgrid_status               s = assign_hosts(x, err);
+  mgrid_status s = compare_times(x, err);
+  if (!s) s = assign_hosts(x, err);
   const mgrid_machine_model *m = x->with_hosts ? x->with_hosts : x->costing.m;
   if (!s && x->s->output) s = cli_write_ranks(x->s->output, m, x->c->world, err);
   if (s) return s;

@@ -70,6 +70,8 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
   json_object_set_new(all, "traffic", json_string(cli_sending_name(&x->sends)));
   if (x->sends.by == SENDING_ASSUMED) json_object_set_new(all, "assumed", json_string(mgrid_text_chars(&t)));
   if (x->stopped) json_object_set_new(all, "stopped", json_true());
+  if (x->now_seconds >= 0)
+    json_object_set_new(all, "step_seconds", json_pack("{sfsf}", "first", x->first_seconds, "present", x->now_seconds));
   mgrid_text_free(&t);
   if (x->pruned > 0) json_object_set_new(all, "pruned", json_real(x->pruned));
   if (x->least.n) json_object_set_new(all, "bound", json_real(x->least.bound[level_of(x)]));
@@ -113,6 +115,13 @@ void cli_search_text(const search *x) {
     for (size_t k = 0; k < x->n; k++) printf(" %s=%s", x->param[k].name, x->param[k].value[f->at[k]]);
     if (cli_search_is_now(x, f)) printf(x->listed ? "  (listed first)" : "  (present)");
     printf("\n");
+  }
+  if (x->now_seconds >= 0) {
+    mgrid_text_add(&t, "moongrid step prices the first at %.4g s, and the present at %.4g s", x->first_seconds,
+                   x->now_seconds);
+    if (x->first_seconds > x->now_seconds) mgrid_text_str(&t, ", which is faster: --objective time finds the fastest");
+    printf("\n");
+    cli_wrap(x->c, "time", &t);
   }
   const mgrid_cost *first = &x->best[0].cost;
   mgrid_text_add(&t, "with the sizes of the best one, no order of ranks puts fewer than %s across a %s",

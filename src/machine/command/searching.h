@@ -56,6 +56,7 @@ typedef struct search {
   bool                 listed;          /* some of them are no defaults */
   bool                 looked, has_now; /* it was evaluated; the recipe takes it */
   double               until;           /* when to stop, on the clock of mgrid_now; 0: never */
+  double               first_seconds, now_seconds; /* of their steps, where bytes count; -1: not known */
   bool                 stopped;
   int64_t              evaluated, refused;
   double               all, pruned; /* combinations; those whose sizes cost more at least, whatever the order */
