@@ -318,6 +318,19 @@ describe("steps.transformer", function()
     refused("interleave=2", at "steps.transformer: interleave 2 needs pp of 2 or more and the schedule 1f1b")
     refused("zero=4", at "steps.transformer: zero is 0 to 3, not 4; nearest is 3")
     refused("experts=6 ep=4", at "steps.transformer: experts 6 is no multiple of ep, 4; nearest: 4 or 8")
+    for words, message in pairs { -- of the model, as its trainers refuse
+      ["tp=8 heads=14 kv_heads=2 hidden=896 layers=24"] = "heads 14 is no multiple of tp, 8; nearest: 8 or 16",
+      ["hidden=100 heads=7"] = "heads 7 does not divide hidden, 100; nearest: 5 or 10",
+      ["heads=16 kv_heads=3"] = "kv_heads 3 does not divide heads, 16; nearest: 2 or 4",
+      ["tp=4 heads=12 hidden=768 kv_heads=6"] = "kv_heads 6 neither divides tp nor is a multiple of it, 4; nearest: 4 or 12",
+      ["tp=8 sequence_parallel=true seq=1001"] = "seq 1001 is no multiple of tp, 8; nearest: 1000 or 1008",
+      ["cp=8 seq=1000"] = "seq 1000 is no multiple of 2 x cp, 16; nearest: 992 or 1008",
+      ["cp=2 tp=2 sequence_parallel=true seq=1002"] = "seq 1002 is no multiple of cp x tp, 4; nearest: 1000 or 1004",
+      ["topk=9 experts=8"] = "topk 9 is more than the 8 experts; nearest is 8",
+      ["tp=8 ffn=1004"] = "ffn 1004 is no multiple of tp, 8; nearest: 1000 or 1008",
+    } do
+      refused(words, at("steps.transformer: " .. message))
+    end
     refused("schedule=2f2b", "moongrid: unknown schedule of steps.transformer '2f2b'; known: 1f1b, gpipe, zero_bubble")
     refused("weight_type=fp4", "moongrid: unknown weight_type of steps.transformer 'fp4'; nearest is 'fp8' (bf16, fp16, fp32, fp8)")
   end)
