@@ -43,7 +43,7 @@ static uint64_t states_of(const mgrid_backend *b) {
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  vsnprintf(b->doing, sizeof b->doing, fmt, args);
+  mgrid_vformat(b->doing, sizeof b->doing, fmt, args);
   va_end(args);
   uint64_t h = XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(b->doing, strlen(b->doing)));
   return (h | MGRID_ANY_PLAN) - !plans;

@@ -36,7 +36,7 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   char        text[sizeof e.message];
   va_list     args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   mgrid_fail(&e, MGRID_USAGE, "%s", text);
   return cli_say_own(c, &e);
@@ -231,6 +231,6 @@ const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
   double                   n = (double)bytes;
   int                      i = 0;
   while (n >= 1024 && i < 6) n /= 1024, i++;
-  snprintf(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
+  mgrid_format(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
   return buf;
 }

@@ -322,7 +322,9 @@ static void find_terminal(cli *c) {
   bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   c->columns = c->fold = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
   c->lines = !known ? 0 : size.ws_row == 0 ? 24 : size.ws_row < 10 ? 10 : size.ws_row;
-  c->unicode = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  locale_t host = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+  c->unicode = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
+  if (host) freelocale(host);
 }
 
 static void choose_color(cli *c) {

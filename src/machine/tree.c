@@ -22,7 +22,7 @@ mgrid_status mgrid_tree_fault(mgrid_tree *t, int line, mgrid_status status, cons
   char    text[600];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   return line ? mgrid_fail(t->err, status, "%s:%d: %s", t->file, line, text)
               : mgrid_fail(t->err, status, "%s: %s", t->file, text);

@@ -114,7 +114,7 @@ static json_t *compare(const json_t *a, const json_t *b) {
 static const char *shown(double x, const char *what, char *buf, size_t len) {
   if (strcmp(what, "seconds") == 0) return cli_seconds(x, buf, len);
   if (strncmp(what, "bytes", 5) == 0) return cli_bytes(x < 9e18 ? (int64_t)x : INT64_MAX, buf, len);
-  snprintf(buf, len, "%.0f", x);
+  mgrid_format(buf, len, "%.0f", x);
   return buf;
 }
 
@@ -129,7 +129,7 @@ static void print_rows(const json_t *list) {
                *what = json_string_value(json_object_get(row, "what"));
     double from = number_at(row, "from"), to = number_at(row, "to");
     char   a[32], b[32], by[32] = "";
-    if (from > 0 && to > 0) snprintf(by, sizeof by, "%+.1f%%", 100 * (to / from - 1));
+    if (from > 0 && to > 0) mgrid_format(by, sizeof by, "%+.1f%%", 100 * (to / from - 1));
     if (strcmp(of, last) != 0)
       printf("%s%s\n", i ? "\n" : "",
              strcmp(of, "time") == 0 ? "time of the step, and of the mean rank in it"
