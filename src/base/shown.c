@@ -56,6 +56,14 @@ bool mgrid_is_shown(const char *s, size_t len) {
   return true;
 }
 
+mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err) {
+  char shown[64];
+  if (mgrid_is_shown(s, len)) return MGRID_OK;
+  bool whole = mgrid_shown(shown, sizeof shown, s, len) < sizeof shown - 4;
+  return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text in UTF-8, without control characters, not '%s%s'",
+                    what, shown, whole ? "" : "...");
+}
+
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
   static const char digits[] = "0123456789abcdef";
   size_t            n = 0;

@@ -100,17 +100,18 @@ static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
       "the next evaluation sees");
 }
 
-/* Name files as the host does: Lua knows them by names that start with @ or =. */
+/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any bytes: it is escaped. */
 static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nwords; i++) {
     const char *name = s->word[i];
-    char        path[MGRID_PLACE_MAX];
+    char        path[MGRID_PLACE_MAX], shown[MGRID_PLACE_MAX];
     bool        file = false;
     for (size_t k = 0; k < s->nprograms && !file && (*name == '@' || *name == '='); k++)
       for (size_t n = 0; n < s->program[k].n && !file; n++) file = s->program[k].node[n].file == i;
     if (!file) continue;
     mgrid_budget_path(L, name + 1, strlen(name + 1), path, sizeof path);
-    char *copy = mgrid_strdup(path);
+    mgrid_shown(shown, sizeof shown, path, strlen(path));
+    char *copy = mgrid_strdup(shown);
     if (!copy) return mgrid_oom(err);
     mgrid_release(s->word[i]);
     s->word[i] = copy;
