@@ -3,6 +3,7 @@
 ** search_print.c - the best that place --search order found, as text and as JSON.
 */
 #include "machine/command/searching.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static json_t *hosts_json(const search *x) {
   }
   for (int64_t r = 0; r < x->c->world; r++)
     json_array_append_new(ranks, json_integer(mgrid_machine_at(x->with_hosts, r)));
-  return json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
+  return mgrid_json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
                    x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l], "order", order,
                    "ranks", ranks);
 }
@@ -55,12 +56,12 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
       json_object_set_new(bounds, x->costing.m->tier[l].name, json_real(f->cost.bound[l]));
     }
     json_t *one =
-        json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
+        mgrid_json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
     if (x->costing.timed) json_object_set_new(one, "seconds", json_real(f->cost.seconds));
     json_array_append_new(best, one);
   }
   mgrid_machine_text(x->costing.m, &t);
-  json_t *all = json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
+  json_t *all = mgrid_json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
                           "objective", x->s->objective ? x->s->objective : "bytes", "level",
                           x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
                           (json_int_t)x->refused, "exhaustive", x->whole, "best", best);

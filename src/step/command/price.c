@@ -74,8 +74,9 @@ static mgrid_status draw(const step_price *p, const step_records *r, const char 
   const mgrid_content *plan = &p->by.s->plan->content;
   mgrid_text           title = { 0 }, settings = { 0 }, t = { 0 };
   chart                c;
-  mgrid_text_add(&title, "step of %s over %" PRId64 " rank%s", *plan->recipe ? plan->recipe : "a recipe", plan->world,
-                 mgrid_s_of(plan->world));
+  mgrid_text_str(&title, "step of ");
+  mgrid_text_shown(&title, *plan->recipe ? plan->recipe : "a recipe");
+  mgrid_text_add(&title, " over %" PRId64 " rank%s", plan->world, mgrid_s_of(plan->world));
   put_settings(plan, &settings);
   mgrid_status status = mgrid_chart_make(p, r, mgrid_text_chars(&title), mgrid_text_chars(&settings), &c, err);
   mgrid_text_free(&title);
