@@ -141,7 +141,7 @@ mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_erro
   const char  *title = strstr(page->html, "@TITLE@"), *data = strstr(page->html, "@DATA@");
   mgrid_status s = MGRID_OK;
   mgrid_text_put(out, page->html, (size_t)(title - page->html));
-  mgrid_draw_safe(out, page->recipe, true);
+  mgrid_draw_safe(out, page->recipe);
   title += strlen("@TITLE@");
   mgrid_text_put(out, title, (size_t)(data - title));
   mgrid_text_str(out, "{\"recipe\":");

@@ -42,9 +42,9 @@ static void put_list(mgrid_text *t, const chart *c, const char *name, size_t n,
 
 static json_t *kind_json(const chart *c, size_t i) {
   return mgrid_json_pack("{ssssss}", "name", c->kind[i].name, "colour", mgrid_chart_colour(&c->kind[i]), "sort",
-                   c->kind[i].sort == CHART_COMPUTES ? "computes"
-                   : c->kind[i].sort == CHART_MOVES  ? "moves"
-                                                     : "waits");
+                         c->kind[i].sort == CHART_COMPUTES ? "computes"
+                         : c->kind[i].sort == CHART_MOVES  ? "moves"
+                                                           : "waits");
 }
 
 static json_t *text_json(const chart *c, size_t i) {
@@ -61,7 +61,7 @@ static json_t *gap_json(const chart *c, size_t i) {
 static json_t *row_json(const chart *c, size_t i) {
   const chart_row *r = &c->row[i];
   return mgrid_json_pack("{sssssisIsI}", "label", r->label, "stream", r->stream, "type", (int)r->type, "rank",
-                   (json_int_t)r->rank, "ranks", (json_int_t)r->ranks);
+                         (json_int_t)r->rank, "ranks", (json_int_t)r->ranks);
 }
 
 /* Bars as numbers, five each: nanoseconds since the end of the bar before until it begins to wait, that it waits, that it
@@ -86,7 +86,7 @@ static void put_bars(const chart *c, mgrid_text *t) {
 void mgrid_chart_html(const chart *c, const char *page, mgrid_text *out) {
   const char *title = strstr(page, "@TITLE@"), *data = strstr(page, "@DATA@");
   mgrid_text_put(out, page, (size_t)(title - page));
-  mgrid_draw_safe(out, c->title, true);
+  mgrid_draw_safe(out, c->title);
   title += strlen("@TITLE@");
   mgrid_text_put(out, title, (size_t)(data - title));
   mgrid_text_str(out, "{\"title\":");
