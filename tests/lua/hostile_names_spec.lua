@@ -32,16 +32,16 @@ local kinds = {
   ["the doc of a recipe"] = function(h) return { doc = q(h) } end,
   ["a parameter"] = function(h) return { params = "[" .. q(h) .. "] = 2" } end,
   ["the text of a parameter"] = function(h) return { params = "s = param.text(" .. q(h) .. ")" } end,
-  ["the doc of a parameter"] = function(h) return { params = "s = param.size(1, " .. q(h) .. ")" } end,
-  ["a choice of a parameter"] = function(h) return { params = "s = param.choice('x', { 'x', " .. q(h) .. " })" } end,
-  ["a value on the command line"] = function(h) return { params = "s = param.text 'x'", args = "s=" .. h } end,
+  ["the doc of a parameter"] = function(h) return { params = "s1 = param.size(1, " .. q(h) .. ")" } end,
+  ["a choice of a parameter"] = function(h) return { params = "s2 = param.choice('x', { 'x', " .. q(h) .. " })" } end,
+  ["a value on the command line"] = function(h) return { params = "s3 = param.text 'x'", args = "s3=" .. h } end,
   ["a parameter on the command line"] = function(h) return { args = h .. "=1" } end,
   ["a family"] = function(h) return { build = "t[" .. q(h) .. "] = g 'a'" } end,
   ["a grid"] = function(h) return { build = "t[" .. q(h) .. "] = g" } end,
   ["a dim"] = function(h) return { build = "t.h = grid(w, {" .. q(h) .. ", 'b'}, { [" .. q(h) .. "] = 2, b = fill })" } end,
-  ["a tensor"] = function(h) return { build = "t[" .. q(h) .. "] = tensor { axes = { { 'x', 8 } }, type = 'f32' }" } end,
-  ["an axis of a tensor"] = function(h) return { build = "t.w = tensor { axes = { { " .. q(h) .. ", 8 } }, type = 'f32' }" } end,
-  ["the type of a tensor"] = function(h) return { build = "t.w2 = tensor { axes = { { 'x', 8 } }, type = " .. q(h) .. " }" } end,
+  ["a tensor"] = function(h) return { build = "t[" .. q(h) .. "] = tensor { axes = { { 'x', 8 } }, type = 'f32', over = g }" } end,
+  ["an axis of a tensor"] = function(h) return { build = "t.w = tensor { axes = { { " .. q(h) .. ", 8 } }, type = 'f32', over = g }" } end,
+  ["the type of a tensor"] = function(h) return { build = "t.w2 = tensor { axes = { { 'x', 8 } }, type = " .. q(h) .. ", over = g }" } end,
   ["an option"] = function(h) return { build = "t.o1 = g 'a':with { [" .. q(h) .. "] = true }" } end,
   ["a backend"] = function(h) return { build = "t.o2 = g 'a':with { backend = " .. q(h) .. " }" } end,
   ["a window"] = function(h) return { build = "t.o3 = g 'a':with { windows = { [" .. q(h) .. "] = 64 } }" } end,
@@ -184,6 +184,13 @@ local function wrong(i, code, x)
   end
 end
 
+local function ordered(t)
+  local names = {}
+  for name in pairs(t) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
 -- The parts of several kinds in one recipe.
 local function together(parts)
   local all = {}
@@ -217,11 +224,12 @@ describe("hostile names:", function()
     return accepted
   end
 
-  for text, h in pairs(texts) do
+  for _, text in ipairs(ordered(texts)) do
+    local h = texts[text]
     it(text, function()
       local faults, accepted = {}, {}
-      for kind, make in pairs(kinds) do
-        local x = make(h)
+      for _, kind in ipairs(ordered(kinds)) do
+        local x = kinds[kind](h)
         if try(x, 1, ALONE, kind, faults) then accepted[#accepted + 1] = x end
       end
       try(together(accepted), ALONE + 1, #outputs, "all that are accepted", faults, true)
