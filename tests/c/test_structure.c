@@ -315,13 +315,13 @@ static void add_machine(mgrid_topology *t, const drawn_plan *d, mgrid_error *e) 
   static const char *const level[] = { "node:*", "node:2", "rack:2 node:*" };
   char                     text[200], link[80] = "", flow[100];
   static const char *const call[] = { "all_reduce", "all_gather", "send" };
-  if (d->v[LINKED] == 1) snprintf(link, sizeof link, "[%.17gB/s]", d->bandwidth);
-  if (d->v[LINKED] == 2) snprintf(link, sizeof link, "[%.17gB/s,%.17gs]", d->bandwidth, d->latency);
+  if (d->v[LINKED] == 1) mgrid_format(link, sizeof link, "[%.17gB/s]", d->bandwidth);
+  if (d->v[LINKED] == 2) mgrid_format(link, sizeof link, "[%.17gB/s,%.17gs]", d->bandwidth, d->latency);
   snprintf(text, sizeof text, "%s gpu:64%s", level[d->v[LEVELS]], link);
   mgrid_machine_model *m = mgrid_machine_parse(text, e);
   mgrid_machine_item  *item = m ? mgrid_machine_item_new(m, t->content.world, e) : NULL;
   mgrid_traffic       *x = mgrid_traffic_new(t->content.world, e);
-  snprintf(flow, sizeof flow, "%.17g B %s x %" PRId64, d->bytes, call[d->v[COLLECTIVE]], d->v[CALLS] + 1);
+  mgrid_format(flow, sizeof flow, "%.17g B %s x %" PRId64, d->bytes, call[d->v[COLLECTIVE]], d->v[CALLS] + 1);
   if (item) mgrid_topology_put_item(t, "machine", &mgrid_machine_kind, item, e);
   if (!mgrid_traffic_add(x, d->v[FLOW_OF] ? "f0" : "f1", flow, e))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, x, e);
