@@ -6,6 +6,7 @@
 */
 #include "random.h"
 
+#include "comm/compare.h"
 #include "machine/item.h"
 #include "machine/traffic.h"
 #include "moongrid_tensor.h"
@@ -509,7 +510,27 @@ static void test_plans(void **state) {
   if (n > 100) assert_in_range(equal, made / 10, 9 * made / 10);
 }
 
+/* ------------------------------------------------------------------- calls */
+
+/* Two calls that ranks make together are one only if their names are, however late these differ. */
+static void test_calls(void **state) {
+  (void)state;
+  mgrid_error    e;
+  mgrid_backend *b = mgrid_backend_dry(2, 0, anew(&e));
+  for (int same = 0; same < 900; same += 7) {
+    char x[1000], y[1000];
+    memset(x, 'a', sizeof x), memset(y, 'a', sizeof y);
+    x[same + 1] = y[same + 1] = '\0';
+    x[same] = 'x';
+    bool differ = mgrid_meet_call(b, true, "prove '%s'", x) != mgrid_meet_call(b, true, "prove '%s'", y);
+    assert_true(differ);
+    assert_true(mgrid_meet_call(b, true, "prove '%s'", x) == mgrid_meet_call(b, true, "prove '%s'", x));
+  }
+  mgrid_backend_free(b);
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_steps), cmocka_unit_test(test_plans) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_steps), cmocka_unit_test(test_plans),
+                                      cmocka_unit_test(test_calls) };
   return run_program("structure", tests, argc, argv);
 }
