@@ -151,13 +151,13 @@ static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_ch
                          const mgrid_error *err) {
   char digest[33];
   if (s)
-    return mgrid_json_pack("{sIsbsisssO}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message", err->message,
-                     "laws", laws);
+    return mgrid_json_pack("{sIsbsisssO}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message",
+                           err->message, "laws", laws);
   mgrid_plan_digest(p, digest);
   json_t *line = mgrid_json_pack("{sIsbsIsIsbsosssO}", "world", (json_int_t)world, "ok", 1, "families",
-                           (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
-                           v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
-                           "digest", digest, "laws", laws);
+                                 (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
+                                 v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
+                                 "digest", digest, "laws", laws);
   json_notes(line, p);
   return line;
 }

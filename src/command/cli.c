@@ -57,8 +57,9 @@ int cli_sink(void *file, const char *text, size_t len) {
 
 mgrid_status cli_put_json(const json_t *v, mgrid_error *err) {
   char        *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
-  mgrid_status s = text ? MGRID_OK : v ? mgrid_fail(err, MGRID_BAD_VALUE, "no JSON: a text in it is not UTF-8, or memory ran out")
-                                       : mgrid_oom(err);
+  mgrid_status s = text ? MGRID_OK
+                   : v  ? mgrid_fail(err, MGRID_BAD_VALUE, "no JSON: a text in it is not UTF-8, or memory ran out")
+                        : mgrid_oom(err);
   if (text) puts(text);
   free(text);
   return s;

@@ -35,8 +35,8 @@ static json_t *family_json(const mgrid_content *c, const char *name) {
   char                rule[512];
   mgrid_family_describe(f, rule, sizeof rule);
   return mgrid_json_pack("{sIsossss}", "count", (json_int_t)f->count, "size",
-                   f->size < 0 ? json_null() : json_integer(f->size), "rule", f->form->listed ? "list" : rule,
-                   "options", e->choice->text + (*e->choice->text == ' '));
+                         f->size < 0 ? json_null() : json_integer(f->size), "rule", f->form->listed ? "list" : rule,
+                         "options", e->choice->text + (*e->choice->text == ' '));
 }
 
 static json_t *value_json(const mgrid_plan *p, const char *what, const char *name, const char *text) {
@@ -72,7 +72,7 @@ static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int6
   json_t *all = mgrid_json_pack("{sbso}", "differ", *differ, "changes", c.changes);
   if (mgrid_plan_world(was) == mgrid_plan_world(is))
     json_object_update_new(all, mgrid_json_pack("{sIsIsI}", "kept", (json_int_t)change.kept, "created",
-                                          (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
+                                                (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
   if (!s) s = cli_put_json(all, err);
   json_decref(all);
   return s;

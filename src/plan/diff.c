@@ -276,4 +276,3 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
                              mgrid_sink sink, void *ud, mgrid_error *err) {
   return a && b ? mgrid_plan_differences(a, b, rank, change, NULL, sink, ud, err) : MGRID_USAGE;
 }
-

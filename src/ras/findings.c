@@ -270,9 +270,9 @@ mgrid_status ras_findings(const json_t *answer, const mgrid_plan *plan, json_t *
       tell_behind(&waits, &all, json_object_get(comm, "ranks"));
       tell_states(&waits, &all, comm);
       const char *hash = json_string_value(json_object_get(comm, "hash"));
-      json_array_append_new(*list,
-                            mgrid_json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", mgrid_text_chars(&names),
-                                      "size", (json_int_t)number(comm, "size"), "finding", mgrid_text_chars(&waits)));
+      json_array_append_new(*list, mgrid_json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups",
+                                                   mgrid_text_chars(&names), "size", (json_int_t)number(comm, "size"),
+                                                   "finding", mgrid_text_chars(&waits)));
       mgrid_text_free(&names);
       mgrid_text_free(&waits);
     }

@@ -95,9 +95,9 @@ static json_t *family_json(const gathered *g, size_t family, double steps) {
   }
   if (n == 0) return NULL;
   qsort(g->scratch, n, sizeof *g->scratch, ascending);
-  return mgrid_json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls", planned_calls,
-                   "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst, "worst_rank",
-                   (json_int_t)worst_rank, "waiting", worst - least);
+  return mgrid_json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls",
+                         planned_calls, "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst,
+                         "worst_rank", (json_int_t)worst_rank, "waiting", worst - least);
 }
 
 /* The rank that others wait for: it spends the least time in calls. -1: there is no difference to speak of. */
@@ -125,8 +125,8 @@ static json_t *report(const gathered *g, const step_how *how) {
   qsort(g->scratch, (size_t)g->world, sizeof *g->scratch, ascending);
   int64_t late = late_rank(g);
   return mgrid_json_pack("{sIsIsfsfsfsoso}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale",
-                   how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
-                   late < 0 ? json_null() : json_integer(late), "families", families);
+                         how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
+                         late < 0 ? json_null() : json_integer(late), "families", families);
 }
 
 /* ---------------------------------------------------------------------- all */

@@ -45,19 +45,16 @@ static void put_names(trace *f, const mgrid_step *s, int64_t rank, bool planned)
   const step_program *p = &s->program[s->class[s->of[rank]].program];
   mgrid_text          name = { 0 };
   mgrid_text_add(&name, "rank %" PRId64, rank);
-  put(f,
-      mgrid_json_pack("{sssssIs{ss}}", "ph", "M", "name", "process_name", "pid", (json_int_t)rank, "args", "name",
-                      mgrid_text_chars(&name)));
-  put(f,
-      mgrid_json_pack("{sssssIs{sI}}", "ph", "M", "name", "process_sort_index", "pid", (json_int_t)rank, "args", "sort_index",
-                (json_int_t)rank));
+  put(f, mgrid_json_pack("{sssssIs{ss}}", "ph", "M", "name", "process_name", "pid", (json_int_t)rank, "args", "name",
+                         mgrid_text_chars(&name)));
+  put(f, mgrid_json_pack("{sssssIs{sI}}", "ph", "M", "name", "process_sort_index", "pid", (json_int_t)rank, "args",
+                         "sort_index", (json_int_t)rank));
   for (int i = 0; i < p->nstreams * (planned ? 2 : 1); i++) {
     int of = i % p->nstreams;
     name.len = 0;
     mgrid_text_add(&name, "%s%s", s->word[p->stream[of]], i < p->nstreams ? "" : ", planned");
-    put(f,
-        mgrid_json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid",
-                  of + (i < p->nstreams ? 0 : PLANNED), "args", "name", mgrid_text_chars(&name)));
+    put(f, mgrid_json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid",
+                           of + (i < p->nstreams ? 0 : PLANNED), "args", "name", mgrid_text_chars(&name)));
   }
   f->lost |= name.failed;
   mgrid_text_free(&name);
@@ -87,10 +84,9 @@ static void put_span(trace *f, const mgrid_step *s, int64_t rank, uint32_t node,
   else
     mgrid_step_node_text(s, n, &t);
   const char *category = n->slot >= 0 ? mgrid_step_family_of(s, n) : mgrid_step_rows[n->kind].name;
-  put(f,
-      mgrid_json_pack("{sssssssIsisfsfs{sosssi}}", "ph", "X", "name", mgrid_text_chars(&t), "cat", category, "pid",
-                (json_int_t)rank, "tid", (int)n->stream + (planned ? PLANNED : 0), "ts", begun, "dur", took, "args",
-                "planned", arguments(s, p, node), "file", s->word[n->file], "line", (int)n->line));
+  put(f, mgrid_json_pack("{sssssssIsisfsfs{sosssi}}", "ph", "X", "name", mgrid_text_chars(&t), "cat", category, "pid",
+                         (json_int_t)rank, "tid", (int)n->stream + (planned ? PLANNED : 0), "ts", begun, "dur", took,
+                         "args", "planned", arguments(s, p, node), "file", s->word[n->file], "line", (int)n->line));
   mgrid_text_free(&t);
 }
 

@@ -189,8 +189,8 @@ static void json_missing(mgrid_json *w, const mgrid_loss *x) {
     for (size_t k = 0; k < m->nholders; k++) json_array_append_new(holders, json_integer(m->holders[k]));
     mgrid_json_item(w, "\n    ");
     mgrid_json_value(w, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
-                                  range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
-                                  "holders", holders));
+                                        range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
+                                        "holders", holders));
     mgrid_text_free(&range);
   }
   mgrid_json_close(w, "]");

@@ -63,8 +63,9 @@ static void put_part(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_json_field(w, "copy", json_integer(part.copy));
   if (t->flat)
     mgrid_json_field(w, "flat",
-                     mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements", (json_int_t)part.elements,
-                               "offset", (json_int_t)part.offset, "slice", (json_int_t)part.slice));
+                     mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements",
+                                     (json_int_t)part.elements, "offset", (json_int_t)part.offset, "slice",
+                                     (json_int_t)part.slice));
   put_runs(w, t, rank);
   mgrid_json_close(w, "}");
 }

@@ -42,8 +42,8 @@ json_t *cli_nccl_json(const placing *x) {
   for (size_t l = x->m->ntiers; l < x->levels; l++)
     json_object_set_new(rails, mgrid_level_name(x->m, l), names_inside(x, l));
   return mgrid_json_pack("{s{sssIso}soso}", "nvlink", "level", mgrid_level_name(x->m, level), "ranks",
-                   (json_int_t)x->m->tier[level].most, "inside", names_inside(x, level), "rails", rails, "variables",
-                   variables(x));
+                         (json_int_t)x->m->tier[level].most, "inside", names_inside(x, level), "rails", rails,
+                         "variables", variables(x));
 }
 
 static void list(const placing *x, size_t level, const char *none, mgrid_text *t) {

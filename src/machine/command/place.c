@@ -116,8 +116,8 @@ static void print_text(const placing *x) {
 
 static json_t *level_json(const placing *x, size_t i, size_t l) {
   const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
-  json_t *one = mgrid_json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing, "edges",
-                          (json_int_t)c->edges, "members", members_of(x, i, l));
+  json_t *one = mgrid_json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing,
+                                "edges", (json_int_t)c->edges, "members", members_of(x, i, l));
   if (x->bytes[cli_placed(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[cli_placed(x, i, l)]));
   return one;
 }
@@ -141,8 +141,8 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
     json_object_set_new(links, mgrid_level_name(x->m, l), link);
   }
   mgrid_machine_text(x->m, &t);
-  json_t *all = mgrid_json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)mgrid_plan_world(x->p),
-                          "families", families, "busiest", links);
+  json_t *all = mgrid_json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world",
+                                (json_int_t)mgrid_plan_world(x->p), "families", families, "busiest", links);
   json_object_set_new(all, "nccl", cli_nccl_json(x));
   mgrid_text_free(&t);
   mgrid_status s = cli_put_json(all, err);

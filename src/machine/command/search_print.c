@@ -38,9 +38,9 @@ static json_t *hosts_json(const search *x) {
   }
   for (int64_t r = 0; r < x->c->world; r++)
     json_array_append_new(ranks, json_integer(mgrid_machine_at(x->with_hosts, r)));
-  return mgrid_json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
-                   x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l], "order", order,
-                   "ranks", ranks);
+  return mgrid_json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l],
+                         "sorted", x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l],
+                         "order", order, "ranks", ranks);
 }
 
 mgrid_status cli_search_json(const search *x, mgrid_error *err) {
@@ -62,9 +62,9 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
   }
   mgrid_machine_text(x->costing.m, &t);
   json_t *all = mgrid_json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
-                          "objective", x->s->objective ? x->s->objective : "bytes", "level",
-                          x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
-                          (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
+                                "objective", x->s->objective ? x->s->objective : "bytes", "level",
+                                x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
+                                (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
   mgrid_text_free(&t);
   if (x->pruned > 0) json_object_set_new(all, "pruned", json_real(x->pruned));
   if (x->least.n) json_object_set_new(all, "bound", json_real(x->least.bound[level_of(x)]));

@@ -27,7 +27,7 @@ static void put_event(json_t *v, bool *first, mgrid_text *out) {
 
 static void put_name(const char *what, int32_t process, size_t thread, const char *name, bool *first, mgrid_text *out) {
   put_event(mgrid_json_pack("{sssssisis{ss}}", "ph", "M", "name", what, "pid", (int)process, "tid", (int)thread, "args",
-                      "name", name),
+                            "name", name),
             first, out);
 }
 
@@ -44,11 +44,11 @@ static void put_slice(const chart *c, const chart_row *row, size_t thread, const
     mgrid_text_free(&who);
   }
   put_event(mgrid_json_pack("{sssssssisisfsfso}", "ph", "X", "name", waits ? "waits" : t->text, "cat",
-                      waits            ? "wait"
-                      : t->nparts == 1 ? c->kind[t->kind[0]].name
-                                       : "loop",
-                      "pid", (int)row->type, "tid", (int)thread, "ts", 1e6 * from, "dur", 1e6 * (to - from), "args",
-                      args),
+                            waits            ? "wait"
+                            : t->nparts == 1 ? c->kind[t->kind[0]].name
+                                             : "loop",
+                            "pid", (int)row->type, "tid", (int)thread, "ts", 1e6 * from, "dur", 1e6 * (to - from),
+                            "args", args),
             first, out);
 }
 
@@ -96,7 +96,7 @@ void mgrid_chart_trace(const chart *c, mgrid_text *out) {
     mgrid_text name = { 0 };
     mgrid_text_add(&name, "the same %" PRId64 " times more", c->gap[i].times);
     put_event(mgrid_json_pack("{sssssisisfsfss}", "ph", "i", "name", mgrid_text_chars(&name), "pid", 0, "tid", 0, "ts",
-                        1e6 * c->gap[i].from, "dur", 1e6 * (c->gap[i].to - c->gap[i].from), "s", "g"),
+                              1e6 * c->gap[i].from, "dur", 1e6 * (c->gap[i].to - c->gap[i].from), "s", "g"),
               &first, out);
     mgrid_text_free(&name);
   }

@@ -35,7 +35,7 @@ static json_t *side(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, mgrid_
   if (!status) {
     mgrid_step_memory(s, &memory);
     all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                    mgrid_step_memory_json(s, &memory));
+                          mgrid_step_memory_json(s, &memory));
     if (all && priced) mgrid_step_price_json(&price, all);
     if (!all) mgrid_oom(err);
   }

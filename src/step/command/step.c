@@ -27,10 +27,11 @@ static json_t *counterexample(const mgrid_step *s, const step_verdict *v) {
     const step_node    *n = w->node < p->n ? &p->node[w->node] : NULL;
     json_t             *waits_for = w->waits_for < 0 ? json_null() : json_integer(w->waits_for);
     json_t             *one = n ? mgrid_json_pack("{sIsssssisssOsI}", "rank", (json_int_t)w->rank, "operation",
-                                            mgrid_step_rows[n->kind].name, "family", mgrid_step_family_of(s, n), "line", n->line,
-                                            "file", s->word[n->file], "waits_for", waits_for, "bytes", (json_int_t)n->bytes)
-                                : mgrid_json_pack("{sIsnsnsnsO}", "rank", (json_int_t)w->rank, "operation", "family", "line", "waits_for",
-                                            waits_for);
+                                                  mgrid_step_rows[n->kind].name, "family", mgrid_step_family_of(s, n), "line",
+                                                  n->line, "file", s->word[n->file], "waits_for", waits_for, "bytes",
+                                                  (json_int_t)n->bytes)
+                                : mgrid_json_pack("{sIsnsnsnsO}", "rank", (json_int_t)w->rank, "operation", "family", "line",
+                                                  "waits_for", waits_for);
     json_decref(waits_for);
     json_array_append_new(list, one);
   }

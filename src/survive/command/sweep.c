@@ -123,9 +123,9 @@ static mgrid_status put_json(const table *t, const lose_units *u, int64_t all, m
   for (size_t i = 0; i < t->n; i++) {
     const row   *r = &t->at[i];
     const worst *w[] = { &r->moved, &r->missing };
-    json_t      *one = mgrid_json_pack("{sssIsIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
-                                 (json_int_t)r->losses, "with_copies", (json_int_t)r->whole, "kept",
-                                 (json_int_t)(r->how ? r->kept : 0), r->how ? "params" : "why", r->text);
+    json_t *one = mgrid_json_pack("{sssIsIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
+                                  (json_int_t)r->losses, "with_copies", (json_int_t)r->whole, "kept",
+                                  (json_int_t)(r->how ? r->kept : 0), r->how ? "params" : "why", r->text);
     for (int k = 0; k < 2; k++) {
       json_t *lost = json_array();
       json_array_append_new(lost, json_integer(w[k]->a));
