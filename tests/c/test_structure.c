@@ -10,10 +10,12 @@
 #include "machine/item.h"
 #include "machine/traffic.h"
 #include "moongrid_tensor.h"
+#include "plan/json.h"
 #include "plan/plan.h"
 #include "step/step.h"
 
 #include <math.h>
+#include <wchar.h>
 
 static int64_t pairs(int64_t usual) {
   const char *text = getenv("MOONGRID_PAIRS");
@@ -529,8 +531,30 @@ static void test_calls(void **state) {
   mgrid_backend_free(b);
 }
 
+/* ------------------------------------------------------------------- texts */
+
+/* What cannot be written is not left out in silence. */
+static void test_lost(void **state) {
+  (void)state;
+  mgrid_text t = { 0 };
+  mgrid_text_str(&t, "world 8");
+  assert_false(t.failed);
+  mgrid_text_add(&t, "%lc", (wint_t)0x1F600); /* no character of the C locale */
+  assert_true(t.failed);
+  mgrid_text_free(&t);
+  json_t *list = json_array();
+  json_array_append_new(list, mgrid_json_pack("{ss}", "file", "\xFF.lua"));
+  assert_null(json_dumps(list, 0));
+  json_array_clear(list);
+  json_array_append_new(list, mgrid_json_pack("{so}", "file", mgrid_json_path("\xFF.lua")));
+  char *text = json_dumps(list, JSON_COMPACT);
+  assert_string_equal(text, "[{\"file\":\"\\\\xff.lua\"}]");
+  free(text);
+  json_decref(list);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_steps), cmocka_unit_test(test_plans),
-                                      cmocka_unit_test(test_calls) };
+                                      cmocka_unit_test(test_calls), cmocka_unit_test(test_lost) };
   return run_program("structure", tests, argc, argv);
 }

@@ -106,6 +106,17 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     os.remove(bad)
   end)
 
+  it("lets sends of any number of bytes go on", function()
+    local file = recipe "local g = s.pp if g:next() then s:send(g, g:next(), 4 << 30) end if g:prev() then s:recv(g, g:prev(), 4 << 30) end"
+    for _, bytes in ipairs { "4294967296", "9007199254740992" } do
+      local _, err, code = run(("build/moongrid step %s --world 8 --rules mpi --eager %s"):format(file, bytes))
+      assert.same({ "", 0 }, { err, code })
+    end
+    refuses(("step %s --world 8 --rules mpi --eager 9007199254740993"):format(file), 2,
+      "moongrid: --eager is an integer from 1 to 9007199254740992, not '9007199254740993'")
+    os.remove(file)
+  end)
+
   it("is refused with one error at its line", function()
     local function refused(text, message, exit)
       local file = recipe(text)
