@@ -18,6 +18,7 @@ json_t *mgrid_json_pack(const char *fmt, ...) {
 }
 
 json_t *mgrid_json_path(const char *path) {
+  if (mgrid_is_shown(path, strlen(path))) return json_string(path);
   mgrid_text t = { 0 };
   mgrid_text_shown(&t, path);
   json_t *v = t.failed ? NULL : json_string(mgrid_text_chars(&t));
