@@ -36,7 +36,8 @@ MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *sta
 MGRID_API size_t  mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
 MGRID_API int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank);
-/* Write the digest of all programs, 32 hex digits and a 0: equal where ranks have equal programs. */
+/* Write the digest of the programs of all ranks, 32 hex digits and a 0: equal exactly if each rank has an equal program,
+** apart from lines. promises.md has what is in it. */
 MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 
 /* ----------------------------------------------------------------- verdict */

@@ -34,7 +34,7 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   char        text[sizeof e.message];
   va_list     args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   mgrid_fail(&e, MGRID_USAGE, "%s", text);
   return cli_say_own(c, &e);
@@ -52,10 +52,13 @@ int cli_sink(void *file, const char *text, size_t len) {
 }
 
 mgrid_status cli_put_json(const json_t *v, mgrid_error *err) {
-  if (!v) return mgrid_oom(err);
-  json_dumpf(v, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-  printf("\n");
-  return MGRID_OK;
+  char        *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+  mgrid_status s = text ? MGRID_OK
+                   : v  ? mgrid_fail(err, MGRID_BAD_VALUE, "no JSON: a text in it is not UTF-8, or memory ran out")
+                        : mgrid_oom(err);
+  if (text) puts(text);
+  free(text);
+  return s;
 }
 
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
@@ -227,6 +230,6 @@ const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
   double                   n = (double)bytes;
   int                      i = 0;
   while (n >= 1024 && i < 6) n /= 1024, i++;
-  snprintf(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
+  mgrid_format(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
   return buf;
 }

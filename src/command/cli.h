@@ -63,6 +63,7 @@ cli_reader cli_text;    /* const char *: any text */
 cli_reader cli_maybe;   /* const char *: text, or "" if the next word cannot be it */
 cli_reader cli_index;   /* int64_t, 0 or more */
 cli_reader cli_number;  /* int64_t, 1 or more; 0 can mean that the option was not given */
+cli_reader cli_size;    /* the same, of bytes: up to 2^53 */
 cli_reader cli_machine; /* const char *: --machine. Without a slice for machines only a number of ranks is allowed */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
 cli_reader cli_worlds;  /* cli_sizes: N[,N...], or a range A-B by doubling */

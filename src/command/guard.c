@@ -109,8 +109,9 @@ void cli_guard_alarm(const cli *c, double seconds, const char *what) {
   struct itimerval t = { .it_value = { (time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6) } };
   if (!c->launched) return;
   setitimer(ITIMER_REAL, &none, NULL);
-  snprintf(slow, sizeof slow,
-           "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds, what);
+  mgrid_format(slow, sizeof slow,
+               "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds,
+               what);
   setitimer(ITIMER_REAL, &t, NULL);
   if (!heard) heard = atexit(on_exit_of_mpi) == 0;
   starter = mgrid_launcher().by;

@@ -242,7 +242,10 @@ size_t mgrid_machine_held(const mgrid_machine_model *m) {
 
 mgrid_status mgrid_machine_name_domain(mgrid_machine_model *m, size_t tier, int64_t domain, const char *name,
                                        mgrid_error *err) {
+  char        what[MGRID_NAME_MAX + 16];
   mgrid_tier *t = &m->tier[tier];
+  snprintf(what, sizeof what, "the name of a %s", t->name);
+  if (mgrid_check_line(what, name, strlen(name), err)) return MGRID_BAD_VALUE;
   if (!t->names && !(t->names = calloc((size_t)t->domains, sizeof *t->names))) return mgrid_oom(err);
   free(t->names[domain]);
   t->names[domain] = mgrid_strdup(name);

@@ -22,7 +22,7 @@ mgrid_status mgrid_tree_fault(mgrid_tree *t, int line, mgrid_status status, cons
   char    text[600];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   return line ? mgrid_fail(t->err, status, "%s:%d: %s", t->file, line, text)
               : mgrid_fail(t->err, status, "%s: %s", t->file, text);
@@ -59,6 +59,9 @@ static bool grow_names(mgrid_tree *t) {
 int32_t mgrid_tree_node_of(mgrid_tree *t, bool host, const char *name, int line) {
   int32_t i = mgrid_tree_find(t, host, name);
   if (i >= 0) return i;
+  mgrid_error bad = MGRID_ERROR_INIT;
+  if (mgrid_check_line(host ? "the name of a host" : "the name of a switch", name, strlen(name), &bad))
+    return mgrid_tree_fault(t, line, MGRID_BAD_VALUE, "%s", bad.message), -1;
   if (t->n == INT32_MAX / 4) return mgrid_tree_fault(t, line, MGRID_LIMIT, "too many names"), -1;
   mgrid_tree_node *more = grow_names(t) ? mgrid_grow(t->node, (size_t)t->n, sizeof *more) : NULL;
   if (more) t->node = more;

@@ -4,6 +4,7 @@
 */
 #include "base/output.h"
 #include "step/run.h"
+#include "plan/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,9 +95,9 @@ static json_t *family_json(const gathered *g, size_t family, double steps) {
   }
   if (n == 0) return NULL;
   qsort(g->scratch, n, sizeof *g->scratch, ascending);
-  return json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls", planned_calls,
-                   "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst, "worst_rank",
-                   (json_int_t)worst_rank, "waiting", worst - least);
+  return mgrid_json_pack("{sfsfsfsfsfsfsIsf}", "calls", calls / steps, "bytes", bytes / steps, "planned_calls",
+                         planned_calls, "planned_bytes", planned_bytes, "seconds", g->scratch[n / 2], "worst", worst,
+                         "worst_rank", (json_int_t)worst_rank, "waiting", worst - least);
 }
 
 /* The rank that others wait for: it spends the least time in calls. -1: there is no difference to speak of. */
@@ -123,9 +124,9 @@ static json_t *report(const gathered *g, const step_how *how) {
   for (int64_t r = 0; r < g->world; r++) g->scratch[r] = g->all[(size_t)r * g->width] / steps;
   qsort(g->scratch, (size_t)g->world, sizeof *g->scratch, ascending);
   int64_t late = late_rank(g);
-  return json_pack("{sIsIsfsfsfsoso}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale",
-                   how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
-                   late < 0 ? json_null() : json_integer(late), "families", families);
+  return mgrid_json_pack("{sIsIsfsfsfsoso}", "steps", (json_int_t)how->steps, "ranks", (json_int_t)g->world, "scale",
+                         how->scale, "seconds", g->scratch[g->world / 2], "worst", g->scratch[g->world - 1], "late",
+                         late < 0 ? json_null() : json_integer(late), "families", families);
 }
 
 /* ---------------------------------------------------------------------- all */

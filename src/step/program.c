@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** program.c - the programs of a step while they are written, their text and digest.
+** program.c - the programs of a step while they are written, their text and digest. README.md says what the digest is of.
 */
 #include "step/step.h"
 
@@ -229,22 +229,65 @@ void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool li
   }
 }
 
+/* ------------------------------------------------------------------ digest */
+
+static void put_words(XXH3_state_t *x, size_t n, const char *const *words) {
+  for (size_t i = 0; i < n; i++) {
+    uint64_t len = strlen(words[i]);
+    XXH3_128bits_update(x, &len, sizeof len);
+    XXH3_128bits_update(x, words[i], len);
+  }
+}
+
+/* Hash every field of an entry but its line: numbers by their bits, names by their length and text, what points elsewhere
+** by what it means there. */
+static void put_entry(const mgrid_step *s, const step_program *p, uint32_t at, XXH3_state_t *x) {
+  const step_node *n = &p->node[at];
+  bool             waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0, event = waits && n->listed;
+  double           amounts[] = { n->flops, n->seconds };
+  int64_t          numbers[] = {
+             n->kind, n->listed, n->end - at, n->bytes, n->number, n->slot < 0 ? -1 : s->slot[n->slot].nth, event ? n->other : -1
+  };
+  const char *words[] = { mgrid_step_family_of(s, n), s->word[n->name], s->word[n->type], s->word[p->stream[n->stream]],
+                          waits && !event ? s->word[p->stream[n->other]] : "" };
+  XXH3_128bits_update(x, numbers, sizeof numbers);
+  XXH3_128bits_update(x, amounts, sizeof amounts);
+  put_words(x, sizeof words / sizeof *words, words);
+}
+
+static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_t *x, uint64_t out[2]) {
+  uint64_t n = p->n;
+  XXH3_128bits_reset(x);
+  XXH3_128bits_update(x, &n, sizeof n);
+  for (uint32_t i = 0; i < p->n; i++) put_entry(s, p, i, x);
+  XXH128_hash_t hash = XXH3_128bits_digest(x);
+  out[0] = hash.high64, out[1] = hash.low64;
+}
+
+/* A step is the program of each rank, and nothing else: neither which classes it was evaluated for, nor what it read. So
+** hash runs of ranks whose programs are equal. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
-  if (!x) return mgrid_oom(err);
+  uint64_t(*of)[2] = malloc((s->nprograms + 1) * sizeof *of);
+  if (!x || !of) {
+    XXH3_freeState(x);
+    free(of);
+    return mgrid_oom(err);
+  }
+  for (size_t i = 0; i < s->nprograms; i++) hash_program(s, &s->program[i], x, of[i]);
   XXH3_128bits_reset(x);
-  bool failed = false;
-  for (size_t i = 0; i < s->nclasses; i++) {
-    mgrid_text t = { 0 };
-    mgrid_text_add(&t, "class %zu of %" PRId64 " ranks from %" PRId64 "\n", i, s->class[i].ranks, s->class[i].first);
-    if (i == 0 || s->class[i].program != s->class[i - 1].program)
-      mgrid_step_program_text(s, &s->program[s->class[i].program], false, &t);
-    failed |= t.failed;
-    XXH3_128bits_update(x, mgrid_text_chars(&t), t.len);
-    mgrid_text_free(&t);
+  for (int64_t r = 0, world = s->plan->content.world, next; r < world; r = next) {
+    const uint64_t *mine = of[s->class[s->of[r]].program];
+    for (next = r + 1; next < world; next++) {
+      const uint64_t *other = of[s->class[s->of[next]].program];
+      if (other != mine && memcmp(other, mine, sizeof *of) != 0) break;
+    }
+    uint64_t run[] = { (uint64_t)(next - r), mine[0], mine[1] };
+    XXH3_128bits_update(x, run, sizeof run);
   }
   XXH128_hash_t hash = XXH3_128bits_digest(x);
   XXH3_freeState(x);
+  free(of);
   s->digest[0] = hash.high64, s->digest[1] = hash.low64;
-  return failed ? mgrid_oom(err) : MGRID_OK;
+  return MGRID_OK;
 }

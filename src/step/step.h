@@ -223,7 +223,7 @@ void mgrid_step_close(step_writer *w);
 uint32_t mgrid_step_count(step_program *p);
 /* Return the number of the program in the step, which has each once and owns it from now on; -1: no memory. */
 int32_t mgrid_step_keep(step_writer *w);
-/* Append the program, an entry a line: what its digest is of. `lines`: with the lines of the recipe. */
+/* Append the program for people, an entry a line. `lines`: with the lines of the recipe. */
 void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t);
 /* Append "all_reduce(tp)" or "recv(pp from 3)". */
 void         mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);

@@ -123,13 +123,24 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     os.remove(bad)
   end)
 
+  it("lets sends of any number of bytes go on", function()
+    local file = recipe "local g = s.pp if g:next() then s:send(g, g:next(), 4 << 30) end if g:prev() then s:recv(g, g:prev(), 4 << 30) end"
+    for _, bytes in ipairs { "4294967296", "9007199254740992" } do
+      local _, err, code = run(("build/moongrid step %s --world 8 --rules mpi --eager %s"):format(file, bytes))
+      assert.same({ "", 0 }, { err, code })
+    end
+    refuses(("step %s --world 8 --rules mpi --eager 9007199254740993"):format(file), 2,
+      "moongrid: --eager is an integer from 1 to 9007199254740992, not '9007199254740993'")
+    os.remove(file)
+  end)
+
   it("is refused with one error at its line", function()
     local function refused(text, message, exit)
       local file = recipe(text)
       local name = file
       refuses(("step %s --world 8"):format(file), exit or 1, ("moongrid: %s:%s"):format(name, message))
     end
-    refused("s:all_reduce(s.tp, -1)", "8: all_reduce: bytes are a whole number of 0 or more, not -1.0")
+    refused("s:all_reduce(s.tp, -1)", "8: all_reduce: bytes are a whole number of 0 or more, not -1")
     refused("s:all_reduce(s.tp, 2.5)", "8: all_reduce: bytes are a whole number of 0 or more, not 2.5; a // b divides whole numbers")
     refused("s:all_reduce(s.tp, 2^60)", "8: all_reduce: bytes are 9007199254740992 at most, not 1.1529215046068e+18")
     refused("s:all_reduce(s.tp)", "8: all_reduce: bytes are a whole number of 0 or more, not nil")
@@ -143,7 +154,7 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
     refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is no position; one of 0 to 1 would do")
     refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
-    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2.0")
+    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2")
     refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
     refused("s:broadcast(s.tp, 8, { rot = 1 })", "8: unknown option of an operation 'rot'; nearest is 'root' (type, root)")
     refused("s:wait 'grads'", "8: wait: nothing was put on the stream 'grads' before; there are none")
@@ -159,12 +170,12 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s.step = 1", "8: a Step cannot be changed")
     refused("s:loop(3)", "8: loop(n, function): what it repeats is a function, not nil")
     refused("s:group { 1 }", "8: group(function): what starts together is called by a function, not a table")
-    refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1.0")
+    refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1")
     refused("s:group(function() s:compute { flops = 1 } end)",
       "8: compute goes before or after a group, which has only operations that start together")
     refused("s:group(function() s:loop(2, function() end) end)",
       "8: a group has sends, receives and collectives in it, and no loops or groups")
-    refused("s:compute { flops = -1 }", "8: compute: flops is a number of 0 or more, not -1.0")
+    refused("s:compute { flops = -1 }", "8: compute: flops is a number of 0 or more, not -1")
     refused("s:compute { flop = 1 }", "8: unknown field of compute 'flop'; nearest is 'flops' (flops, bytes, seconds, name)")
     refused("s:alloc('a', 1) s:free 'b'", "8: unknown name of s:alloc 'b'; known: a")
     refused("pcall(function() s:loop(2, function() error 'x' end) end)", "8: an error left this block of the step, and was caught")

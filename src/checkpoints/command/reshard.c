@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "checkpoints/command/outputs.h"
 #include "command/cli.h"
+#include "plan/json.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
@@ -140,7 +141,7 @@ static mgrid_status write_all(work *w, mgrid_error *err) {
   shards_part *part = calloc(n, sizeof *part);
   st_tensor   *tensor = calloc(n, sizeof *tensor);
   w->buffer = malloc((size_t)w->window);
-  w->index = json_pack("{s:{}, s:{}}", "weight_map", "parts");
+  w->index = mgrid_json_pack("{s:{}, s:{}}", "weight_map", "parts");
   if (!part || !tensor || !w->buffer || !w->index) mgrid_oom(err);
   for (int64_t rank = 0; rank < world; rank++) w->files += writes(w, rank);
   for (int64_t rank = 0; rank < world && !err->status; rank++)

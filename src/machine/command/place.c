@@ -7,6 +7,7 @@
 #include "machine/command/search.h"
 #include "machine/count.h"
 
+#include "plan/json.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -125,8 +126,8 @@ static void print_text(const placing *x) {
 
 static json_t *level_json(const placing *x, size_t i, size_t l) {
   const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
-  json_t *one = json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing, "edges",
-                          (json_int_t)c->edges, "members", members_of(x, i, l));
+  json_t *one = mgrid_json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing,
+                                "edges", (json_int_t)c->edges, "members", members_of(x, i, l));
   if (x->bytes[cli_placed(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[cli_placed(x, i, l)]));
   return one;
 }
@@ -137,12 +138,12 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
   for (size_t i = 0; i < x->n; i++) {
     json_t *levels = json_object();
     for (size_t l = 0; l < x->levels; l++) json_object_set_new(levels, mgrid_level_name(x->m, l), level_json(x, i, l));
-    json_object_set_new(families, cli_placed_entry(x, i)->name, json_pack("{so}", "levels", levels));
+    json_object_set_new(families, cli_placed_entry(x, i)->name, mgrid_json_pack("{so}", "levels", levels));
   }
   for (size_t l = 0; l < x->levels && x->traffic; l++) {
     int64_t d = busiest(x, l);
     if (d < 0) continue;
-    json_t     *link = json_pack("{sIsf}", "domain", (json_int_t)d, "bytes", x->leaving[l][d]);
+    json_t     *link = mgrid_json_pack("{sIsf}", "domain", (json_int_t)d, "bytes", x->leaving[l][d]);
     const char *name = mgrid_machine_domain_name(x->m, l, d);
     if (name) json_object_set_new(link, "name", json_string(name));
     if (mgrid_level_link(x->m, l).bandwidth > 0 && l < x->m->ntiers)
@@ -150,8 +151,8 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
     json_object_set_new(links, mgrid_level_name(x->m, l), link);
   }
   mgrid_machine_text(x->m, &t);
-  json_t *all = json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)mgrid_plan_world(x->p),
-                          "families", families, "busiest", links);
+  json_t *all = mgrid_json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world",
+                                (json_int_t)mgrid_plan_world(x->p), "families", families, "busiest", links);
   json_object_set_new(all, "nccl", cli_nccl_json(x));
   if (x->traffic) json_object_set_new(all, "traffic", json_string(cli_sending_name(x->sends)));
   mgrid_text_free(&t);

@@ -3,6 +3,7 @@
 ** search_print.c - the best that place --search order found, as text and as JSON.
 */
 #include "machine/command/searching.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ static json_t *hosts_json(const search *x) {
   }
   for (int64_t r = 0; r < x->c->world; r++)
     json_array_append_new(ranks, json_integer(mgrid_machine_at(x->with_hosts, r)));
-  return json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
-                   x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l], "order", order,
-                   "ranks", ranks);
+  return mgrid_json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l],
+                         "sorted", x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l],
+                         "order", order, "ranks", ranks);
 }
 
 mgrid_status cli_search_json(const search *x, mgrid_error *err) {
@@ -55,23 +56,24 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
       json_object_set_new(bounds, x->costing.m->tier[l].name, json_real(f->cost.bound[l]));
     }
     json_t *one =
-        json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
+        mgrid_json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
     if (x->costing.timed) json_object_set_new(one, "seconds", json_real(f->cost.seconds));
     if (cli_search_is_now(x, f)) json_object_set_new(one, "present", json_true());
     json_array_append_new(best, one);
   }
   mgrid_machine_text(x->costing.m, &t);
-  json_t *all = json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
-                          "objective", x->s->objective ? x->s->objective : "bytes", "level",
-                          x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
-                          (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
+  json_t *all = mgrid_json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
+                                "objective", x->s->objective ? x->s->objective : "bytes", "level",
+                                x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
+                                (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
   t.len = 0;
   cli_sending_text(&x->sends, &t);
   json_object_set_new(all, "traffic", json_string(cli_sending_name(&x->sends)));
   if (x->sends.by == SENDING_ASSUMED) json_object_set_new(all, "assumed", json_string(mgrid_text_chars(&t)));
   if (x->stopped) json_object_set_new(all, "stopped", json_true());
   if (x->now_seconds >= 0)
-    json_object_set_new(all, "step_seconds", json_pack("{sfsf}", "first", x->first_seconds, "present", x->now_seconds));
+    json_object_set_new(all, "step_seconds",
+                        mgrid_json_pack("{sfsf}", "first", x->first_seconds, "present", x->now_seconds));
   mgrid_text_free(&t);
   if (x->pruned > 0) json_object_set_new(all, "pruned", json_real(x->pruned));
   if (x->least.n) json_object_set_new(all, "bound", json_real(x->least.bound[level_of(x)]));

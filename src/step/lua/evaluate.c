@@ -100,7 +100,7 @@ static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
       "the next evaluation sees");
 }
 
-/* Name files as the host does: Lua knows them by names that start with @ or =. */
+/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any bytes: it is escaped. */
 static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   bool *file = mgrid_zeroed(NULL, s->nwords * sizeof *file);
   if (!file) return mgrid_oom(err);
@@ -109,10 +109,11 @@ static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
   mgrid_status status = MGRID_OK;
   for (size_t i = 0; i < s->nwords && !status; i++) {
     const char *name = s->word[i];
-    char        path[MGRID_PLACE_MAX];
+    char        path[MGRID_PLACE_MAX], shown[MGRID_PLACE_MAX];
     if (!file[i] || (*name != '@' && *name != '=')) continue;
     mgrid_budget_path(L, name + 1, strlen(name + 1), path, sizeof path);
-    char *copy = mgrid_strdup(path);
+    mgrid_shown(shown, sizeof shown, path, strlen(path));
+    char *copy = mgrid_strdup(shown);
     if (!copy)
       status = mgrid_oom(err);
     else
