@@ -134,7 +134,7 @@ static void say_stuck(const mpi_watch *w) {
     names += 2;
   else if (s->ranks && name_unseen(w, unseen))
     names = unseen;
-  size_t len = (size_t)snprintf(
+  size_t len = (size_t)mgrid_format(
       line, room,
       "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
       m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
