@@ -221,7 +221,7 @@ static const mgrid_limits *draw_limits(fuzz *z) {
 static const mgrid_site *draw_site(fuzz *z) {
   if (below(&z->b, 2)) return NULL;
   z->site = (mgrid_site)MGRID_SITE_INIT;
-  z->site.machine_ranks = draw_number(z), z->site.nvls = draw_bool(z), z->site.min_ctas = draw_number(z),
+  z->site.machine_ranks = draw_number(z), z->site.no_nvls = draw_bool(z), z->site.min_ctas = draw_number(z),
   z->site.max_ctas = draw_number(z);
   return &z->site;
 }
@@ -316,7 +316,7 @@ static const mgrid_carrier *draw_carrier(fuzz *z) {
 
 static const mgrid_nccl_options *draw_nccl(fuzz *z) {
   z->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT;
-  z->nccl.device = (int)draw_number(z), z->nccl.ranks_per_id = (int)draw_number(z);
+  z->nccl.share_gpu = draw_bool(z), z->nccl.ranks_per_id = (int)draw_number(z);
   return &z->nccl;
 }
 
