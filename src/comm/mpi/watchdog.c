@@ -250,7 +250,9 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 }
 
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
+  const double others = 0.4; /* seconds for them to see this rank, whose sign ends after that */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
+  for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++) mgrid_pause(turn);
   *missing = m->watch->missing; /* the thread writes no more */
   return missing->n > 0;
 }
