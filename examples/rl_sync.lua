@@ -35,7 +35,12 @@ return recipe {
     local q, kv = p.heads * p.head, p.kv_heads * p.head
 
     t.embedding = weight({ vocab, hidden }, { vocab = "tp" }, p.tied and g "pp":pick(0, -1) or first)
-    -- whole heads; queries, keys and values are cut separately
+    -- whole heads; queries, keys and values are cut separately, so each rank must have as many heads of keys and
+    -- values, and as many of the queries that use them
+    if p.heads % p.kv_heads > 0 or p.kv_heads % p.tp > 0 then
+      error(("tp %d divides the heads of keys and values, and they those of queries, not %d and %d"):format(p.tp,
+        p.kv_heads, p.heads))
+    end
     t.qkv = weight({ layer, { "qkv", q + 2 * kv }, hidden },
       { layer = "pp", qkv = { "tp", parts = { q, kv, kv }, unit = p.head } })
     t.attention = weight({ layer, hidden, { "q", q } }, { layer = "pp", q = { "tp", unit = p.head } })

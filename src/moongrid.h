@@ -104,6 +104,8 @@
 **   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
+**   a step: each of evaluation, proof and price        as a plan of its recipe, and 256 MiB
+**   a machine: names in lists of a file; its numbers   2^18 and one for each byte; 2^22, ranks 2^24
 **   a recipe's nested brackets, blocks, calls from C   44 levels in all
 ** A thread that calls the library needs 64 KiB of stack, whatever the recipe.
 */

@@ -40,7 +40,8 @@ MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error
 ** name: "hosts.txt gpu:8". A source is a file if a file has its first word as name. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
 /* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words`
-** are the words after its name; NULL: none. */
+** are the words after its name; NULL: none. MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
+** has the limits). */
 MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
                                                   mgrid_error *err);
 MGRID_API mgrid_machine_model *mgrid_machine_ref(const mgrid_machine_model *m); /* another owner; never fails */

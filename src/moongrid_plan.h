@@ -65,7 +65,8 @@ MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *na
 ** names). */
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
                                                  mgrid_error *err);
-/* Record a parameter of the recipe. It is printed, and part of the digest. */
+/* Record a parameter of the recipe. It is printed, and part of the digest. Both are one line of text in UTF-8, without
+** control characters; the name has no '='. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
 /* Record the recipe's name. It is printed, but not part of the digest: paths differ between machines. */
 MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);

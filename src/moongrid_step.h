@@ -22,7 +22,7 @@ typedef struct mgrid_step mgrid_step;
 /* Evaluate the step of the runtime's recipe for one of its plans, once for each class of ranks, each time with the
 ** limits of a call (mgrid_limits). `file` is a file of a recipe's folder that returns the step, a function (s, p,
 ** base); NULL: the step of the recipe, or of its base. Local; O(world) in memory and time. MGRID_UNKNOWN_NAME: there is
-** no step. The step keeps the plan; the caller frees the step. */
+** no step. MGRID_LIMIT: all classes together take more than the seconds of a plan. The step keeps the plan; the caller frees the step. */
 MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, mgrid_error *err);
 MGRID_API mgrid_step *mgrid_step_ref(const mgrid_step *s);
 MGRID_API void        mgrid_step_free(mgrid_step *s);
@@ -36,14 +36,17 @@ MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *sta
 MGRID_API size_t  mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
 MGRID_API int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank);
-/* Write the digest of all programs, 32 hex digits and a 0: equal where ranks have equal programs. */
+/* Write the digest of the programs of all ranks, 32 hex digits and a 0: equal exactly if each rank has an equal program,
+** apart from lines. promises.md has what is in it. */
 MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 
 /* ----------------------------------------------------------------- verdict */
 
 /* Prove that every rank reaches the end of its program, under the rules of NCCL, or with `blocking` under those of MPI,
 ** where each call ends before the next begins. MGRID_UNPROVED: a rank does not; the message begins with mismatch,
-** unmatched, cycle or hazard, and says which ranks wait for which others, in which lines. Local. */
+** unmatched, cycle or hazard, and says which ranks wait for which others, in which lines. MGRID_LIMIT: it takes more than
+** the seconds or instructions of a plan (mgrid_limits of the runtime that made the step); the message says how far all
+** ranks were proved to come. Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
 /* ------------------------------------------------------------------- price */
@@ -73,7 +76,7 @@ typedef struct mgrid_step_time {
 
 /* Price a step on a machine: execute one rank of each type in simulated time (src/step/README.md has the model and its
 ** limits). MGRID_REFUSED: a needed figure is not known, such as the bandwidth of a level. MGRID_UNPROVED: a rank does
-** not reach its end. Local. */
+** not reach its end. MGRID_LIMIT: as for the proof. Local. */
 MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
                                         const mgrid_step_price_options *options, mgrid_step_time *out,
                                         mgrid_error *err);

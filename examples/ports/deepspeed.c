@@ -30,7 +30,7 @@ static bool set_up(model *m, mgrid_backend *mpi, const char *name, int n, const 
   m->ep = port_group(s, "get_expert_model_parallel_group");
   m->ep_tp = port_group(s, "get_expert_tensor_parallel_group");
   m->ep_dp = port_group(s, "get_expert_data_parallel_group");
-  m->sp = port_group(s, "get_sequence_parallel_group");
+  if (port_ask(s, "sequence_parallel_world_size") > 1) m->sp = port_group(s, "get_sequence_parallel_group");
   m->sp_dp = port_group(s, "get_sequence_and_data_parallel_group");
   return s != NULL;
 }

@@ -181,7 +181,8 @@ local Programs = {}
 ---@return integer? # the class of a rank, from 0 on
 function Programs:class(rank) end
 
----Prove that every rank reaches the end of its program.
+---Prove that every rank reaches the end of its program. Raises if that takes more than the limits of the recipe; the error says
+---what is proved so far.
 ---@param rules? "nccl"|"mpi" whose ("nccl")
 ---@return boolean proved
 ---@return "mismatch"|"unmatched"|"cycle"|"hazard"? verdict

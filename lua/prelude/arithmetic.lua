@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Arithmetic on sizes that more than one bundled recipe needs. Every recipe file gets these functions
+-- Arithmetic on sizes that the prelude and more than one bundled recipe need. Every recipe file gets these functions
 -- as its argument: `local arithmetic = ...` at its top.
 
 local M = {}
@@ -16,12 +16,21 @@ function M.multiply_to(n, sizes)
   return n == 1
 end
 
--- Return the fewest pipeline stages above 1 that divide n ranks; nil for 1 rank.
-function M.fewest_stages(n)
-  for pp = 2, math.floor(math.sqrt(n)) do
-    if n % pp == 0 then return pp end
+-- Return the divisors of `whole` that are nearest to n, one on each side, as messages offer them: "4 or 6"; nil: none
+-- fits. fits(divisor) says which would do; left out, all but n itself.
+function M.nearest(n, whole, fits)
+  local below, above
+  local function look_at(k)
+    if k < n and k > (below or 0) and (not fits or fits(k)) then below = k end
+    if k > n and k < (above or math.huge) and (not fits or fits(k)) then above = k end
   end
-  return n > 1 and n or nil
+  for d = 1, math.floor(math.sqrt(whole)) do
+    if whole % d == 0 then
+      look_at(d)
+      look_at(whole // d)
+    end
+  end
+  return below and above and below .. " or " .. above or below or above
 end
 
 return M

@@ -94,20 +94,20 @@ M.steps = shared.vocabulary("bundled step", function()
   return steps.makers
 end)
 
--- Return the parameters of a recipe with those of its bundled step. They are optional, so that a plan has only those
--- that are given; one that the recipe or its base has, under any of its names, is that.
+-- Return the parameters of a recipe with those of its bundled step, and which are of the step. They are optional, so
+-- that a plan has only those that are given; one that the recipe or its base has, under any of its names, is that.
 local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
-  if not own then return def.params end
-  local all = {}
+  if not own then return def.params, base and base.of_step or {} end
+  local all, of_step = {}, shared.joined({}, base and base.of_step)
   for name, p in pairs(own) do
-    if not (base and base.params.by_name[name]) then all[name] = p end
+    if not (base and base.params.by_name[name]) then all[name], of_step[name] = p, true end
   end
   for name, p in pairs(def.params or {}) do
-    all[name] = p
-    for _, alias in ipairs(type(p) == "table" and p.aliases or {}) do all[alias] = nil end
+    all[name], of_step[name] = p, nil
+    for _, alias in ipairs(type(p) == "table" and p.aliases or {}) do all[alias], of_step[alias] = nil, nil end
   end
-  return all
+  return all, of_step
 end
 
 local recipe -- below
@@ -139,7 +139,9 @@ local function define(def, where)
   body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- their texts have no hash
   body.step, body.has_step = def.step, def.step ~= nil or base and base.has_step
-  body.params = parameters.declared_in("parameter", base and base.params, with_step(def, base), where, bundled)
+  local params, of_step = with_step(def, base)
+  body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
+  body.of_step = of_step -- names
   body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
   body.rest = def.rest or base and base.rest -- the parameter for unknown names in a file
   if body.rest and not body.params.by_name[body.rest] then
@@ -277,18 +279,22 @@ local function check_policies(body, t)
 end
 
 -- Merge a file of parameters with those given beside it, which win. Names that no parameter has go to the parameter
--- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file of
--- another system with names of many kinds.
+-- `rest`, if the recipe has one; but not those that look like typing errors, unless it is a plain table, for a file
+-- with names of many kinds. An error looks like a parameter of the recipe itself (a file of another system does not
+-- have those of the step), and has a value that this takes (such a file has sections).
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
-  for i, p in ipairs(body.params.list) do names[i] = p.name end
+  for _, p in ipairs(body.params.list) do
+    if not body.of_step[p.name] then names[#names + 1] = p.name end
+  end
   local careful = body.rest and by_name[body.rest].kind ~= "table"
   for name, value in sorted_pairs(file) do
     if by_name[name] or not body.rest or string.find(name, ".", 1, true) then
       if not taken[by_name[name] or name] then given[name] = value end
     else
-      if careful and #name > 7 and core.nearest(name, names) then
+      local near = careful and #name > 7 and by_name[core.nearest(name, names) or ""]
+      if near and kinds.declared[near.kind].check(value, near) then
         core.unknown("parameter", name, names, body.where)
       end
       rest = rest or {}

@@ -62,7 +62,7 @@ function makers.transformer(settings)
   end
   local make
   local function step(s, p)
-    make = make or core.library("transformer", core, shared)
+    make = make or core.library("transformer", core, shared, core.library "arithmetic")
     make(s, p, families, defaults, where)
   end
   params[step] = own

@@ -10,15 +10,15 @@
 --   [B]  Qi et al. 2024, arXiv 2401.10241: ZB-H1, which delays the gradients of weights
 --   Megatron-core: tensor_parallel/layers.py (calls over tp), pipeline_parallel/schedules.py (their order over pp)
 
-local core, shared = ...
+local core, shared, arithmetic = ...
 
 local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
 local kinds = { recompute = { none = 1, selective = 1, full = 1 },
                 schedule = { ["1f1b"] = 1, gpipe = 1, zero_bubble = 1 }, weight_type = bytes_of, grad_type = bytes_of }
-local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, topk = 2,
+local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
                 recompute = "none", sequence_parallel = false, interleave = 1, schedule = "1f1b", zero = 0,
                 overlap = false, weight_type = "bf16", grad_type = "fp32" }
-local optional = { "global_batch", "experts", "kv_heads", "ffn", "moe_ffn" }
+local optional = { "global_batch", "experts", "kv_heads", "ffn", "moe_ffn", "topk" }
 
 -- Return the values: those given, the recipe's defaults, then the usual ones.
 local function read(p, defaults, refuse)
@@ -30,11 +30,10 @@ local function read(p, defaults, refuse)
   end
   for name in shared.sorted_pairs(usual) do take(name) end
   for _, name in ipairs(optional) do take(name) end
-  v.kv_heads, v.ffn = v.kv_heads or v.heads, v.ffn or 4 * v.hidden
-  v.moe_ffn = v.moe_ffn or v.ffn
   for name, known in shared.sorted_pairs(kinds) do
     if not known[v[name]] then core.unknown(name .. " of steps.transformer", shared.word(v[name]), core.keys(known)) end
   end
+  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
   if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
   return v
 end
@@ -62,6 +61,38 @@ local function multiple(refuse, what, n, of, words)
   end
 end
 
+-- Refuse sizes of the model that its trainers refuse: ranks of tp have whole heads, and as many each; a head of keys
+-- and values is on one rank, or on neighbours as copies; the tokens of a sample are cut evenly, over cp into twice as
+-- many pieces as ranks, so that causal attention is balanced.
+local function check_model(v, tp, cp, refuse)
+  local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
+  local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
+  local function refuse_heads(why, of)
+    local near = arithmetic.nearest(heads, hidden, suits)
+      or arithmetic.nearest(heads, hidden, function(n) return n % tp == 0 end)
+    refuse("heads %d %s, %d%s", heads, why, of, near and "; nearest: " .. near or "")
+  end
+  if hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
+  if heads % tp ~= 0 then refuse_heads("is no multiple of tp", tp) end
+  kv = kv or heads
+  local function shares(n) return n % tp == 0 or tp % n == 0 end
+  if heads % kv ~= 0 or not shares(kv) then
+    refuse("kv_heads %d %s; nearest: %s", kv, heads % kv ~= 0 and "does not divide heads, " .. heads
+      or "neither divides tp nor is a multiple of it, " .. tp, arithmetic.nearest(kv, heads, shares))
+  end
+  if not v.experts then multiple(refuse, "ffn", v.ffn or 4 * hidden, tp, "tp") end
+  local by, words = 1, {}
+  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end
+  if v.sequence_parallel and tp > 1 then
+    if cp > 1 and tp % 2 == 0 then by, words = cp, { "cp" } end -- tp has the 2
+    by, words[#words + 1] = by * tp, "tp"
+  end
+  multiple(refuse, "seq", v.seq, by, table.concat(words, " x "))
+  if v.experts and v.topk > v.experts then
+    refuse("topk %d is more than the %d experts; nearest is %d", v.topk, v.experts, v.experts)
+  end
+end
+
 return function(s, p, families, defaults, where)
   local function refuse(message, ...) core.raise_at(where, string.format("steps.transformer: " .. message, ...)) end
   local v = read(p, defaults, refuse)
@@ -79,6 +110,9 @@ return function(s, p, families, defaults, where)
   local microbatches = samples // (replicas * v.micro_batch)
   local layers = v.layers // (pp * chunks) -- of a chunk
   if v.experts then multiple(refuse, "experts", v.experts, ep, "ep") end
+  check_model(v, tp, cp, refuse)
+  v.kv_heads, v.ffn = v.kv_heads or v.heads, v.ffn or 4 * v.hidden
+  v.moe_ffn = v.moe_ffn or v.ffn
 
   local width, grad = bytes_of[v.weight_type], bytes_of[v.grad_type]
   local b, q, h = v.micro_batch, v.seq // cp, v.hidden

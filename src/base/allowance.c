@@ -84,9 +84,12 @@ static int folder_of(const char *controller, char *path, size_t room, size_t *ro
   int         version = 0;
   const char *line = slurp("/proc/self/cgroup", text, sizeof text) ? text : "";
   for (const char *end; (end = strchr(line, '\n')); line = end + 1) { /* "4:cpu,memory:/a/b"; "0::/a" is version 2 */
-    const char *list = strchr(line, ':') + 1, *place = strchr(list, ':') + 1;
-    size_t      len = (size_t)(place - 1 - list);
-    bool        first = len > 0 && lists(list, len, controller);
+    const char *list = memchr(line, ':', (size_t)(end - line)),
+               *place = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
+    if (!place++) continue;
+    list++;
+    size_t len = (size_t)(place - 1 - list);
+    bool   first = len > 0 && lists(list, len, controller);
     if (!first && (len > 0 || version)) continue;
     version = first ? 1 : 2;
     *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", first ? "/" : "", first ? controller : "");

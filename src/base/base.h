@@ -90,7 +90,7 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MG
 typedef struct mgrid_text {
   char  *data;     /* NULL or 0-terminated */
   size_t len, cap; /* characters without the final 0; allocated bytes */
-  bool   failed;   /* out of memory: the text is incomplete */
+  bool   failed;   /* out of memory, or vsnprintf failed: the text is incomplete */
 } mgrid_text;
 
 void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
@@ -113,8 +113,15 @@ size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 /* End the text in (buf, len) with "..." if its whole length does not fit. */
 void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
+/* Numbers have a decimal point, whatever the host's locale is. As snprintf, vsnprintf and strtod, in the C locale. All that
+** takes a format here goes through it: mgrid_text_add, mgrid_fail, mgrid_log. Elsewhere lint refuses to print or read
+** floating point. locale.c */
+int    mgrid_format(char *buf, size_t len, const char *fmt, ...) MGRID_PRINTF(3, 4);
+int    mgrid_vformat(char *buf, size_t len, const char *fmt, va_list args) MGRID_PRINTF(3, 0);
+double mgrid_read_double(const char *text, char **end);
+
 /* Switch this thread to the C locale, whatever the host's is, until mgrid_locale_back gets the result of
-** mgrid_locale_plain. locale.c */
+** mgrid_locale_plain. */
 typedef struct mgrid_locale {
   void *was; /* the thread's locale */
 } mgrid_locale;
@@ -127,10 +134,13 @@ char *mgrid_strdup(const char *s); /* NULL: out of memory */
 /* Make text safe for a terminal: escape control characters, newlines too, and bytes that are not UTF-8, as \x1b. _is_shown:
 ** return whether it is safe already. _shown: write to (out, room), whole characters as long as they fit, and return the
 ** number of bytes. _text_shown: append; _text_shown_lines: append but keep newlines. shown.c */
-bool   mgrid_is_shown(const char *s, size_t len);
-bool   mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
-size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
-void   mgrid_text_shown(mgrid_text *t, const char *s);
+bool mgrid_is_shown(const char *s, size_t len);
+/* Check a name, or another text of one line, where it enters: only what is safe already gets in, so nothing that prints it
+** escapes it. `what` names it in the error: "the name of a mark". */
+mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err);
+bool         mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
+size_t       mgrid_shown(char *out, size_t room, const char *s, size_t len);
+void         mgrid_text_shown(mgrid_text *t, const char *s);
 /* Shorten a number of 17 digits in buf to the fewest that read back as the same number; leave other texts alone. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len);
 /* mgrid_shown in place, in a buffer of `room` bytes, at most those of a message. The text may lack its final 0. */

@@ -54,7 +54,7 @@ static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list
   if (!err || err->status) return;
   mgrid_error_clear(err);
   err->status = status;
-  vsnprintf(err->message, sizeof err->message, fmt, args);
+  mgrid_vformat(err->message, sizeof err->message, fmt, args);
   mgrid_show(err->message, sizeof err->message);
 }
 
@@ -126,7 +126,7 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
   va_list args;
   if (!err) return MGRID_OK;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args); /* the arguments may point into err->message */
+  mgrid_vformat(text, sizeof text, fmt, args); /* the arguments may point into err->message */
   va_end(args);
   memcpy(err->message, text, sizeof text);
   mgrid_show(err->message, sizeof err->message);

@@ -35,7 +35,7 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   va_list args;
   if (!h || !h->log) return;
   va_start(args, fmt);
-  vsnprintf(line, sizeof line, fmt, args);
+  mgrid_vformat(line, sizeof line, fmt, args);
   va_end(args);
   if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line); /* a recipe's output goes to the host unchanged */
   h->log(h->ud, level, line);

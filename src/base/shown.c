@@ -27,14 +27,16 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   return 0;
 }
 
-/* The same, but 0 also for a character that controls the terminal. */
+/* The same, but 0 also for a character that controls the terminal, changes the direction of text, or is none in XML. */
 static size_t character(const unsigned char *s, size_t n) {
+  static const struct {
+    uint32_t low, high;
+  } unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x202a, 0x202e }, { 0x2066, 0x2069 }, { 0xfffe, 0xffff } };
   uint32_t code;
   size_t   bytes = decoded(s, n, &code);
-  bool     turns =
-      bytes
-      && ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)); /* changes the direction of text */
-  return turns || (bytes && (code < 0x20 || (code >= 0x7f && code < 0xa0))) ? 0 : bytes;
+  for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe && bytes; i++)
+    if (code >= unsafe[i].low && code <= unsafe[i].high) return 0;
+  return bytes;
 }
 
 bool mgrid_is_utf8(const char *s, size_t len) {
@@ -54,6 +56,14 @@ bool mgrid_is_shown(const char *s, size_t len) {
     else if ((n = character((const unsigned char *)s + at, len - at)) == 0)
       return false;
   return true;
+}
+
+mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err) {
+  char shown[64];
+  if (mgrid_is_shown(s, len)) return MGRID_OK;
+  bool whole = mgrid_shown(shown, sizeof shown, s, len) < sizeof shown - 4;
+  return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text in UTF-8, without control characters, not '%s%s'",
+                    what, shown, whole ? "" : "...");
 }
 
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {

@@ -50,8 +50,9 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   char    small[256];
   va_list args;
   va_start(args, fmt);
-  int n = vsnprintf(small, sizeof small, fmt, args);
+  int n = mgrid_vformat(small, sizeof small, fmt, args);
   va_end(args);
+  if (n < 0) t->failed = true;
   if (n < 0) return;
   if ((size_t)n < sizeof small) {
     mgrid_text_put(t, small, (size_t)n);
@@ -59,7 +60,7 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   }
   if (!reserve(t, (size_t)n)) return;
   va_start(args, fmt);
-  vsnprintf(t->data + t->len, (size_t)n + 1, fmt, args);
+  mgrid_vformat(t->data + t->len, (size_t)n + 1, fmt, args);
   va_end(args);
   t->len += (size_t)n;
 }
@@ -103,13 +104,13 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
 /* Not from ctype.h, which depends on the host's locale. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len) {
   char  *end, seventeen[40];
-  double x = strtod(number, &end);
+  double x = mgrid_read_double(number, &end);
   if (*end || end == number) return number;
-  snprintf(seventeen, sizeof seventeen, "%.17g", x);
+  mgrid_format(seventeen, sizeof seventeen, "%.17g", x);
   if (strcmp(seventeen, number) != 0) return number;
   for (int digits = 15; digits <= 17; digits++) {
-    snprintf(buf, len, "%.*g", digits, x);
-    if (strtod(buf, NULL) == x) break;
+    mgrid_format(buf, len, "%.*g", digits, x);
+    if (mgrid_read_double(buf, NULL) == x) break;
   }
   return buf;
 }

@@ -24,7 +24,7 @@ static mgrid_status wrong(const reading *r, const char *fmt, ...) {
   char    what[512];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(what, sizeof what, fmt, args);
+  mgrid_vformat(what, sizeof what, fmt, args);
   va_end(args);
   return mgrid_fail(r->err, MGRID_BAD_VALUE, "%.250s:%d: %s", r->all->from, r->rule->line, what);
 }

@@ -35,7 +35,7 @@ mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *
 view_box *view_add(view *v, mgrid_error *err) {
   if ((v->n & (v->n - 1)) == 0) {
     view_box *more = realloc(v->box, (v->n ? 2 * v->n : 1) * sizeof *more);
-    if (!more) return st_oom(err), NULL;
+    if (!more) return mgrid_oom(err), NULL;
     v->box = more;
   }
   v->box[v->n] = (view_box){ .blocks = 1 };
@@ -155,7 +155,7 @@ static mgrid_status read_shared(shards *s, const shards_part *want, const view_b
     p.in_stride[k] = b->axis[k] < 0 ? 0 : stride[b->axis[k]];
   }
   char *got = malloc((size_t)(part.elements * p.in_width));
-  if (!got) st_oom(err);
+  if (!got) mgrid_oom(err);
   if (got && !shards_read(s, b->of, &part, 0, part.elements, got, err)) {
     p.in = got, p.out = out;
     put_axis(&p, 0, 0, -first);
@@ -175,7 +175,7 @@ static mgrid_status read_box(shards *s, const view *v, const shards_part *want, 
   place     *places = malloc(room * sizeof *places);
   mgrid_run *runs = malloc(room * sizeof *runs);
   cursor     next = { 0 };
-  if (!places || !runs) st_oom(err);
+  if (!places || !runs) mgrid_oom(err);
   for (size_t k = 0; k < v->naxes; at += has[k++].room) has[k].place = places + at, has[k].run = runs + at;
   for (bool any = true; any && !err->status;) {
     for (size_t k = 0; k < v->naxes && any; k++) {

@@ -41,11 +41,14 @@ static uint64_t states_of(const mgrid_backend *b) {
 }
 
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
+  char    whole[1024]; /* calls that differ late differ */
   va_list args;
   va_start(args, fmt);
-  vsnprintf(b->doing, sizeof b->doing, fmt, args);
+  int n = mgrid_vformat(whole, sizeof whole, fmt, args);
   va_end(args);
-  uint64_t h = XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(b->doing, strlen(b->doing)));
+  mgrid_format(b->doing, sizeof b->doing, "%s", whole);
+  mgrid_text_ellipsis(b->doing, sizeof b->doing, n < 0 ? 0 : (size_t)n);
+  uint64_t h = XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(whole, strlen(whole)));
   return (h | MGRID_ANY_PLAN) - !plans;
 }
 

@@ -246,7 +246,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
-  const uint64_t  call = mgrid_meet_call(b, true, "%s '%.64s'", old ? "reload" : "materialize", name ? name : "");
+  const uint64_t  call = mgrid_meet_call(b, true, "%s '%s'", old ? "reload" : "materialize", name ? name : "");
   mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
@@ -305,7 +305,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
       status = mgrid_pool_single(s->backend, s->group[i].comm, &mine);
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
-  uint64_t    call = mgrid_meet_call(s->backend, false, "create '%.32s' of '%.32s'", family ? family : "", s->name);
+  uint64_t    call = mgrid_meet_call(s->backend, false, "create '%.32s' of '%s'", family ? family : "", s->name);
   mgrid_error unlike = MGRID_ERROR_INIT;
   if (mgrid_meet(s->backend, call, &unlike)) {
     s->batch.n = 0;
@@ -323,7 +323,7 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   mgrid_error   mine = MGRID_ERROR_INIT;
   mgrid_outcome own = MGRID_OK;
   int64_t       n = 0;
-  if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%.64s'", s->name), &mine))
+  if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */

@@ -16,7 +16,7 @@ mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
   char    what[300];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(what, sizeof what, fmt, args);
+  mgrid_vformat(what, sizeof what, fmt, args);
   va_end(args);
   return mgrid_fail(err, MGRID_BACKEND,
                     "what another rank said cannot be: %s; the carrier, or a rank, gives other bytes "

@@ -178,6 +178,7 @@ static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtim
   mgrid_status   s = state ? set_all(rt, state, q->settings, err) : err->status;
   if (!s) s = ask(rt, state, c->cli.words[0], q->args, &answer, err);
   char *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  if (!s && !text) s = mgrid_oom(err); /* what a recipe gives is UTF-8 */
   if (text) print_answer(c, rank, text);
   free(text);
   json_decref(answer);

@@ -3,6 +3,7 @@
 ** check.c - moongrid check: check the laws of a recipe's families at several world sizes.
 */
 #include "command/slice.h"
+#include "plan/json.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -150,13 +151,13 @@ static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_ch
                          const mgrid_error *err) {
   char digest[33];
   if (s)
-    return json_pack("{sIsbsisssO}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message", err->message,
-                     "laws", laws);
+    return mgrid_json_pack("{sIsbsisssO}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message",
+                           err->message, "laws", laws);
   mgrid_plan_digest(p, digest);
-  json_t *line = json_pack("{sIsbsIsIsbsosssO}", "world", (json_int_t)world, "ok", 1, "families",
-                           (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
-                           v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
-                           "digest", digest, "laws", laws);
+  json_t *line = mgrid_json_pack("{sIsbsIsIsbsosssO}", "world", (json_int_t)world, "ok", 1, "families",
+                                 (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
+                                 v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
+                                 "digest", digest, "laws", laws);
   json_notes(line, p);
   return line;
 }
@@ -202,10 +203,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     json_decref(laws);
     mgrid_plan_free(p);
   }
-  if (c.json && !misspelt)
-    cli_put_json(lines, &err);
-  else if (!misspelt)
-    print_verdicts(&c, of);
+  mgrid_error_clear(&err);
+  if (c.json && !misspelt && cli_put_json(lines, &err)) worst = cli_say(&c.cli, &err);
+  if (!c.json && !misspelt) print_verdicts(&c, of);
   for (size_t i = 0; i < VERDICTS; i++) mgrid_text_free(&of[i].held), mgrid_text_free(&of[i].broken);
   json_decref(lines);
   mgrid_runtime_free(rt);

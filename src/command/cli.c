@@ -3,12 +3,12 @@
 ** cli.c - messages of the command; loading its recipe and plan.
 */
 #include "command/slice.h"
+#include "base/output.h"
 #include "plan/plan.h"
 #include "command/built_in_texts.h"
 #include "recipe/runtime.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,13 +21,11 @@
 mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
 
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
-  mgrid_error shown = *e; /* some errors are not made by mgrid_fail: safetensors.c */
-  mgrid_show(shown.message, sizeof shown.message);
   if (c->me != 0) usleep(300000);
   if (c->launched)
-    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, shown.message);
+    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
   else
-    fprintf(stderr, "moongrid: %s\n", shown.message);
+    fprintf(stderr, "moongrid: %s\n", e->message);
   return e->status;
 }
 
@@ -36,7 +34,7 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   char        text[sizeof e.message];
   va_list     args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   mgrid_fail(&e, MGRID_USAGE, "%s", text);
   return cli_say_own(c, &e);
@@ -44,10 +42,8 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
 
 mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
   if (t->failed) return mgrid_oom(err);
-  FILE *file = fopen(path, "wb");
-  bool  whole = file && fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
-  if (file && fclose(file) == 0 && whole) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+  fflush(stdout); /* which the file may be */
+  return mgrid_write_file(path, MGRID_WRITE_OVER, mgrid_text_chars(t), t->len, err);
 }
 
 int cli_sink(void *file, const char *text, size_t len) {
@@ -56,10 +52,13 @@ int cli_sink(void *file, const char *text, size_t len) {
 }
 
 mgrid_status cli_put_json(const json_t *v, mgrid_error *err) {
-  if (!v) return mgrid_oom(err);
-  json_dumpf(v, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-  printf("\n");
-  return MGRID_OK;
+  char        *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+  mgrid_status s = text ? MGRID_OK
+                   : v  ? mgrid_fail(err, MGRID_BAD_VALUE, "no JSON: a text in it is not UTF-8, or memory ran out")
+                        : mgrid_oom(err);
+  if (text) puts(text);
+  free(text);
+  return s;
 }
 
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
@@ -231,6 +230,6 @@ const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
   double                   n = (double)bytes;
   int                      i = 0;
   while (n >= 1024 && i < 6) n /= 1024, i++;
-  snprintf(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
+  mgrid_format(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
   return buf;
 }

@@ -63,6 +63,7 @@ cli_reader cli_text;    /* const char *: any text */
 cli_reader cli_maybe;   /* const char *: text, or "" if the next word cannot be it */
 cli_reader cli_index;   /* int64_t, 0 or more */
 cli_reader cli_number;  /* int64_t, 1 or more; 0 can mean that the option was not given */
+cli_reader cli_size;    /* the same, of bytes: up to 2^53 */
 cli_reader cli_machine; /* const char *: --machine. Without a slice for machines only a number of ranks is allowed */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
 cli_reader cli_worlds;  /* cli_sizes: N[,N...], or a range A-B by doubling */
@@ -119,6 +120,10 @@ typedef struct cli_command {
 /* Read the command line of `command` into the struct that starts with *c. False: nothing is left to do, because help
 ** was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
+
+/* Refuse, with a message, an --output that is a file or folder which the command line reads, by device and inode; one that
+** lies in a folder which is read; and one in whose place that lies. apart.c */
+mgrid_status cli_check_output(const cli *c, int argc, char **argv);
 
 /* List the options of a command, its own first. Return how many. */
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]);

@@ -4,6 +4,7 @@
 ** that a running job would keep, create and destroy.
 */
 #include "command/slice.h"
+#include "plan/json.h"
 #include "plan/plan.h"
 
 #include <jansson.h>
@@ -19,9 +20,9 @@ typedef struct options {
 /* Return a grid of a plan as JSON. */
 static json_t *grid_json(const mgrid_content *c, const char *name) {
   const mgrid_grid *g = c->grid[mgrid_content_grid(c, name)].grid;
-  json_t           *all = json_pack("{sI}", "size", (json_int_t)g->size), *dims = json_array();
+  json_t           *all = mgrid_json_pack("{sI}", "size", (json_int_t)g->size), *dims = json_array();
   for (size_t d = 0; d < g->n; d++)
-    json_array_append_new(dims, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
+    json_array_append_new(dims, mgrid_json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
   if (!g->order) json_object_set_new(all, "offset", json_integer(g->window.offset));
   json_object_set_new(all, "dims", dims);
   return all;
@@ -33,9 +34,9 @@ static json_t *family_json(const mgrid_content *c, const char *name) {
   const mgrid_family *f = e->family;
   char                rule[512];
   mgrid_family_describe(f, rule, sizeof rule);
-  return json_pack("{sIsossss}", "count", (json_int_t)f->count, "size",
-                   f->size < 0 ? json_null() : json_integer(f->size), "rule", f->form->listed ? "list" : rule,
-                   "options", e->choice->text + (*e->choice->text == ' '));
+  return mgrid_json_pack("{sIsossss}", "count", (json_int_t)f->count, "size",
+                         f->size < 0 ? json_null() : json_integer(f->size), "rule", f->form->listed ? "list" : rule,
+                         "options", e->choice->text + (*e->choice->text == ' '));
 }
 
 static json_t *value_json(const mgrid_plan *p, const char *what, const char *name, const char *text) {
@@ -54,7 +55,7 @@ typedef struct collected {
 /* An mgrid_tell: {"kind", "what", "name", "from", "to"}. */
 static void collect(void *ud, const mgrid_difference *d) {
   collected *c = ud;
-  json_t    *change = json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
+  json_t    *change = mgrid_json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
   if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name)); /* otherwise it is a sentence */
   if (d->from && *d->from) json_object_set_new(change, "from", value_json(c->was, d->what, d->name, d->from));
   if (d->to && *d->to) json_object_set_new(change, "to", value_json(c->is, d->what, d->name, d->to));
@@ -66,29 +67,41 @@ static mgrid_status print_json(const mgrid_plan *was, const mgrid_plan *is, int6
                                mgrid_error *err) {
   collected    c = { was, is, json_array() };
   mgrid_change change = MGRID_CHANGE_INIT;
-  mgrid_status s = mgrid_plan_differences(was, is, rank, &change, collect, &c, err);
+  mgrid_status s = mgrid_plan_differences(was, is, rank, &change, collect, NULL, &c, err);
   *differ = json_array_size(c.changes) > 0;
-  json_t *all = json_pack("{sbso}", "differ", *differ, "changes", c.changes);
+  json_t *all = mgrid_json_pack("{sbso}", "differ", *differ, "changes", c.changes);
   if (mgrid_plan_world(was) == mgrid_plan_world(is))
-    json_object_update_new(all, json_pack("{sIsIsI}", "kept", (json_int_t)change.kept, "created",
-                                          (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
+    json_object_update_new(all, mgrid_json_pack("{sIsIsI}", "kept", (json_int_t)change.kept, "created",
+                                                (json_int_t)change.created, "dropped", (json_int_t)change.dropped));
   if (!s) s = cli_put_json(all, err);
   json_decref(all);
   return s;
 }
 
-/* Print the lines. *differ: whether one reports a change. */
+/* What the text collects. */
+typedef struct lines {
+  mgrid_text text;
+  bool       differ;
+} lines;
+
+static void note(void *ud, const mgrid_difference *d) {
+  (void)d;
+  ((lines *)ud)->differ = true;
+}
+
+static int put_line(void *ud, const char *s, size_t len) { return mgrid_text_sink(&((lines *)ud)->text, s, len); }
+
+/* Print the lines. */
 static mgrid_status print_text(const cli *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
                                mgrid_error *err) {
-  mgrid_text   t = { 0 };
-  mgrid_status s = mgrid_plan_diff(was, is, rank, NULL, mgrid_text_sink, &t, err);
-  if (!s && t.failed) s = mgrid_oom(err);
-  for (const char *line = mgrid_text_chars(&t); !s && line; line = strchr(line, '\n'), line += line != NULL)
-    *differ |= *line && strchr("+-~", *line) && line[1] == ' '; /* other lines are totals */
+  lines        t = { { 0 }, false };
+  mgrid_status s = mgrid_plan_differences(was, is, rank, NULL, note, put_line, &t, err);
+  if (!s && t.text.failed) s = mgrid_oom(err);
+  *differ = t.differ;
   cli whole = *c;
   if (!whole.lines) whole.fold = INT_MAX;
-  if (!s) cli_fold(&whole, mgrid_text_chars(&t), t.len);
-  mgrid_text_free(&t);
+  if (!s) cli_fold(&whole, mgrid_text_chars(&t.text), t.text.len);
+  mgrid_text_free(&t.text);
   return s;
 }
 

@@ -4,6 +4,7 @@
 */
 #include "comm/open.h"
 #include "command/slice.h"
+#include "plan/json.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
@@ -60,13 +61,15 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   json_t *all = json_object();
   for (size_t i = 0; i < n; i++) {
     if (c.json)
-      json_object_set_new(all, f[i].part, json_pack("{sbss}", "works", f[i].works, "text", f[i].text));
+      json_object_set_new(all, f[i].part, mgrid_json_pack("{sbss}", "works", f[i].works, "text", f[i].text));
     else
       printf("%-10s %-4s %s\n", f[i].part, f[i].works ? "yes" : "no", f[i].text);
   }
-  if (c.json) cli_put_json(all, NULL);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = c.json ? cli_put_json(all, &e) : MGRID_OK;
+  if (s) cli_say(&c.cli, &e);
   json_decref(all);
-  return cli_finish(&c.cli, MGRID_OK);
+  return cli_finish(&c.cli, s);
 }
 
 const cli_command command_doctor = {

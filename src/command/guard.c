@@ -7,19 +7,21 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static char        head[64];  /* "moongrid: [rank 3/8] " */
-static char        slow[256]; /* the text of the alarm */
-static const char *doing;     /* what the rank is doing; NULL: it has ended, or has printed an error */
-static bool        speaks;    /* prints what all ranks know: rank 0, and rank 1 in its place */
-static const char *starter;   /* the launcher, while MPI starts and may end the process; else NULL */
-static bool        heard;     /* on_exit_of_mpi is registered with atexit */
-static int64_t     killed;    /* mgrid_cgroup_kills before the job started; -1: not counted */
+/* Handlers read these while the program writes them. Texts are written before the handler that reads them can run. */
+static char                  head[64];  /* "moongrid: [rank 3/8] " */
+static char                  slow[256]; /* the text of the alarm */
+static _Atomic(const char *) doing;     /* what the rank is doing; NULL: it has ended, or has printed an error */
+static volatile sig_atomic_t speaks;    /* prints what all ranks know: rank 0, and rank 1 in its place */
+static _Atomic(const char *) starter;   /* the launcher, while MPI starts and may end the process; else NULL */
+static _Atomic int64_t       killed;    /* mgrid_cgroup_kills before the job started; -1: not counted */
+static bool                  heard;     /* on_exit_of_mpi is registered with atexit; no handler reads it */
 
 enum { FAILED = MGRID_BACKEND / 100 };
 
@@ -34,14 +36,15 @@ static void say(const char *text) {
 static void say_of_memory(void) {
   mgrid_allowance all[MGRID_ALLOWANCES];
   char            words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
-  int64_t         now = killed;
-  if (killed < 0 || !mgrid_cgroup_kills(&now) || now <= killed) return;
+  const int64_t   before = killed;
+  int64_t         now = before;
+  if (before < 0 || !mgrid_cgroup_kills(&now) || now <= before) return;
   snprintf(words, sizeof words, "its cgroup has no more memory");
   for (size_t i = mgrid_allowances(all); i-- > 0;)
     if (all[i].of == MGRID_SCARCE_MEMORY && strcmp(all[i].whose, "cgroup") == 0)
       mgrid_allowance_words(&all[i], words, sizeof words);
   snprintf(line, sizeof line, "%sout of memory: %s; the kernel has ended %" PRId64 " of its processes\n", head, words,
-           now - killed);
+           now - before);
   say(line);
 }
 
@@ -57,10 +60,11 @@ static void on_alarm(int nr) {
 }
 
 static void on_term(int nr) {
-  if (speaks && doing) {
+  const char *in = doing;
+  if (speaks && in) {
     say(head);
     say("the launcher ends the job, while this rank was in: ");
-    say(doing);
+    say(in);
     say("; another rank has died or failed, which the launcher names\n");
     say_of_memory();
     _exit(FAILED);
@@ -71,12 +75,13 @@ static void on_term(int nr) {
 
 /* MPI has called exit. Its message names neither the launcher nor this program. */
 static void on_exit_of_mpi(void) {
-  if (!starter || !speaks || !doing) return;
+  const char *by = starter, *in = doing;
+  if (!by || !speaks || !in) return;
   say(head);
   say("MPI has ended this process in ");
-  say(doing);
+  say(in);
   say("; its own message says why; it was started by ");
-  say(starter);
+  say(by);
   say(", which must belong to the MPI that moongrid was built with\n");
 }
 
@@ -88,8 +93,11 @@ static void handle(int nr, void (*what)(int)) {
 
 void cli_guard(const cli *c, const char *in) {
   if (!c->launched) return;
-  if (!*head && !mgrid_cgroup_kills(&killed)) killed = -1;
-  snprintf(head, sizeof head, "moongrid: [rank %" PRId64 "/%" PRId64 "] ", c->me, c->ranks);
+  if (!*head) {
+    int64_t before;
+    killed = mgrid_cgroup_kills(&before) ? before : -1;
+    snprintf(head, sizeof head, "moongrid: [rank %" PRId64 "/%" PRId64 "] ", c->me, c->ranks);
+  }
   speaks = c->me < 2;
   doing = in;
   handle(SIGALRM, on_alarm);
@@ -97,10 +105,13 @@ void cli_guard(const cli *c, const char *in) {
 }
 
 void cli_guard_alarm(const cli *c, double seconds, const char *what) {
+  struct itimerval none = { .it_value = { 0, 0 } };
   struct itimerval t = { .it_value = { (time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6) } };
   if (!c->launched) return;
-  snprintf(slow, sizeof slow,
-           "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds, what);
+  setitimer(ITIMER_REAL, &none, NULL);
+  mgrid_format(slow, sizeof slow,
+               "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds,
+               what);
   setitimer(ITIMER_REAL, &t, NULL);
   if (!heard) heard = atexit(on_exit_of_mpi) == 0;
   starter = mgrid_launcher().by;

@@ -62,6 +62,7 @@ int main(int argc, char **argv) {
   size_t      count = collect(commands);
   char        option_help[] = "--help";
   const char *word = argc > 1 ? argv[1] : "--help";
+  mgrid_locale_plain(); /* a preloaded library may have set another; printf below writes numbers for other programs */
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
     print_help(commands, count, argc > 1 ? stdout : stderr);
     return exit_code(argc > 1 ? MGRID_OK : MGRID_USAGE);

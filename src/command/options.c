@@ -43,13 +43,22 @@ mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *
   return cli_text(c, name, value ? value : "", to);
 }
 
-static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
+static mgrid_status parse_up_to(const cli *c, const char *name, const char *text, int64_t low, int64_t most,
+                                int64_t *out) {
   char     *end;
   long long n = strtoll(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || n < low || n > MGRID_WORLD_MAX)
-    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", name, low, MGRID_WORLD_MAX, text);
+  if (*text == '\0' || *end != '\0' || n < low || n > most)
+    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", name, low, most, text);
   *out = n;
   return MGRID_OK;
+}
+
+static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
+  return parse_up_to(c, name, text, low, MGRID_WORLD_MAX, out);
+}
+
+mgrid_status cli_size(const cli *c, const char *name, const char *value, void *to) {
+  return parse_up_to(c, name, value, 1, INT64_C(1) << 53, to);
 }
 
 mgrid_status cli_index(const cli *c, const char *name, const char *value, void *to) {
@@ -313,7 +322,7 @@ static mgrid_status parse(cli *c, int argc, char **argv, int *second) {
   }
   for (; optind < argc && !s; optind++)
     s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
-  return s;
+  return s || c->help ? s : cli_check_output(c, argc, argv);
 }
 
 /* Find out what the terminal can show. */
@@ -322,7 +331,9 @@ static void find_terminal(cli *c) {
   bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   c->columns = c->fold = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
   c->lines = !known ? 0 : size.ws_row == 0 ? 24 : size.ws_row < 10 ? 10 : size.ws_row;
-  c->unicode = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  locale_t host = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+  c->unicode = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
+  if (host) freelocale(host);
 }
 
 static void choose_color(cli *c) {

@@ -35,7 +35,8 @@ static void show(void) {
   char           line[256], bytes[32], written[48] = "";
   int            columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   if (now.bytes) snprintf(written, sizeof written, ", %s", cli_bytes(now.bytes, bytes, sizeof bytes));
-  int n = snprintf(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
+  int n =
+      mgrid_format(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
   int most = columns - 1 + (int)sizeof CLEAR - 1;
   say(line, (size_t)(n < most ? n : most));
   now.shown = true;
@@ -67,7 +68,7 @@ void cli_progress(const cli *c, const char *fmt, ...) {
   if (c->me != 0 || !isatty(STDERR_FILENO)) return;
   pthread_mutex_lock(&now.lock);
   va_start(args, fmt);
-  vsnprintf(now.what, sizeof now.what, fmt, args);
+  mgrid_vformat(now.what, sizeof now.what, fmt, args);
   va_end(args);
   pthread_mutex_unlock(&now.lock);
   if (now.started) return;

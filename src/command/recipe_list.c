@@ -136,10 +136,7 @@ static mgrid_status show_getters(const options *c, mgrid_error *err) {
     mgrid_text_add(&t, "  %-36s %s\n", text_at(json_array_get(families, i), "name"),
                    text_at(json_array_get(families, i), "with"));
   print_folded(c, &t);
-  if (!s && c->json) {
-    json_dumpf(getters, stdout, JSON_INDENT(2));
-    printf("\n");
-  }
+  if (!s && c->json) s = cli_put_json(getters, err);
   json_decref(info);
   mgrid_runtime_free(rt);
   return s;

@@ -290,12 +290,13 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
     char        digits[40];
     const char *value = mgrid_shortest(a->value, digits, sizeof digits);
     bool        whole = strlen(value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
-    int         shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
-    int         length = (int)(strlen(a->name) + strnlen(value, VALUE_WIDTH)) + 2;
+    char        shown[VALUE_WIDTH + 1];
+    mgrid_shown(shown, whole ? sizeof shown : sizeof shown - 3, value, strlen(value)); /* whole characters */
+    int length = (int)(strlen(a->name) + strlen(shown)) + (whole ? 2 : 5);
     column += printf("%s", colon);
     colon = "";
     if (column + length > c->fold && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;
-    column += printf(" %s=%.*s%s", a->name, shown, value, whole ? "" : "...");
+    column += printf(" %s=%s%s", a->name, shown, whole ? "" : "...");
   }
   printf("\n");
 }

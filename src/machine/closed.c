@@ -312,11 +312,12 @@ static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world,
   const mgrid_tier     *of = &m->tier[x->of];
   if (x->in >= 0 || !of->each || of->ncounts > 1) return false;
   b->run = of->each * x->share;
-  if (x->of > 0) {
+  if (x->of > 0 && m->tier[x->of - 1].each < world) {
     b->period = m->tier[x->of - 1].each;
     return b->period > 0 && b->period <= RAIL_MAX;
   }
-  b->each = b->run; /* of the first level: plain domains */
+  if (x->of > 0 && !m->tier[x->of - 1].each) return false;
+  b->each = b->run; /* within one domain of the level before: plain domains */
   b->used = (world - 1) / b->run + 1;
   return true;
 }

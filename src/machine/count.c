@@ -5,6 +5,7 @@
 */
 #include "machine/count.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 int32_t *mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world) {
@@ -44,7 +45,11 @@ static void step(walk *w, int64_t group, int32_t rank) {
 mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                               mgrid_machine_counts *c, mgrid_error *err) {
   enum { PIECE = 4096 };
-  int32_t  piece[PIECE];
+  int32_t piece[PIECE];
+  if (f->world > MGRID_COUNTED_MAX)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "no rule counts how these groups cross '%s'; one by one up to %d ranks are counted, not %" PRId64,
+                      mgrid_level_name(m, level), MGRID_COUNTED_MAX, f->world);
   int32_t *domain = mgrid_domains_of(m, level, f->world);
   int64_t  most = 0;
   for (int64_t r = 0; domain && r < f->world; r++)

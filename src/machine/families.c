@@ -67,6 +67,9 @@ static int by_key(const void *a, const void *b) { return mgrid_key_order(a, b); 
 
 /* Groups of any ranks, listed: O(world) and its sorting. */
 static mgrid_family *listed(const mgrid_machine_model *m, size_t level, int64_t world, mgrid_error *err) {
+  if (world > MGRID_COUNTED_MAX)
+    return mgrid_null(err, MGRID_LIMIT, "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
+                      mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
   uint64_t *key = malloc((size_t)world * sizeof *key);
   int32_t  *ranks = malloc((size_t)world * sizeof *ranks);
   int64_t  *starts = malloc((size_t)(world + 1) * sizeof *starts), n = 0;

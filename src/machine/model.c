@@ -77,6 +77,12 @@ mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t 
                    name, n, parents == 1 ? "is" : "are", parents, mgrid_s_of(parents), before ? before->name : "");
   if (s) return s;
   if (same) t.ncounts = 1;
+  int64_t all = t.ncounts;
+  for (size_t i = 0; i < m->ntiers; i++) all += m->tier[i].ncounts;
+  if (all > MGRID_COUNTS_MAX)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "the levels up to '%s' have %" PRId64 " numbers of domains; a machine has at most %d", name, all,
+                      MGRID_COUNTS_MAX);
   for (int64_t i = 0; i < (same ? 1 : (int64_t)n); i++)
     if (__builtin_add_overflow(t.domains, counts[i], &t.domains)) t.domains = INT64_MAX;
   if (same && __builtin_mul_overflow(counts[0], parents, &t.domains)) t.domains = INT64_MAX;
@@ -180,10 +186,24 @@ mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name
   return MGRID_OK;
 }
 
-/* Return whether no two ranks run at one place; `high` is the highest place. */
+static int by_place(const void *a, const void *b) {
+  return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+/* Return whether no two ranks run at one place; `high` is the highest place. Few ranks at high places are sorted. */
 static mgrid_status check_apart(int64_t n, const int32_t *at, int64_t high, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
-  uint8_t     *seen = calloc((size_t)high / 8 + 1, 1);
+  if (high / 256 > n) {
+    int32_t *sorted = malloc((size_t)(n + 1) * sizeof *sorted);
+    if (!sorted) return mgrid_oom(err);
+    if (n) memcpy(sorted, at, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_place);
+    for (int64_t r = 1; r < n && !s; r++)
+      if (sorted[r] == sorted[r - 1]) s = mgrid_fail(err, MGRID_DUPLICATE, "two ranks run at place %d", sorted[r]);
+    free(sorted);
+    return s;
+  }
+  uint8_t *seen = calloc((size_t)high / 8 + 1, 1);
   if (!seen) return mgrid_oom(err);
   for (int64_t r = 0; r < n && !s; r++) {
     uint8_t bit = (uint8_t)(1 << at[r] % 8);
@@ -213,9 +233,19 @@ mgrid_status mgrid_machine_set_ranks(mgrid_machine_model *m, int64_t n, int32_t 
   return s;
 }
 
+size_t mgrid_machine_held(const mgrid_machine_model *m) {
+  size_t bytes = sizeof *m + (size_t)m->nranks * sizeof *m->at;
+  for (size_t i = 0; i < m->ntiers; i++)
+    bytes += (size_t)(m->tier[i].ncounts + (m->tier[i].starts ? m->tier[i].domains : 0)) * sizeof(int64_t);
+  return bytes;
+}
+
 mgrid_status mgrid_machine_name_domain(mgrid_machine_model *m, size_t tier, int64_t domain, const char *name,
                                        mgrid_error *err) {
+  char        what[MGRID_NAME_MAX + 16];
   mgrid_tier *t = &m->tier[tier];
+  snprintf(what, sizeof what, "the name of a %s", t->name);
+  if (mgrid_check_line(what, name, strlen(name), err)) return MGRID_BAD_VALUE;
   if (!t->names && !(t->names = calloc((size_t)t->domains, sizeof *t->names))) return mgrid_oom(err);
   free(t->names[domain]);
   t->names[domain] = mgrid_strdup(name);

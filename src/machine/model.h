@@ -15,6 +15,9 @@
 enum {
   MGRID_LEVELS_MAX = 16,        /* levels of a machine, and as many that cross them */
   MGRID_MACHINE_TEXT = 1 << 20, /* bytes of the text of a machine */
+  MGRID_COUNTS_MAX = 1 << 22,   /* numbers of domains in all levels of a machine */
+  MGRID_PLACED_MAX = 1 << 24,   /* ranks whose places are listed */
+  MGRID_COUNTED_MAX = 1 << 26,  /* ranks of a world whose domains are found one by one */
 };
 
 /* What one domain can send to the others; 0: not known. */
@@ -69,6 +72,8 @@ mgrid_status mgrid_machine_set_ranks(mgrid_machine_model *m, int64_t n, int32_t 
 /* Name a domain of a level; the machine copies the name. */
 mgrid_status mgrid_machine_name_domain(mgrid_machine_model *m, size_t tier, int64_t domain, const char *name,
                                        mgrid_error *err);
+/* Return the bytes that it has, about. */
+size_t mgrid_machine_held(const mgrid_machine_model *m);
 /* Make another machine that is the same. */
 mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_error *err);
 /* Complete it: count places, make what is regular canonical. Refuse a machine without levels. */
@@ -110,8 +115,9 @@ static inline int64_t mgrid_machine_at(const mgrid_machine_model *m, int64_t ran
 void mgrid_machine_text(const mgrid_machine_model *m, mgrid_text *t);
 /* Read the text that mgrid_machine_text wrote, up to the end of the line. NULL after a fault. */
 mgrid_machine_model *mgrid_machine_read_line(mgrid_scan *s);
-/* Make a machine from words: text, or a preset and text. NULL with *err. `what` is before messages: "machine". */
-mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_error *err);
+/* Make a machine from words: text, or a preset and text, for which the payer pays. NULL with *err, or once it has nothing
+** left. `what` is before messages: "machine". */
+mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_payer *payer, mgrid_error *err);
 /* Apply more words to a machine that a reader made, "gpu:8 rail = gpu", and finish it. */
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *words, mgrid_error *err);
 

@@ -80,7 +80,7 @@ static bool take(const char **words, const char *key, char **value) {
 static mgrid_machine_model *from_text(const char *text, size_t length, const char *name, const char *words,
                                       mgrid_error *err) {
   mgrid_error          why = MGRID_ERROR_INIT;
-  mgrid_tree           t = { .file = name, .above = "switch", .err = &why };
+  mgrid_tree           t = { .file = name, .above = "switch", .err = &why, .most = MGRID_NAMES_MAX + (int64_t)length };
   mgrid_machine_model *m = NULL;
   char                *topology = NULL, *nodes = NULL;
   while (take(&words, "topology=", &topology) || take(&words, "nodes=", &nodes)) continue;

@@ -137,13 +137,29 @@ static int64_t gpus_of(const json_t *node) {
   return gpus && strlen(gpus) < 6 ? strtol(gpus, NULL, 10) : 0;
 }
 
-static mgrid_status add_node(mgrid_tree *t, const json_t *node) {
+/* Nodes without the GPUs that others have, such as the control plane, get no ranks. */
+static mgrid_status add_node(mgrid_tree *t, const json_t *node, bool gpus) {
   const json_t *meta = json_object_get(node, "metadata");
   const char *name = text_of(meta, "name"), *clique = text_of(json_object_get(meta, "labels"), "nvidia.com/gpu.clique");
   int32_t     above = -1;
   if (!name) return refuse(t, "items", "nodes with metadata.name");
   if (clique && (above = mgrid_tree_node_of(t, false, clique, 0)) < 0) return t->err->status;
-  return mgrid_tree_add_host(t, name, above, gpus_of(node), 0);
+  if (!gpus || gpus_of(node) > 0) return mgrid_tree_add_host(t, name, above, gpus_of(node), 0);
+  return mgrid_tree_node_of(t, true, name, 0) < 0 ? t->err->status : MGRID_OK;
+}
+
+/* No node has GPUs: refuse devices of another name, "google.com/tpu", of which nobody knows how many a rank has. */
+static mgrid_status check_devices(mgrid_tree *t, const json_t *node) {
+  const char *name;
+  json_t     *value;
+  json_object_foreach(
+      json_object_get(json_object_get(node, "status"), "allocatable"), name,
+      value) if (strchr(name, '/')) return mgrid_tree_fault(t, 0, MGRID_REFUSED,
+                                                            "no node has nvidia.com/gpu or amd.com/gpu that is "
+                                                            "allocatable, and '%.60s' is not read; levels are "
+                                                            "written as 'node:4 gpu:8'",
+                                                            name);
+  return MGRID_OK;
 }
 
 static mgrid_status read_kubectl(mgrid_tree *t, const char *text, size_t length, const char *choice,
@@ -154,8 +170,11 @@ static mgrid_status read_kubectl(mgrid_tree *t, const char *text, size_t length,
   size_t        i;
   (void)choice, (void)made;
   t->above = "clique";
-  if (all && !items) s = add_node(t, all);
-  json_array_foreach(items, i, one) if (!s) s = add_node(t, one);
+  bool gpus = gpus_of(all) > 0;
+  json_array_foreach(items, i, one) gpus |= gpus_of(one) > 0;
+  json_array_foreach(items, i, one) if (!s && !gpus) s = check_devices(t, one);
+  if (!s && !items) s = add_node(t, all, gpus);
+  json_array_foreach(items, i, one) if (!s) s = add_node(t, one, gpus);
   json_decref(all);
   return s;
 }

@@ -86,11 +86,13 @@ static mgrid_status make_node(mgrid_tree *t, const matrix *x, mgrid_machine_mode
     counts[of[i]]++;
   }
   cliques = seen;
-  for (int i = 1; i < x->n; i++)
-    if (of[i] < of[i - 1])
-      return mgrid_tree_fault(t, 0, MGRID_REFUSED,
-                              "GPUs of one NVLink domain do not follow each other: GPU%d is of that of GPU%d", i,
-                              i - 2);
+  for (int i = 1; i < x->n; i++) {
+    int other = i - 1;
+    if (of[i] >= of[i - 1]) continue;
+    while (of[other] != of[i]) other--;
+    return mgrid_tree_fault(t, 0, MGRID_REFUSED,
+                            "GPUs of one NVLink domain do not follow each other: GPU%d is of that of GPU%d", i, other);
+  }
   mgrid_link none = { 0, 0 };
   *made = mgrid_machine_alloc(t->err);
   if (!*made) return t->err->status;

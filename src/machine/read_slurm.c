@@ -42,7 +42,7 @@ static mgrid_status put_list(mgrid_tree *t, const char *list, int32_t parent, bo
   below        b = { t, parent, line, host };
   const char  *at;
   mgrid_status s;
-  if (strcmp(list, "(null)") == 0 || !*list || mgrid_hostlist(list, &at, put_below, &b, &s))
+  if (strcmp(list, "(null)") == 0 || !*list || mgrid_hostlist(t, line, list, &at, put_below, &b, &s))
     return *list && strcmp(list, "(null)") ? s : MGRID_OK;
   return mgrid_tree_fault(t, line, MGRID_BAD_VALUE, "a list of names, as n[1-4,08],m1, expected, not '%.40s'", at);
 }
@@ -62,6 +62,18 @@ static char *value_of(char *line, const char *key) {
 
 static bool starts(const char *line, const char *word) { return strncasecmp(line, word, strlen(word)) == 0; }
 
+/* Refuse blanks around = and quotes, which Slurm would allow: what they hold would be lost. */
+static mgrid_status check_pairs(mgrid_tree *t, const char *line, int number) {
+  for (line += strspn(line, " \t"); *line; line += strspn(line, " \t")) {
+    size_t len = strcspn(line, " \t"), key = strcspn(line, "= \t");
+    if (key == 0 || key >= len || line[key + 1] == '"' || line[key + 1] == '\'')
+      return mgrid_tree_fault(t, number, MGRID_BAD_VALUE,
+                              "Key=value expected, without blanks around = and without quotes, not '%.40s'", line);
+    line += len;
+  }
+  return MGRID_OK;
+}
+
 /* A line "SwitchName=s0 Switches=s[1-2]" or "BlockName=b0 Nodes=n[1-18]". scontrol says both Nodes, which are all below, and
 ** Switches: then those are what is below. */
 static mgrid_status read_above(mgrid_tree *t, char *line, int number, bool block) {
@@ -72,7 +84,7 @@ static mgrid_status read_above(mgrid_tree *t, char *line, int number, bool block
   bool         has_switches = switches && *switches && strcmp(switches, "(null)") != 0;
   if (!name || !*name)
     s = mgrid_tree_fault(t, number, MGRID_BAD_VALUE, "%s= has no name", block ? "BlockName" : "SwitchName");
-  else if (!nodes && !switches)
+  else if ((!nodes || !*nodes) && (!switches || !*switches))
     s = mgrid_tree_fault(t, number, MGRID_BAD_VALUE, "%s '%.60s' has no Nodes=%s", t->above, name,
                          block ? "" : " and no Switches=");
   else if (mgrid_tree_find(t, false, name) >= 0 && t->node[mgrid_tree_find(t, false, name)].slots)
@@ -119,6 +131,8 @@ static mgrid_status read(mgrid_tree *t, const char *text, size_t length, const c
   while (!s && mgrid_lines_next(&l)) {
     char *hash = strchr(l.line, '#'), *line = l.line + strspn(l.line, " \t");
     if (hash) *hash = '\0';
+    if (starts(line, "SwitchName=") || starts(line, "BlockName=")) s = check_pairs(t, line, l.number);
+    if (s) break;
     if (starts(line, "SwitchName="))
       s = switches ? read_above(t, line, l.number, false) : MGRID_OK;
     else if (starts(line, "BlockName="))
@@ -187,7 +201,7 @@ static mgrid_status read_job(mgrid_tree *t, const char *text, size_t length, con
   below       b = { t, -1, listed, true };
   int32_t     known = t->n;
   if (!s && list && known == 0) {
-    if (!mgrid_hostlist(list, &at, add_job_host, &b, &s))
+    if (!mgrid_hostlist(t, listed, list, &at, add_job_host, &b, &s))
       s = mgrid_tree_fault(t, listed, MGRID_BAD_VALUE, "a list of hosts, as n[1-4,08],m1, expected, not '%.40s'", at);
   } else if (!s && list) {
     s = mgrid_tree_order(t, list, listed); /* hosts without an address are named */

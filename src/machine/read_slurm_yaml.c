@@ -43,7 +43,7 @@ static mgrid_status put_children(reading *r, const char *list, bool host) {
   if (r->above < 0)
     return mgrid_tree_fault(r->t, r->line, MGRID_BAD_VALUE, "'nodes:' before the name of a switch or block");
   r->listed = true;
-  if (mgrid_hostlist(list, &at, put_child, &c, &s)) return s;
+  if (mgrid_hostlist(r->t, r->line, list, &at, put_child, &c, &s)) return s;
   return mgrid_tree_fault(r->t, r->line, MGRID_BAD_VALUE, "a list of names, as n[1-4,08],m1, expected, not '%.40s'",
                           at);
 }
@@ -102,7 +102,8 @@ static mgrid_status read_line(reading *r, char *line) {
   line = plain(line);
   if (!*line || *line == '#' || strcmp(line, "---") == 0 || strcmp(line, "...") == 0) return MGRID_OK;
   bool item = false;
-  while (line[0] == '-' && line[1] == ' ') line = plain(line + 1), item = true;
+  while (line[0] == '-' && line[1] == ' ') line += 1 + strspn(line + 1, " \t"), item = true;
+  line = plain(line);
   if (strcmp(line, "-") == 0) return MGRID_OK;
   char *colon = strchr(line, ':');
   if (!colon || (colon[1] && colon[1] != ' ')) {

@@ -15,6 +15,7 @@ typedef struct element {
   const char *name, *end; /* of the tag, behind its name and up to > */
   size_t      len;
   bool        opens, closes; /* <a>, </a>; <a/> is both */
+  int         depth, line;
 } element;
 
 static int line_of(const char *text, const char *at) {
@@ -59,14 +60,19 @@ static bool is_element(const element *e, const char *name) {
 /* Copy the value of an attribute; false: there is none. */
 static bool attribute(const element *e, const char *name, char value[VALUE]) {
   size_t len = strlen(name);
-  for (const char *p = e->name + e->len; p + len + 2 < e->end; p++) {
-    if (!strchr(" \t\r\n", *p) || memcmp(p + 1, name, len) != 0 || p[1 + len] != '=') continue;
-    char        quote = p[2 + len];
-    const char *from = p + 3 + len, *to = memchr(from, quote, (size_t)(e->end - from));
-    if (!to || to - from >= VALUE) return false;
-    memcpy(value, from, (size_t)(to - from));
-    value[to - from] = '\0';
-    return true;
+  for (const char *p = e->name + e->len; p < e->end;) {
+    p += strspn(p, " \t\r\n");
+    size_t      key = strcspn(p, "= \t\r\n/>"), n = 0;
+    const char *from = p + key + 2, quote = p + key < e->end && p[key] == '=' ? p[key + 1] : 0;
+    if (quote != '"' && quote != '\'') return false;
+    while (from + n < e->end && from[n] != quote) n++;
+    if (key == len && memcmp(p, name, len) == 0) {
+      if (n >= VALUE) return false;
+      memcpy(value, from, n);
+      value[n] = '\0';
+      return true;
+    }
+    p = from + n + 1;
   }
   return false;
 }
@@ -119,7 +125,11 @@ static mgrid_status  walk(mgrid_tree *t, const char *text, see_fn *see, void *ud
    bool         broken = false;
    mgrid_status s = MGRID_OK;
    const char  *at = text;
+   int          line = 1;
+   const char  *seen = text;
    while (!s && next(&at, &e, &broken)) {
+     for (; seen < e.name; seen++) line += *seen == '\n';
+    e.depth = depth, e.line = line;
      if (e.opens) s = see(ud, &e);
     if (e.opens && !e.closes) {
        if (depth == DEPTH)
@@ -142,7 +152,21 @@ static mgrid_status  walk(mgrid_tree *t, const char *text, see_fn *see, void *ud
 typedef struct seen {
   mgrid_tree *t;
   parts       gpus, cuda, cores; /* a GPU may be there by the names of several libraries: nvml0 and cuda0 */
+  int         package;           /* the depth of the one that is open; -1: none */
+  int         outside;           /* the line of a GPU in no package; 0: there is none */
+  long        last, last_cuda;   /* GPU, by the number of the library */
+  char        host[VALUE];
 } seen;
+
+/* Ranks go to GPUs in the order of their numbers, which must be the order of the text, or they would be in other parts. */
+static mgrid_status check_order(seen *x, const element *e, const char *number, long *last) {
+  long n = strtol(number, NULL, 10);
+  if (n < *last)
+    return mgrid_tree_fault(x->t, e->line, MGRID_REFUSED,
+                            "GPU %ld is behind GPU %ld: GPUs of one part do not follow each other", n, *last);
+  *last = n;
+  return MGRID_OK;
+}
 
 /* --------------------------------------------------------------------- NCCL */
 
@@ -153,9 +177,17 @@ static bool is_nccl(const char *text, size_t length) {
 
 static mgrid_status see_nccl(void *ud, const element *e) {
   seen *x = ud;
+  char  value[VALUE];
   if (is_element(e, "cpu") && !add_part(&x->gpus)) return mgrid_oom(x->t->err);
-  if (is_element(e, "gpu") && x->gpus.n) x->gpus.held[x->gpus.n - 1]++;
-  return MGRID_OK;
+  if (is_element(e, "cpu") && attribute(e, "host_hash", value)) {
+    if (*x->host && strcmp(x->host, value) != 0)
+      return mgrid_tree_fault(x->t, e->line, MGRID_REFUSED,
+                              "CPUs of several hosts, %.40s and %.40s: a topology of one node is read", x->host, value);
+    snprintf(x->host, sizeof x->host, "%s", value);
+  }
+  if (!is_element(e, "gpu") || !x->gpus.n) return MGRID_OK;
+  x->gpus.held[x->gpus.n - 1]++;
+  return attribute(e, "dev", value) ? check_order(x, e, value, &x->last) : MGRID_OK;
 }
 
 static mgrid_status read_nccl(mgrid_tree *t, const char *text, size_t length, const char *choice,
@@ -179,17 +211,37 @@ static bool is_hwloc(const char *text, size_t length) {
   return starts_with_element(text, "topology");
 }
 
+static bool is_kind(const char *name, size_t len, const char *kind) {
+  return strlen(kind) == len && memcmp(name, kind, len) == 0;
+}
+
+/* A device that may be a GPU: nvml0, rsmi0; or cuda0, and ze0 of Level Zero, whose tiles are ze0.0. One that is in no
+** package is of the last one, if there is only one. */
+static mgrid_status see_device(seen *x, const element *e, const char *name) {
+  size_t kind = strcspn(name, "0123456789");
+  bool   managed = is_kind(name, kind, "nvml") || is_kind(name, kind, "rsmi");
+  if (!name[kind] || name[kind + strspn(name + kind, "0123456789")]
+      || (!managed && !is_kind(name, kind, "cuda") && !is_kind(name, kind, "ze")))
+    return MGRID_OK;
+  if (x->package < 0 && !x->outside) x->outside = e->line;
+  if (!x->gpus.n) return MGRID_OK;
+  parts *p = managed ? &x->gpus : &x->cuda;
+  p->held[p->n - 1]++;
+  return check_order(x, e, name + kind, managed ? &x->last : &x->last_cuda);
+}
+
 static mgrid_status see_hwloc(void *ud, const element *e) {
   seen *x = ud;
   char  type[VALUE], value[VALUE];
+  if (e->depth <= x->package) x->package = -1;
   if (!is_element(e, "object") || !attribute(e, "type", type)) return MGRID_OK;
   if (strcmp(type, "Package") == 0 || strcmp(type, "Socket") == 0) {
+    x->package = e->depth;
     if (!add_part(&x->gpus) || !add_part(&x->cuda) || !add_part(&x->cores)) return mgrid_oom(x->t->err);
   } else if (strcmp(type, "Core") == 0 && x->cores.n) {
     x->cores.held[x->cores.n - 1]++;
-  } else if (strcmp(type, "OSDev") == 0 && x->gpus.n && attribute(e, "name", value)) {
-    x->gpus.held[x->gpus.n - 1] += strncmp(value, "nvml", 4) == 0 || strncmp(value, "rsmi", 4) == 0;
-    x->cuda.held[x->cuda.n - 1] += strncmp(value, "cuda", 4) == 0;
+  } else if (strcmp(type, "OSDev") == 0 && attribute(e, "name", value)) {
+    return see_device(x, e, value);
   }
   return MGRID_OK;
 }
@@ -202,9 +254,12 @@ static int64_t sum(const parts *p) {
 
 static mgrid_status read_hwloc(mgrid_tree *t, const char *text, size_t length, const char *choice,
                                mgrid_machine_model **made) {
-  seen         x = { .t = t };
+  seen         x = { .t = t, .package = -1 };
   mgrid_status s = walk(t, text, see_hwloc, &x);
   (void)choice, (void)length;
+  if (!s && x.outside && x.gpus.n != 1)
+    s = mgrid_tree_fault(t, x.outside, MGRID_REFUSED, "a GPU is in none of the %zu packages: the nearest is not known",
+                         x.gpus.n);
   const parts *held = sum(&x.gpus) ? &x.gpus : sum(&x.cuda) ? &x.cuda : &x.cores;
   if (!s) s = make(t, held, "package", held == &x.cores ? "core" : "gpu", made);
   free(x.gpus.held);

@@ -76,5 +76,5 @@ mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {
   if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
     return from_environment(source + 5, err);
   return looks_like_file(source, name, sizeof name) ? from_file(name, "", err)
-                                                    : mgrid_machine_words(source, "machine", err);
+                                                    : mgrid_machine_words(source, "machine", NULL, err);
 }

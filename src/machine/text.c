@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNTS_MAX = 1 << 24, RANKS_MAX = 1 << 26, WORDS_MAX = 2 * MGRID_LEVELS_MAX };
+enum { WORDS_MAX = 2 * MGRID_LEVELS_MAX };
 
 typedef struct word {
   char       name[MGRID_NAME_MAX + 1];
@@ -23,6 +23,7 @@ typedef struct word {
 
 typedef struct words {
   size_t   n;
+  int64_t  ncounts; /* that were read, of all levels */
   word     at[WORDS_MAX];
   int64_t  nranks;
   int32_t *ranks;
@@ -63,8 +64,13 @@ static void read_link(mgrid_scan *s, mgrid_link *link) {
   if (!take(s, "]")) mgrid_scan_fault(s, "',' or ']'");
 }
 
+/* Pay for numbers that the text makes, by their memory. */
+static void pay_for(mgrid_scan *s, int64_t numbers) {
+  if (!s->failed && !mgrid_pay(s->payer, 64 * numbers)) mgrid_scan_fail(s);
+}
+
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
-static void read_counts(mgrid_scan *s, word *w) {
+static void read_counts(mgrid_scan *s, words *all, word *w) {
   skip_blanks(s);
   do {
     const char *from = s->at;
@@ -74,10 +80,12 @@ static void read_counts(mgrid_scan *s, word *w) {
       s->at = from;
       mgrid_scan_fault(s, "a number from 1 to 2147483647");
     }
-    if (!s->failed && times > (int64_t)(COUNTS_MAX - w->ncounts)) {
+    if (!s->failed && times > MGRID_COUNTS_MAX - all->ncounts) {
       s->at = from;
-      mgrid_scan_fault(s, "at most 16777216 numbers");
+      mgrid_scan_fault(s, "at most 4194304 numbers in all levels");
     }
+    pay_for(s, times);
+    all->ncounts += s->failed ? 0 : times;
     for (int64_t i = 0; i < times && !s->failed; i++) {
       int64_t *more = mgrid_scan_room(s, w->counts, w->ncounts, sizeof *more);
       if (!more) return;
@@ -96,10 +104,11 @@ static void read_ranks(mgrid_scan *s, words *w) {
     skip_blanks(s);
     const char *from = s->at;
     int64_t     first = mgrid_scan_number(s), last = mgrid_scan_take(s, "..") ? mgrid_scan_number(s) : first;
-    if (!s->failed && (last < first || last >= MGRID_WORLD_MAX || last - first >= RANKS_MAX - w->nranks)) {
+    if (!s->failed && (last < first || last >= MGRID_WORLD_MAX || last - first >= MGRID_PLACED_MAX - w->nranks)) {
       s->at = from;
-      mgrid_scan_fault(s, "places from low to high, at most 67108864,");
+      mgrid_scan_fault(s, "places from low to high, at most 16777216,");
     }
+    pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
       int32_t *more = mgrid_scan_room(s, w->ranks, (size_t)w->nranks, sizeof *more);
       if (!more) return;
@@ -169,7 +178,7 @@ static void read_word(mgrid_scan *s, words *w, bool fresh[WORDS_MAX]) {
     free(one->counts);
     one->counts = NULL;
     one->ncounts = 0;
-    read_counts(s, one);
+    read_counts(s, w, one);
   } else if (crosses) {
     read_crossing(s, one);
   }
@@ -253,7 +262,7 @@ static mgrid_status refuse_name(const char *text, mgrid_error *err) {
 
 static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
-mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_error *err) {
+mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_payer *payer, mgrid_error *err) {
   const char          *rest;
   char                 plain[64];
   mgrid_error          why = MGRID_ERROR_INIT;
@@ -272,7 +281,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   if (!w) return mgrid_null_oom(err);
   mgrid_scan s = mgrid_scan_begin(preset ? preset->text : "", preset ? strlen(preset->text) : 0, NULL, &why);
   read_words(&s, w);
-  s = mgrid_scan_begin(rest, strlen(rest), NULL, &why);
+  s = mgrid_scan_begin(rest, strlen(rest), payer, &why);
   read_words(&s, w);
   if (!s.failed) m = made(w, &why);
   if (m && preset && !(m->source = mgrid_strdup(preset->name))) {
@@ -291,7 +300,7 @@ mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err) {
   if (strlen(text) > MGRID_MACHINE_TEXT)
     return mgrid_null(err, MGRID_LIMIT, "the text of a machine has at most %d bytes; a file may have more",
                       MGRID_MACHINE_TEXT);
-  return mgrid_machine_words(text, "machine", err);
+  return mgrid_machine_words(text, "machine", NULL, err);
 }
 
 /* ----------------------------------------------------------- canonical text */

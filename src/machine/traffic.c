@@ -60,11 +60,9 @@ static mgrid_status refuse(const char *family, const char *text, const char *exp
 
 /* Read "2 GiB all_reduce x 96" at *at. */
 static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, mgrid_error *err) {
-  char        *end;
-  mgrid_locale was = mgrid_locale_plain();
+  char *end;
   skip(at);
-  f->bytes = **at >= '0' && **at <= '9' ? strtod(*at, &end) : -1;
-  mgrid_locale_back(was);
+  f->bytes = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
   if (!(f->bytes >= 0)) return refuse(f->family, text, "a number of bytes, as in '2 GiB all_reduce x 96',", *at, err);
   *at = end;
   skip(at);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { SHOWN = 60 };
+enum { SHOWN = 60, ABOVE_MAX = MGRID_LEVELS_MAX - 3 }; /* of a name in messages; levels above hosts */
 
 void mgrid_tree_free(mgrid_tree *t) {
   for (int32_t i = 0; i < t->n; i++) free(t->node[i].name);
@@ -22,7 +22,7 @@ mgrid_status mgrid_tree_fault(mgrid_tree *t, int line, mgrid_status status, cons
   char    text[600];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   return line ? mgrid_fail(t->err, status, "%s:%d: %s", t->file, line, text)
               : mgrid_fail(t->err, status, "%s: %s", t->file, text);
@@ -59,6 +59,9 @@ static bool grow_names(mgrid_tree *t) {
 int32_t mgrid_tree_node_of(mgrid_tree *t, bool host, const char *name, int line) {
   int32_t i = mgrid_tree_find(t, host, name);
   if (i >= 0) return i;
+  mgrid_error bad = MGRID_ERROR_INIT;
+  if (mgrid_check_line(host ? "the name of a host" : "the name of a switch", name, strlen(name), &bad))
+    return mgrid_tree_fault(t, line, MGRID_BAD_VALUE, "%s", bad.message), -1;
   if (t->n == INT32_MAX / 4) return mgrid_tree_fault(t, line, MGRID_LIMIT, "too many names"), -1;
   mgrid_tree_node *more = grow_names(t) ? mgrid_grow(t->node, (size_t)t->n, sizeof *more) : NULL;
   if (more) t->node = more;
@@ -97,11 +100,26 @@ mgrid_status mgrid_tree_put_below(mgrid_tree *t, int32_t node, int32_t parent, i
 
 /* ----------------------------------------------------------------- host lists */
 
-enum { NAME = 256, PARTS = 8 };
+enum { NAME = 256 };
+
+typedef struct listing {
+  mgrid_tree    *t;
+  int            line;
+  mgrid_name_fn *each;
+  void          *ud;
+  mgrid_status   status;
+} listing;
+
+static mgrid_status one_name(listing *l, const char *name) {
+  if (++l->t->named > l->t->most)
+    return mgrid_tree_fault(l->t, l->line, MGRID_LIMIT,
+                            "the lists of its names have more than %" PRId64 ": %d, and one for each of its bytes",
+                            l->t->most, MGRID_NAMES_MAX);
+  return l->each(l->ud, name);
+}
 
 /* Expand what follows a prefix: text up to a comma, with brackets of numbers. */
-static bool expand(const char *prefix, size_t len, const char **at, mgrid_name_fn *each, void *ud,
-                   mgrid_status *status) {
+static bool expand(listing *l, const char *prefix, size_t len, const char **at) {
   char        name[NAME];
   const char *p = *at;
   if (len >= sizeof name - 24) return false;
@@ -114,7 +132,7 @@ static bool expand(const char *prefix, size_t len, const char **at, mgrid_name_f
   *at = p;
   if (*p != '[') {
     if (len == 0 || len >= sizeof name - 24) return false;
-    *status = each(ud, name);
+    l->status = one_name(l, name);
     return true;
   }
   const char *close = strchr(p, ']'), *behind = close ? close + 1 : NULL;
@@ -128,30 +146,31 @@ static bool expand(const char *prefix, size_t len, const char **at, mgrid_name_f
     if (*q == '-') {
       size_t w = strspn(q + 1, "0123456789");
       high = w && w < 12 ? strtoll(q + 1, &end, 10) : -1;
-      if (high < low || high - low > (1 << 24)) return *at = q, false;
+      if (high < low) return *at = q, false;
       q = end;
     }
     if (*q != ',' && q != close) return *at = q, false;
-    for (long long i = low; i <= high && !*status; i++) {
+    for (long long i = low; i <= high && !l->status; i++) {
       const char *rest = behind;
       int         n = snprintf(name + len, sizeof name - len, "%0*lld", (int)width, i);
-      if (!expand(name, len + (size_t)n, &rest, each, ud, status)) return *at = rest, false;
+      if (!expand(l, name, len + (size_t)n, &rest)) return *at = rest, false;
       *at = rest;
     }
     p = q + (*q == ',');
   }
-  return *at > close || *status;
+  return *at > close || l->status;
 }
 
-bool mgrid_hostlist(const char *list, const char **at, mgrid_name_fn *each, void *ud, mgrid_status *status) {
-  *at = list;
-  *status = MGRID_OK;
-  while (!*status) {
-    if (!expand("", 0, at, each, ud, status)) return *status != MGRID_OK;
-    if (**at != ',') return *status || **at == '\0' || **at == ' ' || **at == '\n';
-    ++*at;
+bool mgrid_hostlist(mgrid_tree *t, int line, const char *list, const char **at, mgrid_name_fn *each, void *ud,
+                    mgrid_status *status) {
+  listing l = { t, line, each, ud, MGRID_OK };
+  bool    read = true, more = true;
+  for (*at = list; more && read; *at += more) {
+    read = expand(&l, "", 0, at) || l.status;
+    more = read && !l.status && **at == ',';
   }
-  return true;
+  *status = l.status;
+  return read && (l.status || **at == '\0' || **at == ' ' || **at == '\n');
 }
 
 typedef struct ordering {
@@ -176,7 +195,7 @@ mgrid_status mgrid_tree_order(mgrid_tree *t, const char *list, int line) {
   const char  *at;
   for (int32_t i = 0; i < t->n; i++) t->node[i].order = -1;
   t->ordered = 0;
-  if (mgrid_hostlist(list, &at, order_one, &o, &s)) return s;
+  if (mgrid_hostlist(t, line, list, &at, order_one, &o, &s)) return s;
   return mgrid_tree_fault(t, line, MGRID_BAD_VALUE, "a list of hosts, as n[1-4,08],m1, expected, not '%.*s'", SHOWN,
                           at);
 }
@@ -196,6 +215,19 @@ static mgrid_status refuse_cycle(mgrid_tree *t, int32_t node) {
                           t->node[node].name, loop, t->node[i].name);
 }
 
+/* More switches are above a host than a machine has levels, or they are a loop. */
+static mgrid_status refuse_height(mgrid_tree *t, int32_t host) {
+  int32_t at = t->node[host].parent, n = 0;
+  while (at >= 0 && n <= t->n) at = t->node[at].parent, n++;
+  if (at < 0)
+    return mgrid_tree_fault(t, 0, MGRID_LIMIT, "%d levels of %ses above a host are more than %d", (int)n, t->above,
+                            ABOVE_MAX);
+  enum { LOOP = -3 };
+  for (; t->node[at].height != LOOP; at = t->node[at].parent) t->node[at].height = LOOP;
+  for (at = host; t->node[at].height != LOOP;) at = t->node[at].parent;
+  return refuse_cycle(t, at);
+}
+
 /* Find the heights above hosts that are used; those of others stay -1. */
 static mgrid_status find_heights(mgrid_tree *t) {
   for (int32_t i = 0; i < t->n; i++) t->node[i].height = -1;
@@ -204,7 +236,7 @@ static mgrid_status find_heights(mgrid_tree *t) {
     int32_t height = 0, at = i;
     for (t->node[i].height = 0; (at = t->node[at].parent) >= 0 && t->node[at].height < ++height;) {
       t->node[at].height = height;
-      if (height > t->n) return refuse_cycle(t, at);
+      if (height > ABOVE_MAX) return refuse_height(t, i);
     }
   }
   for (int32_t i = 0; i < t->n; i++) { /* a loop that no host is below */
@@ -359,9 +391,6 @@ static mgrid_status make(making *k, const char *words) {
   mgrid_status s = find_heights(t);
   if (!s) s = sort_hosts(k);
   if (!s && k->n == 0) s = mgrid_tree_fault(t, 0, MGRID_REFUSED, "there is no host in it");
-  if (!s && k->height + 3 > MGRID_LEVELS_MAX)
-    s = mgrid_tree_fault(t, 0, MGRID_LIMIT, "%d levels of %ses above a host are more than %d", (int)k->height, t->above,
-                         MGRID_LEVELS_MAX - 3);
   for (int32_t h = k->height; h >= 0 && !s; h--) s = add_level(k, h);
   if (!s) s = add_slots(k);
   if (!s) s = mgrid_machine_more(k->m, words, t->err);

@@ -27,7 +27,12 @@ typedef struct mgrid_tree {
   int32_t         *slot; /* names: open addressing; -1: free */
   uint32_t         room;
   int64_t          ordered; /* hosts with an order */
+  int64_t          named;   /* by lists, each as often as it is there */
+  int64_t          most;    /* that lists may name */
 } mgrid_tree;
+
+/* Lists may name so many, and one more for each byte of the text. */
+enum { MGRID_NAMES_MAX = 1 << 18 };
 
 void mgrid_tree_free(mgrid_tree *t);
 /* "FILE:LINE: ...". Return the status, which is that of t->err. */
@@ -45,9 +50,11 @@ mgrid_status mgrid_tree_order(mgrid_tree *t, const char *list, int line);
 /* Make the machine; more words may add levels and domains that cross them. */
 mgrid_machine_model *mgrid_tree_machine(mgrid_tree *t, const char *words);
 
-/* Call `each` for every name of Slurm's "n[1-3,07],m[1-2]x[0-1]", until it fails. False: it cannot be read, *at is where. */
+/* Call `each` for every name of Slurm's "n[1-3,07],m[1-2]x[0-1]", until it fails. False: it cannot be read, *at is where.
+** MGRID_LIMIT: the lists of the file name more than t->most. */
 typedef mgrid_status mgrid_name_fn(void *ud, const char *name);
-bool mgrid_hostlist(const char *list, const char **at, mgrid_name_fn *each, void *ud, mgrid_status *status);
+bool mgrid_hostlist(mgrid_tree *t, int line, const char *list, const char **at, mgrid_name_fn *each, void *ud,
+                    mgrid_status *status);
 
 /* ------------------------------------------------------------------- readers */
 

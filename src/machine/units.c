@@ -17,7 +17,7 @@ typedef struct unit {
 static const unit of_bandwidth[] = {
   { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
   { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
-  { "MiB/s", 1048576 },  { "KiB/s", 1024 },      { "TiB/s", 1.0995116e12 },
+  { "MiB/s", 1048576 },  { "KiB/s", 1024 },      { "TiB/s", 1099511627776 },
   { "Gb/s", 1e9 / 8 },   { "Tb/s", 1e12 / 8 },   { "Mb/s", 1e6 / 8 },
   { "Gbit/s", 1e9 / 8 }, { "Tbit/s", 1e12 / 8 }, { "Mbit/s", 1e6 / 8 },
   { "Gbps", 1e9 / 8 },   { "Tbps", 1e12 / 8 },   { "Mbps", 1e6 / 8 },
@@ -33,10 +33,8 @@ static const unit *unit_at(const unit *units, const char *text, size_t len) {
 }
 
 bool mgrid_link_read(const char **at, mgrid_link *link, const char **why) {
-  mgrid_locale was = mgrid_locale_plain();
-  char        *end;
-  double       n = **at >= '0' && **at <= '9' ? strtod(*at, &end) : -1;
-  mgrid_locale_back(was);
+  char  *end;
+  double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
   *why = "a bandwidth or a latency, as 400GB/s or 3us";
   if (!(n >= 0)) return false;
   end += strspn(end, " ");
@@ -57,25 +55,32 @@ bool mgrid_link_read(const char **at, mgrid_link *link, const char **why) {
   return true;
 }
 
-/* Write the number of units with the fewest digits that are read back as the same value. */
-static void put(double value, const unit *units, int which, mgrid_text *t) {
-  char         digits[40];
-  mgrid_locale was = mgrid_locale_plain();
+/* Write the number of units with the fewest digits; false: none of 17 digits is read back as the same value. */
+static bool put_in(double value, const unit *of, mgrid_text *t) {
+  char digits[40];
   for (int n = 1; n <= 17; n++) {
-    snprintf(digits, sizeof digits, "%.*g", n, value / units[which].of);
-    if (!strchr(digits, 'e') && strtod(digits, NULL) * units[which].of == value) break;
+    mgrid_format(digits, sizeof digits, "%.*g", n, value / of->of);
+    if (strchr(digits, 'e') || mgrid_read_double(digits, NULL) * of->of != value) continue;
+    mgrid_text_add(t, "%s%s", digits, of->name);
+    return true;
   }
-  mgrid_locale_back(was);
-  mgrid_text_str(t, digits);
-  mgrid_text_str(t, units[which].name);
+  return false;
+}
+
+/* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits of the unit 1 are
+** exact: different machines have different texts. */
+static void put(double value, const unit *units, int which, int one, mgrid_text *t) {
+  if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
 
 void mgrid_bandwidth_text(double bandwidth, mgrid_text *t) {
-  put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? 1 : bandwidth >= 1e8 ? 0 : bandwidth >= 1e5 ? 2 : 4, t);
+  enum { GB, TB, MB, ONE = 4 };
+  put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
 }
 
 static void latency_text(double latency, mgrid_text *t) {
-  put(latency, of_latency, latency < 5e-7 ? 1 : latency < 0.1 ? 0 : 3, t);
+  enum { US, NS, ONE = 3 };
+  put(latency, of_latency, latency < 5e-7 ? NS : latency < 0.1 ? US : ONE, ONE, t);
 }
 
 void mgrid_link_text(mgrid_link link, mgrid_text *t) {

@@ -113,8 +113,7 @@ mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_erro
 /* Append a word; unless it is the first of a line, put the joint before it. A line has at most `columns`, unless a word is
 ** longer. */
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns);
-/* Append a user's text for a terminal, or with `markup` for XML: control characters and bytes that are not UTF-8 become
-** U+FFFD (? in a terminal). */
-void mgrid_draw_safe(mgrid_text *t, const char *text, bool markup);
+/* Append a user's text for XML: as mgrid_text_shown, and the characters of markup as entities. */
+void mgrid_draw_safe(mgrid_text *t, const char *text);
 
 #endif

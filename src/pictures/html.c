@@ -4,6 +4,7 @@
 ** user's texts into text nodes only, and the characters of markup are escaped in the JSON.
 */
 #include "pictures/draw.h"
+#include "plan/json.h"
 
 #include <string.h>
 
@@ -30,9 +31,9 @@ static void put_value(mgrid_text *t, json_t *v) {
 static json_t *part_json(const mgrid_part *part) {
   json_t *levels = json_array(), *ranks = json_array();
   for (int i = 0; i < part->n; i++)
-    json_array_append_new(levels, json_pack("[sI]", part->level[i].name, (json_int_t)part->level[i].size));
+    json_array_append_new(levels, mgrid_json_pack("[sI]", part->level[i].name, (json_int_t)part->level[i].size));
   for (int64_t i = 0; i < part->cells; i++) json_array_append_new(ranks, json_integer(mgrid_part_rank(part, i)));
-  return json_pack("{sssoso}", "name", part->name, "levels", levels, "ranks", ranks);
+  return mgrid_json_pack("{sssoso}", "name", part->name, "levels", levels, "ranks", ranks);
 }
 
 /* Write where ranks are drawn: "sheets", and the "sheet_of" each family. */
@@ -49,7 +50,7 @@ static mgrid_status put_sheets(const mgrid_plan *p, bool places, mgrid_text *t, 
   for (size_t i = 0; i < sheets.n; i++) {
     json_t *parts = json_array();
     for (int k = 0; k < sheets.sheet[i].nparts; k++) json_array_append_new(parts, part_json(&sheets.sheet[i].part[k]));
-    json_array_append_new(all, json_pack("{so}", "parts", parts));
+    json_array_append_new(all, mgrid_json_pack("{so}", "parts", parts));
   }
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) json_array_append_new(of, json_integer(sheets.of[i]));
   mgrid_sheets_free(&sheets);
@@ -74,7 +75,7 @@ static json_t *coords_json(const mgrid_plan *p) {
         json_array_append_new(one, json_integer(mgrid_grid_coord(g, r, d)));
       json_array_append_new(ranks, one);
     }
-    json_array_append_new(all, json_pack("[soo]", p->content.grid[i].name, dims, ranks));
+    json_array_append_new(all, mgrid_json_pack("[soo]", p->content.grid[i].name, dims, ranks));
   }
   return all;
 }
@@ -88,7 +89,7 @@ static mgrid_status put_creations(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     if ((s = mgrid_view_init(&v, p, r, err))) break;
     json_t *one = json_array();
     for (size_t i = 0; i < v.ncomms; i++)
-      json_array_append_new(one, json_pack("[iI]", v.comm[i].entry, (json_int_t)v.comm[i].group));
+      json_array_append_new(one, mgrid_json_pack("[iI]", v.comm[i].entry, (json_int_t)v.comm[i].group));
     json_array_append_new(all, one);
     mgrid_view_free(&v);
   }
@@ -140,11 +141,11 @@ mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_erro
   const char  *title = strstr(page->html, "@TITLE@"), *data = strstr(page->html, "@DATA@");
   mgrid_status s = MGRID_OK;
   mgrid_text_put(out, page->html, (size_t)(title - page->html));
-  mgrid_draw_safe(out, page->recipe, true);
+  mgrid_draw_safe(out, page->recipe);
   title += strlen("@TITLE@");
   mgrid_text_put(out, title, (size_t)(data - title));
   mgrid_text_str(out, "{\"recipe\":");
-  put_value(out, json_string(page->recipe));
+  put_value(out, mgrid_json_path(page->recipe));
   mgrid_text_str(out, ",\"axes\":");
   put_value(out, json_incref((json_t *)(uintptr_t)page->axes));
   mgrid_text_str(out, ",\"frames\":[");

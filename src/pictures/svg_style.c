@@ -29,7 +29,7 @@ const char *mgrid_svg_ink(int64_t group) { return dark[colour_of(group)]; }
 
 void mgrid_svg_text(mgrid_text *t, double x, double y, const char *class, const char *text) {
   mgrid_text_add(t, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
-  mgrid_draw_safe(t, text, true);
+  mgrid_draw_safe(t, text);
   mgrid_text_str(t, "</text>\n");
 }
 

@@ -284,7 +284,11 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_err
   for (size_t n = 0, from = 0; n < c->nentries; n++) { /* launch the first family of the schedule that waits for none */
     size_t k = from;
     if (!mgrid_pay(payer, 2 * names + entries / 8)) break;
-    while (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0) k++;
+    while (k < c->nentries && (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0)) k++;
+    if (k == c->nentries) { /* mgrid_concurrent_add refuses such lists, unless its payer had nothing left */
+      free(waits);
+      return mgrid_fail(err, MGRID_REFUSED, "concurrent: the lists have no common order");
+    }
     int i = p->order[k];
     p->launch[i] = number;
     number += mgrid_family_rounds(c->entry[i].family);

@@ -40,8 +40,9 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     if (!now) {
       line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]), NULL);
     } else if (strcmp(now, was) != 0) {
-      snprintf(from, sizeof from, "%s", mgrid_shortest(was, digits[0], sizeof digits[0]));
-      snprintf(to, sizeof to, "%s", mgrid_shortest(now, digits[1], sizeof digits[1]));
+      was = mgrid_shortest(was, digits[0], sizeof digits[0]), now = mgrid_shortest(now, digits[1], sizeof digits[1]);
+      mgrid_shown(from, sizeof from, was, strlen(was)); /* whole characters */
+      mgrid_shown(to, sizeof to, now, strlen(now));
       line(r, "param", a->param[i].name, from, to);
     }
   }
@@ -231,8 +232,8 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   return s;
 }
 
-static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                            mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                                    mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err) {
   report       r = { { 0 }, 0, tell, ud };
   mgrid_change c = MGRID_CHANGE_INIT;
   mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;
@@ -253,6 +254,8 @@ static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t ra
   diff_concurrent(&r, false, &b->content, &a->content);
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
     line(&r, "policies", "may differ: the text of the recipe has changed", NULL, NULL);
+  if (r.changes == 0 && memcmp(a->digest, b->digest, sizeof a->digest) != 0)
+    line(&r, "digest", "differs: equal things in another order, or equal groups by another rule", NULL, NULL);
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
   mgrid_text_add(&r.text, "%zu of %zu famil%s as before\n", kept, b->content.nentries,
                  b->content.nentries == 1 ? "y" : "ies");
@@ -271,10 +274,5 @@ static mgrid_status compare(const mgrid_plan *a, const mgrid_plan *b, int64_t ra
 
 mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                              mgrid_sink sink, void *ud, mgrid_error *err) {
-  return a && b ? compare(a, b, rank, change, NULL, sink, ud, err) : MGRID_USAGE;
-}
-
-mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                                    mgrid_tell *tell, void *ud, mgrid_error *err) {
-  return compare(a, b, rank, change, tell, NULL, ud, err);
+  return a && b ? mgrid_plan_differences(a, b, rank, change, NULL, sink, ud, err) : MGRID_USAGE;
 }

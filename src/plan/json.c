@@ -33,16 +33,9 @@ static void put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
   mgrid_json_put(w, "]");
 }
 
-/* Return a path as a JSON string. A path may be any bytes; JSON is UTF-8. */
-static json_t *path_value(const char *path) {
-  char shown[4096];
-  if (!mgrid_is_shown(path, strlen(path))) mgrid_shown(shown, sizeof shown, path, strlen(path)), path = shown;
-  return json_string(path);
-}
-
 static void put_head(mgrid_json *w, const mgrid_plan *p) {
   mgrid_json_key(w, "\n  ", "recipe");
-  mgrid_json_value(w, *p->content.recipe ? path_value(p->content.recipe) : json_null());
+  mgrid_json_value(w, *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
   mgrid_json_key(w, "\n  ", "world");
   mgrid_json_value(w, json_integer(p->content.world));
 }
@@ -76,7 +69,7 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
     for (size_t d = 0; d < g->n; d++) {
       if (rank < 0) {
         mgrid_json_item(w, w->first ? "" : " ");
-        mgrid_json_value(w, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
+        mgrid_json_value(w, mgrid_json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
       } else {
         int64_t coord = mgrid_grid_coord(g, rank, d);
         mgrid_json_field(w, g->axis[d].name, coord < 0 ? json_null() : json_integer(coord));

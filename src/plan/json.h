@@ -19,6 +19,11 @@ typedef struct mgrid_json { /* set sink, ud and first = true to start */
   bool       first;  /* no comma before the next item */
 } mgrid_json;
 
+/* As json_pack, but a value that cannot be made, of text that is not UTF-8 for example, is not lost in silence: NULL would be
+** left out of the list or object that it is for. It becomes a value that no JSON can hold, so who writes them fails. */
+json_t *mgrid_json_pack(const char *fmt, ...);
+/* Return a path as a string. A path may be any bytes, which are escaped; JSON is UTF-8. */
+json_t *mgrid_json_path(const char *path);
 /* Give the rest of the text to the sink; the other functions do so from time to time. */
 void mgrid_json_flush(mgrid_json *w);
 void mgrid_json_put(mgrid_json *w, const char *text); /* unchanged */

@@ -9,6 +9,23 @@
 
 enum { BUFFER = 16384 };
 
+json_t *mgrid_json_pack(const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  json_t *v = json_vpack_ex(NULL, 0, fmt, args);
+  va_end(args);
+  return v ? v : json_string_nocheck("\xff"); /* not UTF-8 */
+}
+
+json_t *mgrid_json_path(const char *path) {
+  if (mgrid_is_shown(path, strlen(path))) return json_string(path);
+  mgrid_text t = { 0 };
+  mgrid_text_shown(&t, path);
+  json_t *v = t.failed ? NULL : json_string(mgrid_text_chars(&t));
+  mgrid_text_free(&t);
+  return v;
+}
+
 void mgrid_json_flush(mgrid_json *w) {
   w->failed |= w->text.failed;
   if (!w->failed && w->text.len > 0) w->failed = w->sink(w->ud, w->text.data, w->text.len) != 0;

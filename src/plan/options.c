@@ -4,7 +4,6 @@
 */
 #include "plan/options.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,16 +88,26 @@ static mgrid_status canonical(mgrid_options *o, mgrid_error *err) {
 
 static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_text *t) {
   const void *field = mgrid_option_at(&c->asked, row);
+  mgrid_text_str(t, " ");
+  mgrid_text_str(t, row->name);
   switch (row->kind) {
-  case MGRID_OPTION_FLAG: mgrid_text_add(t, " %s", row->name); return;
+  case MGRID_OPTION_FLAG: return;
   case MGRID_OPTION_SECONDS:
-    mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)field * 1e6));
+    mgrid_text_str(t, "_us=");
+    mgrid_text_int(t, llround(*(const double *)field * 1e6));
     return;
   case MGRID_OPTION_WORD:
-  case MGRID_OPTION_NAME: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)field); return;
+  case MGRID_OPTION_NAME:
+    mgrid_text_str(t, "=");
+    mgrid_text_str(t, *(const char *const *)field);
+    return;
   case MGRID_OPTION_FIELDS:
   case MGRID_OPTION_NUMBERS:
-  case MGRID_OPTION_SHAPE: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)field); return;
+  case MGRID_OPTION_SHAPE:
+    mgrid_text_str(t, "{");
+    mgrid_text_str(t, *(const char *const *)field);
+    mgrid_text_str(t, "}");
+    return;
   }
 }
 
@@ -201,7 +210,7 @@ static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error
   mgrid_shape_text(c->shape, &shape);
   mgrid_numbers_text(c->windows, &windows);
   mgrid_numbers_text(c->device, &device);
-  mgrid_text_add(&name, "%s", parent ? parent : "");
+  mgrid_text_str(&name, parent ? parent : "");
   c->asked.nccl = taken(&fields);
   c->asked.cartesian = taken(&shape);
   c->asked.windows = taken(&windows);

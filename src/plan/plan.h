@@ -183,9 +183,9 @@ typedef struct mgrid_difference {
 /* Receives each difference; its texts last until the call returns. */
 typedef void mgrid_tell(void *ud, const mgrid_difference *d);
 
-/* As mgrid_plan_diff, but calls `tell` instead of writing text. */
+/* As mgrid_plan_diff, and calls `tell` for each difference; tell and sink may be NULL. */
 mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
-                                    mgrid_tell *tell, void *ud, mgrid_error *err);
+                                    mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err);
 
 /* ------------------------------------------ print.c, json.c, read.c, why.c */
 

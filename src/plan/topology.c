@@ -386,16 +386,22 @@ mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const 
   return end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
 }
 
-static bool is_one_line(const char *text) { return mgrid_is_shown(text, strlen(text)); }
+mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
+                               mgrid_error *err) {
+  char what[160];
+  /* In the canonical text another line would be another thing, and the name ends at its '='. */
+  mgrid_status s = mgrid_check_line("the name of a parameter", name, name_len, err);
+  if (!s && memchr(name, '=', name_len))
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter has no '=', as '%.100s' has", name);
+  snprintf(what, sizeof what, "the value of parameter '%.100s'", name);
+  return s ? s : mgrid_check_line(what, value, value_len, err);
+}
 
 static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (mgrid_lacks(name, "the name of a parameter", err) || mgrid_lacks(value, "the value of a parameter", err))
     return MGRID_USAGE;
-  if (!is_one_line(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter is one line of text");
-  if (!is_one_line(value)) /* it would read as another line of the canonical text */
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "the value of parameter '%s' is one line of text in UTF-8, without control characters", name);
-  return add_param(&t->content, name, value, err);
+  mgrid_status s = mgrid_param_check(name, strlen(name), value, strlen(value), err);
+  return s ? s : add_param(&t->content, name, value, err);
 }
 
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
@@ -406,9 +412,11 @@ mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const cha
 
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err) {
   if (!mgrid_is_name(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "'%s' is not a function name", name);
-  if (!*version || !is_one_line(version))
-    return mgrid_fail(err, MGRID_BAD_VALUE, "the version of function '%s' is one line of text", name);
-  return add_called(&t->content, name, version, err);
+  char what[MGRID_NAME_MAX + 40];
+  snprintf(what, sizeof what, "the version of function '%s'", name);
+  if (!*version) return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
+  mgrid_status s = mgrid_check_line(what, version, strlen(version), err);
+  return s ? s : add_called(&t->content, name, version, err);
 }
 
 static mgrid_status put_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {

@@ -87,6 +87,9 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name, const mgrid_item_kind *kind, const void *x,
                                      mgrid_error *err);
+/* Check the name and the value of a parameter, which may have zeros in them. */
+mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
+                               mgrid_error *err);
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version, mgrid_error *err);
 /* For a slice's function of moongrid.h: add one of its things by name. The topology becomes another owner of it. */

@@ -4,6 +4,7 @@
 ** answer is made as JSON; its text is written from that.
 */
 #include "families/classes.h"
+#include "plan/json.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -23,8 +24,8 @@ static int step_of(const mgrid_view *v, const mgrid_creation *c) {
 /* Return a communicator, with the step in which each of both ranks makes it. */
 static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b, int comm) {
   const mgrid_creation *c = &a->comm[comm];
-  return json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group", (json_int_t)c->group, "steps",
-                   comm, step_of(b, c));
+  return mgrid_json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group", (json_int_t)c->group,
+                         "steps", comm, step_of(b, c));
 }
 
 /* Return the ranks at the positions between two of a group. */
@@ -54,10 +55,11 @@ static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view
       const mgrid_member *x = &a->member[i], *y = &b->member[k];
       if (x->entry != y->entry || x->group != y->group) continue;
       const mgrid_entry *e = &p->content.entry[x->entry];
-      json_t *one = json_pack("{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
-                              (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
-                              "pair", x->size == 2, "between", between(e->family, x->group, x->position, y->position),
-                              "communicator", x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
+      json_t *one = mgrid_json_pack("{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
+                                    (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
+                                    "pair", x->size == 2, "between",
+                                    between(e->family, x->group, x->position, y->position), "communicator",
+                                    x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
       if (put_by_size(list, one)) {
         json_decref(list);
         list = NULL;
@@ -196,8 +198,8 @@ static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgri
 }
 
 static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const mgrid_member *m) {
-  return json_pack("{sIsIsssI}", "from", (json_int_t)from, "to", (json_int_t)to, "family",
-                   p->content.entry[m->entry].name, "group", (json_int_t)m->group);
+  return mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)from, "to", (json_int_t)to, "family",
+                         p->content.entry[m->entry].name, "group", (json_int_t)m->group);
 }
 
 /* Return the chain of two groups if there is one. In small worlds the search over all ranks finds it. */
@@ -205,8 +207,8 @@ static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid
   size_t  x, y;
   int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
   if (rank < 0) return NULL;
-  return json_pack("[oo]", step_between(p, a->rank, rank, &a->member[x]),
-                   step_between(p, rank, b->rank, &b->member[y]));
+  return mgrid_json_pack("[oo]", step_between(p, a->rank, rank, &a->member[x]),
+                         step_between(p, rank, b->rank, &b->member[y]));
 }
 
 /* Return the steps from a to b, each in one group; null: no chain connects them. */
@@ -216,8 +218,8 @@ static json_t *chain(const mgrid_plan *p, int64_t a, int64_t b) {
   json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
   for (int64_t rank = b; json_is_array(list) && rank != a; rank = s.from[rank]) {
     const mgrid_entry *e = &p->content.entry[s.entry[rank]];
-    json_t *step = json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to", (json_int_t)rank, "family", e->name,
-                             "group", (json_int_t)group_of_both(e->family, s.from[rank], rank));
+    json_t *step = mgrid_json_pack("{sIsIsssI}", "from", (json_int_t)s.from[rank], "to", (json_int_t)rank, "family",
+                                   e->name, "group", (json_int_t)group_of_both(e->family, s.from[rank], rank));
     if (!json_array_insert_new(list, 0, step)) continue;
     json_decref(list);
     list = NULL;
@@ -248,8 +250,8 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
           a, b, SEARCHED_MAX);
       json_decref(groups);
     } else {
-      *out = json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
-                       first_meeting(p, &va, &vb), "chain", steps ? steps : chain(p, a, b));
+      *out = mgrid_json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
+                             first_meeting(p, &va, &vb), "chain", steps ? steps : chain(p, a, b));
       if (!*out) s = mgrid_oom(err);
     }
   }

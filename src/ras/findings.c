@@ -5,6 +5,7 @@
 ** machine have their rank in their environment, and the plan gives the rest.
 */
 #include "ras/findings.h"
+#include "plan/json.h"
 
 #include <ifaddrs.h>
 #include <inttypes.h>
@@ -269,9 +270,9 @@ mgrid_status ras_findings(const json_t *answer, const mgrid_plan *plan, json_t *
       tell_behind(&waits, &all, json_object_get(comm, "ranks"));
       tell_states(&waits, &all, comm);
       const char *hash = json_string_value(json_object_get(comm, "hash"));
-      json_array_append_new(*list,
-                            json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", mgrid_text_chars(&names),
-                                      "size", (json_int_t)number(comm, "size"), "finding", mgrid_text_chars(&waits)));
+      json_array_append_new(*list, mgrid_json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups",
+                                                   mgrid_text_chars(&names), "size", (json_int_t)number(comm, "size"),
+                                                   "finding", mgrid_text_chars(&waits)));
       mgrid_text_free(&names);
       mgrid_text_free(&waits);
     }

@@ -45,7 +45,7 @@ int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
   char    text[1024];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   return raise(L, MGRID_REFUSED, text);
 }
@@ -54,7 +54,7 @@ int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) 
   char    text[1024];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   return raise(L, status, text);
 }

@@ -137,7 +137,7 @@ bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
     if (b->no_memory)
       snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
     else if (slow)
-      snprintf(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->seconds);
+      mgrid_format(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->seconds);
     else
       snprintf(b->verdict, sizeof b->verdict, "the recipe runs for more than %" PRIu64 " instructions",
                b->limits.instructions);

@@ -105,10 +105,10 @@ static int core_is_topology(lua_State *L) {
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error     e = MGRID_ERROR_INIT;
-  const char     *name = luaL_checkstring(L, 2), *value = luaL_checkstring(L, 3);
-  if (!mgrid_lua_is_whole(L, 2)) name = "\n"; /* refused as that would be */
-  if (!mgrid_lua_is_whole(L, 3)) value = "\n";
-  if (mgrid_topology_param(t, name, value, &e)) return mgrid_lua_raise_error(L, &e);
+  size_t          len, size;
+  const char     *name = luaL_checklstring(L, 2, &len), *value = luaL_checklstring(L, 3, &size);
+  if (mgrid_param_check(name, len, value, size, &e) || mgrid_topology_param(t, name, value, &e))
+    return mgrid_lua_raise_error(L, &e);
   mgrid_param *p = &t->content.param[t->content.nparams - 1];
   p->usual = lua_toboolean(L, 4), p->unread = lua_toboolean(L, 5);
   return 0;

@@ -211,9 +211,10 @@ static mgrid_status check(const mgrid_runtime *rt, const mgrid_function *f, mgri
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "'%s' is not a function name (a letter or _, then letters, digits or _; at most %d)", f->name,
                       MGRID_NAME_MAX);
-  if (!*f->version || !mgrid_is_shown(f->version, strlen(f->version)))
-    return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "the version of function '%s' is one line of text in UTF-8, without control characters", f->name);
+  char what[MGRID_NAME_MAX + 40];
+  snprintf(what, sizeof what, "the version of function '%s'", f->name);
+  if (!*f->version) return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
+  if (mgrid_check_line(what, f->version, strlen(f->version), err)) return MGRID_BAD_VALUE;
   if (f->work < 0)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the work of function '%s' is 0 or more, not %lld", f->name,
                       (long long)f->work);

@@ -50,7 +50,7 @@ static json_t *plain_scalar(const char *text) {
   bool      hex = strncmp(text, "0x", 2) == 0;
   long long n = strtoll(text, &end, hex ? 16 : 10);
   if (*end == '\0' && errno == 0) return json_integer(n);
-  double number = strtod(text, &end);
+  double number = mgrid_read_double(text, &end);
   return *end == '\0' && !hex && strspn(text, "+-.0123456789eE") == strlen(text) ? json_real(number)
                                                                                  : json_string(text);
 }

@@ -181,7 +181,8 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
     if (!s) s = read_positive(latency, key, &k->latency[level], err);
   }
   if (!s && source && !json_is_string(source)) s = refuse("source", "a text", err);
-  if (!s && source) snprintf(k->source, sizeof k->source, "%s", json_string_value(source));
+  if (!s && source) s = mgrid_check_line("costs: source", json_string_value(source), json_string_length(source), err);
+  if (!s && source) mgrid_shown(k->source, sizeof k->source, json_string_value(source), json_string_length(source));
   if (!s) s = read_rates(m, json_object_get(all, "efficiency"), k, err);
   return s ? s : read_measured(m, json_object_get(all, "measured"), k, err);
 }

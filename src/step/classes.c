@@ -115,6 +115,7 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
       step_branch *branch = mgrid_grow(s->branch, s->nbranches, sizeof *branch);
       if (!branch) return mgrid_oom(err);
       s->branch = branch;
+      if (mgrid_step_lists_put(&s->reads, (const int32_t *)&w->read[i], 3) < 0) return mgrid_oom(err);
       s->branch[s->nbranches++] = (step_branch){ w->read[i], 0, INT32_MIN };
     }
     if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(w, err);
@@ -134,11 +135,8 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
 }
 
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t) {
-  for (size_t i = 0; i < s->nbranches; i++) {
-    const step_read *r = &s->branch[i].read;
-    bool             said = false;
-    for (size_t k = 0; k < i && !said; k++) said = memcmp(&s->branch[k].read, r, sizeof *r) == 0;
-    if (said) continue;
+  for (size_t i = 0; i < s->reads.n; i++) {
+    const step_read *r = mgrid_step_read_of(s, i);
     if (t->len) mgrid_text_str(t, ", ");
     if (r->asked == STEP_ASKED_RANK) {
       mgrid_text_str(t, "rank");

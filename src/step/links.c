@@ -23,7 +23,9 @@ typedef struct peer { /* bytes that a rank sends to a position, or gets from it 
 
 typedef struct adding {
   const step_pricing *p;
-  size_t              slots, levels, npeers, room;
+  step_budget        *budget;
+  step_lists          known; /* of peers: the type, and what tells them apart */
+  size_t              slots, levels, npeers;
   sent               *sent;                  /* [types * slots] */
   peer               *peer;                  /* by type */
   size_t             *first;                 /* [types + 1]: of peer */
@@ -35,26 +37,25 @@ typedef struct adding {
 /* --------------------------------------------------------------- programs */
 
 static void add_peer(adding *x, int32_t type, peer of) {
-  for (size_t i = x->first[type]; i < x->npeers; i++)
-    if (x->peer[i].slot == of.slot && x->peer[i].position == of.position && x->peer[i].from == of.from) {
-      x->peer[i].calls += of.calls, x->peer[i].bytes += of.bytes;
-      return;
-    }
-  if (x->npeers == x->room) {
-    size_t room = x->room ? 2 * x->room : 64;
-    peer  *more = realloc(x->peer, room * sizeof *more);
-    if (!more) {
-      x->failed = true;
-      return;
-    }
-    x->peer = more, x->room = room;
+  int32_t key[] = { type, of.slot, of.position, of.from };
+  int32_t i = mgrid_step_lists_put(&x->known, key, sizeof key / sizeof *key);
+  if (i >= 0 && (size_t)i < x->npeers) {
+    x->peer[i].calls += of.calls, x->peer[i].bytes += of.bytes;
+    return;
   }
+  peer *more = i < 0 || !mgrid_step_budget_hold(x->budget, 2 * sizeof of) ? NULL
+                                                                          : mgrid_grow(x->peer, x->npeers, sizeof of);
+  if (!more) {
+    x->failed = true;
+    return;
+  }
+  x->peer = more;
   x->peer[x->npeers++] = of;
 }
 
 static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end, double often) {
   const step_types *t = &x->p->types;
-  for (uint32_t i = from; i < end; i = p->node[i].end) {
+  for (uint32_t i = from; i < end && mgrid_pay(&x->budget->payer, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
       add_program(x, type, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
@@ -114,6 +115,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
   mgrid_family_group(f, g, x->members);
   for (int64_t i = 0; i < n; i++) {
     int32_t nth = x->p->s->slot[slot].nth, type = x->p->types.of[r[i]];
+    if (!mgrid_pay(&x->budget->payer, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
     if (f->overlapping && (!f->form->locate(f, r[i], nth, &group, &position) || group != g)) continue;
     const sent *s = &x->sent[(size_t)type * x->slots + slot];
     shape = x->p->shapes.of[(size_t)type * x->slots + slot];
@@ -150,10 +152,11 @@ static void find_busiest(const adding *x, const int64_t *domains, step_busiest *
   }
 }
 
-mgrid_status mgrid_step_links(const step_pricing *p, step_crossing *crossing, step_busiest *busiest, mgrid_error *err) {
+mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossing *crossing, step_busiest *busiest,
+                              mgrid_error *err) {
   const mgrid_step *s = p->s;
   int64_t           world = s->plan->content.world, domains[MGRID_LEVELS_MAX], most = world;
-  adding            x = { .p = p, .slots = s->nslots, .levels = p->m->ntiers };
+  adding            x = { .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers };
   x.sent = calloc(p->types.n * s->nslots + 1, sizeof *x.sent);
   x.first = calloc(p->types.n + 1, sizeof *x.first);
   x.failed = !x.sent || !x.first;
@@ -174,7 +177,8 @@ mgrid_status mgrid_step_links(const step_pricing *p, step_crossing *crossing, st
   for (size_t i = 0; i < s->nslots && !x.failed; i++) {
     const mgrid_family *f = s->plan->content.entry[s->slot[i].entry].family;
     step_crossing      *to = crossing + (size_t)s->slot[i].entry * x.levels;
-    for (int64_t g = 0; g < f->count && used(&x, i); g++) add_group(&x, f, g, i, to);
+    for (int64_t g = 0, n = used(&x, i) ? f->count : 0; g < n && mgrid_pay(&b->payer, 1); g++)
+      add_group(&x, f, g, i, to);
   }
   if (!x.failed) find_busiest(&x, domains, busiest);
   for (size_t l = 0; l < x.levels; l++) free(x.out[l]);
@@ -183,5 +187,7 @@ mgrid_status mgrid_step_links(const step_pricing *p, step_crossing *crossing, st
   free(x.first);
   free(x.members);
   free(x.here);
+  mgrid_step_lists_free(&x.known);
+  if (b->payer.spent) return mgrid_step_budget_spent(b, err);
   return x.failed ? mgrid_oom(err) : MGRID_OK;
 }

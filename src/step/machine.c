@@ -11,8 +11,6 @@
 #include <string.h>
 
 enum { LONG_LOOP = 4 }; /* iterations left from which on some may be skipped */
-#define OPERATIONS_MAX INT64_C(200000000)
-#define TIMED_MAX      INT64_C(50000000)
 
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type) {
   return &m->step->program[m->step->class[m->types->type[type].class].program];
@@ -26,7 +24,8 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
                        c->stream,
                        c->circle,
                        m->clock,
-                       c->type };
+                       c->type,
+                       &m->budget->payer };
 }
 
 /* ---------------------------------------------------------------- meetings */
@@ -90,15 +89,19 @@ const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t ty
   return at < 0 ? NULL : &m->meeting[at];
 }
 
-static bool push(step_meeting *x, int side, step_post post) {
+static void push(step_machine *m, step_meeting *x, int side, step_post post) {
+  if (!mgrid_step_budget_hold(m->budget, sizeof post)) return;
   step_post *more = mgrid_grow(x->post[side], x->first[side] + x->nposts[side], sizeof *more);
-  if (!more) return false;
+  if (!more) {
+    m->failed = true;
+    return;
+  }
   x->post[side] = more;
   mgrid_step_posts(x, side)[x->nposts[side]++] = post;
-  return true;
 }
 
-static void drop_first(step_meeting *x, int side) {
+static void drop_first(step_machine *m, step_meeting *x, int side) {
+  m->budget->held -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
   if (x->first[side] < x->nposts[side]) return; /* else fewer are moved than have met since the last time */
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
@@ -151,6 +154,7 @@ static void complete(step_machine *m, int32_t cursor) {
   size_t       first = m->first[c->type], end = m->first[c->type + 1];
   c->posted = false;
   m->executed++;
+  mgrid_pay(&m->budget->payer, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
     if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
@@ -191,10 +195,9 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
     return;
   }
   step_meeting *x = meeting_of(m, post.type, n);
-  if (!x || !push(x, 0, post)) {
-    m->failed = true;
-    return;
-  }
+  if (x) push(m, x, 0, post);
+  m->failed |= !x;
+  if (m->failed || m->budget->large) return;
   if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
   step_post *all = mgrid_step_posts(x, 0);
   uint32_t   count = x->nposts[0];
@@ -203,6 +206,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
       return;
   x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
+  m->budget->held -= count * sizeof *all;
   int64_t time = takes(m, all, count);
   for (uint32_t i = 0; i < count; i++) met(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
@@ -220,7 +224,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
   if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
     int64_t time = takes(m, &post, 1);
     if (m->clock && other.cursor < 0) time = mgrid_step_clock_left(m, other.ready);
-    drop_first(x, !side);
+    drop_first(m, x, !side);
     met(m, other.cursor, other.node, time, post.type);
     met(m, post.cursor, post.node, time, other.type);
     return;
@@ -229,7 +233,7 @@ static void post_point(step_machine *m, step_post post, const step_node *n) {
   int64_t   time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
   if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
-  if (!push(x, side, mine)) m->failed = true;
+  push(m, x, side, mine);
   if (sent) met(m, post.cursor, post.node, time, post.type);
 }
 
@@ -250,6 +254,7 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
     if (o->circle < 0 || o->place.at >= c->place.at) continue;
+    mgrid_pay(&m->budget->payer, p->node[c->place.node].end - c->place.node);
     for (uint32_t k = c->place.node; k < p->node[c->place.node].end; k++)
       if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return false;
   }
@@ -289,45 +294,51 @@ static void advance(step_machine *m, int32_t cursor) {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* Mark the circles that a type uses on several streams, and count them. */
-static size_t shared_circles(const step_machine *m, int32_t type, int32_t *list, size_t most) {
+/* Write the circles that a type uses on several streams, and return how many. `scratch`: for each slot. */
+static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scratch, int32_t *list) {
+  enum { NONE = -1, SEVERAL = -2 };
   const step_program *p = mgrid_step_machine_program(m, type);
   const int32_t      *circle = m->types->type[type].circle;
-  size_t              n = 0;
-  if (m->rules != STEP_NCCL || p->nstreams < 2) return 0;
-  for (size_t a = 0; a < m->step->nslots; a++) {
-    int32_t on = -1;
-    bool    several = false, known = false;
-    for (size_t k = 0; k < n; k++) known |= list[k] == circle[a];
-    for (uint32_t i = 0; i < p->n && circle[a] >= 0 && !known; i++)
-      if (p->node[i].slot >= 0 && circle[p->node[i].slot] == circle[a]) {
-        several |= on >= 0 && on != p->node[i].stream;
-        on = p->node[i].stream;
-      }
-    if (several && n < most) list[n++] = circle[a];
+  size_t              n = 0, slots = m->step->nslots;
+  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_pay(&m->budget->payer, (int64_t)p->n)) return 0;
+  for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
+    if (!mgrid_pay(&m->budget->payer, (int64_t)a / 8)) return 0;
+    size_t first = 0;
+    while (circle[first] != circle[a]) first++;
+    scratch[a] = first < a ? (int32_t)first : NONE, scratch[slots + a] = NONE;
   }
+  for (uint32_t i = 0; i < p->n; i++) {
+    int32_t slot = p->node[i].slot, stream = p->node[i].stream;
+    if (slot < 0 || circle[slot] < 0) continue;
+    int32_t *on = &scratch[slots + (size_t)(scratch[slot] < 0 ? slot : scratch[slot])];
+    *on = *on == NONE || *on == stream ? stream : SEVERAL;
+  }
+  for (size_t a = 0; a < slots; a++)
+    if (scratch[slots + a] == SEVERAL) list[n++] = circle[a];
   return n;
 }
 
 static mgrid_status begin(step_machine *m, mgrid_error *err) {
   size_t   types = m->types->n, room = 0, slots = m->step->nslots;
-  int32_t *shared = malloc((slots + 1) * sizeof *shared);
+  int32_t *scratch = malloc((3 * slots + 1) * sizeof *scratch), *shared = scratch + 2 * slots;
   m->first = malloc((types + 1) * sizeof *m->first);
   m->sizes = calloc(m->step->nprograms + 1, sizeof *m->sizes);
-  if (!m->first || !m->sizes || !shared) return free(shared), mgrid_oom(err);
+  if (!m->first || !m->sizes || !scratch) return free(scratch), mgrid_oom(err);
   for (size_t i = 0; i < m->step->nprograms; i++)
-    if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err)) return free(shared), err->status;
+    if (mgrid_step_sizes_of(&m->step->program[i], &m->sizes[i], err)) return free(scratch), err->status;
   for (size_t t = 0; t < types; t++) {
     size_t streams = m->rules == STEP_NCCL ? mgrid_step_machine_program(m, (int32_t)t)->nstreams : 1;
     m->first[t] = room;
-    room += streams + shared_circles(m, (int32_t)t, shared, slots);
+    room += streams + shared_circles(m, (int32_t)t, scratch, shared);
   }
   m->first[types] = m->ncursors = room;
+  if (!mgrid_step_budget_hold(m->budget, 3 * room * sizeof *m->cursor))
+    return free(scratch), MGRID_OK; /* and skips.c */
   m->cursor = calloc(room + 1, sizeof *m->cursor);
   m->queue = malloc((room + 1) * sizeof *m->queue);
-  if (!m->cursor || !m->queue) return free(shared), mgrid_oom(err);
-  for (size_t t = 0; t < types; t++) {
-    size_t n = shared_circles(m, (int32_t)t, shared, slots), streams = m->first[t + 1] - m->first[t] - n;
+  if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
+  for (size_t t = 0; t < types && !m->budget->payer.spent; t++) {
+    size_t n = shared_circles(m, (int32_t)t, scratch, shared), streams = m->first[t + 1] - m->first[t] - n;
     for (size_t i = 0; i < streams + n; i++) {
       step_cursor *c = &m->cursor[m->first[t] + i];
       *c = (step_cursor){ .type = (int32_t)t, .stream = m->rules == STEP_NCCL ? (int32_t)i : -1, .circle = -1 };
@@ -339,19 +350,42 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
       look_at(m, (int32_t)i);
     }
   }
-  free(shared);
+  free(scratch);
   return MGRID_OK;
 }
 
+/* The budget is spent: say how far every rank came. */
+static mgrid_status give_up(const step_machine *m, mgrid_error *err) {
+  mgrid_error         why = MGRID_ERROR_INIT;
+  const step_cursor  *last = NULL;
+  const step_program *p = NULL;
+  double              least = 2;
+  mgrid_step_budget_spent(m->budget, &why);
+  for (size_t i = 0; m->cursor && i < m->ncursors; i++) {
+    const step_cursor  *c = &m->cursor[i];
+    const step_program *of = mgrid_step_machine_program(m, c->type);
+    double              share = (double)c->place.at / (double)(of->leaves + 1);
+    if (c->circle < 0 && share < least) least = share, last = c, p = of;
+  }
+  if (!last) return mgrid_fail(err, MGRID_LIMIT, "%s before the first operation", why.message);
+  mgrid_fail(err, MGRID_LIMIT,
+             "%s; %s so far: all ranks get to operation %" PRId64 " of %" PRId64 " or further, rank %" PRId64
+             " is last",
+             why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves, m->types->type[last->type].first);
+  if (last->place.node < p->n && p->node[last->place.node].line)
+    mgrid_error_reword(err, "%s, in line %d", err->message, p->node[last->place.node].line);
+  return MGRID_LIMIT;
+}
+
 mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                    int64_t eager, step_clock *clock, bool *done, mgrid_error *err) {
-  *m = (step_machine){ .step = s, .types = t, .rules = rules, .again = -1, .clock = clock };
+                                    int64_t eager, step_clock *clock, step_budget *b, bool *done, mgrid_error *err) {
+  *m = (step_machine){ .step = s, .types = t, .rules = rules, .again = -1, .clock = clock, .budget = b };
   m->eager = rules == STEP_BLOCKING ? eager : 0;
   m->odd[0].type = m->odd[1].type = -1;
   if (clock) clock->machine = m;
   mgrid_status status = begin(m, err);
   if (!status && clock) status = mgrid_step_clock_begin(m, err);
-  while (!status && (m->queued || clock)) {
+  while (!status && !b->payer.spent && (m->queued || clock)) {
     if (m->queued) {
       advance(m, take_first(m));
     } else {
@@ -364,13 +398,9 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
       mgrid_step_skip(m); /* what was sent and not received would be part of the state */
     m->again = -1;
     if (m->failed) status = mgrid_oom(err);
-    int64_t most = clock ? TIMED_MAX : OPERATIONS_MAX;
-    if (m->executed > most)
-      status = mgrid_fail(err, MGRID_LIMIT,
-                          "the %s takes more than %" PRId64 " operations: loops whose iterations differ",
-                          clock ? "price" : "proof", most);
     if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
+  if (!status && b->payer.spent) status = give_up(m, err);
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
     *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;

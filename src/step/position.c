@@ -34,30 +34,40 @@ static void measure(const step_program *p, const step_sizes *s, uint32_t from, u
 }
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err) {
-  int64_t  leaves;
+  int64_t  leaves, at = 0;
   uint32_t streams, busy;
+  out->last = calloc(p->n + 1, sizeof *out->last);
   out->leaves = calloc(p->n + 1, sizeof *out->leaves);
   out->streams = calloc(p->n + 1, sizeof *out->streams);
   out->busy = calloc(p->n + 1, sizeof *out->busy);
-  if (!out->leaves || !out->streams || !out->busy) {
+  if (!out->last || !out->leaves || !out->streams || !out->busy) {
     mgrid_step_sizes_free(out);
     return mgrid_oom(err);
   }
   measure(p, out, 0, (uint32_t)p->n, &leaves, &streams, &busy);
+  for (uint32_t i = 0; i < p->n;) {
+    const step_node *n = &p->node[i];
+    bool             loop = n->kind == STEP_LOOP;
+    out->last[i] = at;
+    at += loop ? (n->number - 1) * out->leaves[i] : 1;
+    i = loop ? i + 1 : n->end;
+  }
   return MGRID_OK;
 }
 
 void mgrid_step_sizes_free(step_sizes *s) {
+  free(s->last);
   free(s->leaves);
   free(s->streams);
   free(s->busy);
-  *s = (step_sizes){ NULL, NULL, NULL };
+  *s = (step_sizes){ 0 };
 }
 
 /* ------------------------------------------------------------------- walks */
 
 /* Whether an entry, or one in its block, goes over the circle. */
 static bool is_on(const step_stops *w, uint32_t i) {
+  mgrid_pay(w->payer, w->program->node[i].end - i);
   for (uint32_t k = i; k < w->program->node[i].end; k++) {
     const step_node *n = &w->program->node[k];
     if (n->slot >= 0 && w->circle[n->slot] == w->only) return true;
@@ -84,7 +94,7 @@ static bool has_stop(const step_stops *w, uint32_t loop) {
 bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
   const step_program *p = w->program;
   bool                again = false;
-  for (;;) {
+  while (mgrid_pay(w->payer, 1)) {
     while (at->depth && at->node == p->node[at->in[at->depth - 1].loop].end) {
       if (at->in[at->depth - 1].left > 0) {
         again |= at->in[at->depth - 1].left-- > least;
@@ -112,6 +122,7 @@ bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least)
       at->node = n->end;
     }
   }
+  return again;
 }
 
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least) {
@@ -122,31 +133,24 @@ bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least) {
 }
 
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node) {
-  const step_program *p = w->program;
-  int                 k = at->depth;
-  while (k && !(at->in[k - 1].loop < node && node < p->node[at->in[k - 1].loop].end)) k--;
-  int64_t  sum = k ? at->in[k - 1].began : 0;
-  uint32_t i = k ? at->in[k - 1].loop + 1 : 0;
-  while (i != node) {
-    const step_node *n = &p->node[i];
-    bool             around = n->kind == STEP_LOOP && node < n->end;
-    if (n->kind == STEP_LOOP)
-      sum += (n->number - around) * w->sizes->leaves[i]; /* of one around it: the last iteration */
-    else
-      sum++;
-    i = around ? i + 1 : n->end;
-  }
-  return sum;
+  const step_node *all = w->program->node;
+  const int64_t   *last = w->sizes->last;
+  int              k = at->depth;
+  while (k && !(at->in[k - 1].loop < node && node < all[at->in[k - 1].loop].end)) k--;
+  if (k == 0) return last[node];
+  uint32_t loop =
+      at->in[k - 1].loop; /* the innermost around both: the entry is as far behind its beginning as in the last */
+  return at->in[k - 1].began + last[node] - last[loop + 1];
 }
 
-uint32_t mgrid_step_place_find(const step_program *p, const step_place                                      *at,
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_payer *payer,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud) {
   uint32_t node = at->node;
   for (int k = at->depth; k >= 0; k--) {
     uint32_t begin = k ? at->in[k - 1].loop + 1 : 0, end = k ? p->node[at->in[k - 1].loop].end : (uint32_t)p->n;
-    for (uint32_t i = node; i < end; i++)
+    for (uint32_t i = node; i < end && mgrid_pay(payer, 1); i++)
       if (is(p, i, ud)) return i;
-    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node; i++)
+    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node && mgrid_pay(payer, 1); i++)
       if (is(p, i, ud)) return i;
     node = end;
   }

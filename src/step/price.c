@@ -31,13 +31,14 @@ void mgrid_step_price_free(step_price *p) {
 
 typedef struct timing {
   const step_pricing *p;
+  step_budget        *budget;
   int32_t             type;
   step_family_price  *family; /* of all types */
   double             *mine;   /* [entries]: seconds of this type */
 } timing;
 
 static void add_times(const timing *x, const step_program *p, uint32_t from, uint32_t end, double often) {
-  for (uint32_t i = from; i < end; i = p->node[i].end) {
+  for (uint32_t i = from; i < end && mgrid_pay(&x->budget->payer, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
       add_times(x, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
@@ -51,21 +52,21 @@ static void add_times(const timing *x, const step_program *p, uint32_t from, uin
   }
 }
 
-static mgrid_status time_families(step_price *out, mgrid_error *err) {
+static mgrid_status time_families(step_price *out, step_budget *b, mgrid_error *err) {
   const mgrid_step *s = out->by.s;
   size_t            entries = s->plan->content.nentries;
   double           *mine = calloc(entries + 1, sizeof *mine);
   if (!mine) return mgrid_oom(err);
   for (size_t t = 0; t < out->by.types.n; t++) {
     const step_program *p = &s->program[s->class[out->by.types.type[t].class].program];
-    timing              x = { &out->by, (int32_t)t, out->family, mine };
+    timing              x = { &out->by, b, (int32_t)t, out->family, mine };
     memset(mine, 0, entries * sizeof *mine);
     add_times(&x, p, 0, (uint32_t)p->n, 1);
     for (size_t i = 0; i < entries; i++)
       if (mine[i] > out->family[i].seconds) out->family[i].seconds = mine[i];
   }
   free(mine);
-  return MGRID_OK;
+  return b->payer.spent ? mgrid_step_budget_spent(b, err) : MGRID_OK;
 }
 
 /* -------------------------------------------------------------------- time */
@@ -77,12 +78,12 @@ static double operations_of(const step_pricing *p) {
   return sum;
 }
 
-static mgrid_status execute(step_price *out, bool whole, step_records *records, mgrid_error *err) {
+static mgrid_status execute(step_price *out, bool whole, step_records *records, step_budget *b, mgrid_error *err) {
   const step_pricing *p = &out->by;
   step_clock          c = { .pricing = p, .whole = whole, .records = records };
   step_machine        m;
   bool                done;
-  mgrid_status        status = mgrid_step_machine_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, &done, err);
+  mgrid_status        status = mgrid_step_machine_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, b, &done, err);
   if (!status && !done)
     status = mgrid_fail(err, MGRID_UNPROVED, "a step is priced if every rank reaches its end, which this one's do not");
   if (!status) mgrid_step_clock_settle(&m);
@@ -103,10 +104,12 @@ static mgrid_status execute(step_price *out, bool whole, step_records *records, 
 
 mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model *m, const step_costs *costs,
                                  step_detail detail, step_records *records, step_price *out, mgrid_error *err) {
-  size_t entries = s->plan->content.nentries;
+  size_t      entries = s->plan->content.nentries;
+  step_budget b;
   memset(out, 0, sizeof *out);
+  mgrid_step_budget_begin(&b, &s->limits, "the price of the step");
   out->by = (step_pricing){ .s = s, .m = m, .rules = costs->mpi ? STEP_BLOCKING : STEP_NCCL, .costs = *costs };
-  mgrid_status status = mgrid_step_shapes_of(s, m, &out->by.shapes, &out->by.types, err);
+  mgrid_status status = mgrid_step_shapes_of(s, m, &b, &out->by.shapes, &out->by.types, err);
   if (!status) status = mgrid_step_priceable(&out->by, err);
   if (!status) {
     out->use = calloc(out->by.types.n + 1, sizeof *out->use);
@@ -115,9 +118,9 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
     if (!out->use || !out->family || !out->crossing) status = mgrid_oom(err);
   }
   bool short_of = detail == STEP_IN_SHORT || (detail == STEP_AS_NEEDED && operations_of(&out->by) > EVERY_ONE);
-  if (!status) status = execute(out, short_of, records, err);
-  if (!status) status = time_families(out, err);
-  if (!status) status = mgrid_step_links(&out->by, out->crossing, &out->busiest, err);
+  if (!status) status = execute(out, short_of, records, &b, err);
+  if (!status) status = time_families(out, &b, err);
+  if (!status) status = mgrid_step_links(&out->by, &b, out->crossing, &out->busiest, err);
   if (status) mgrid_step_price_free(out);
   return status;
 }

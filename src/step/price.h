@@ -84,7 +84,7 @@ typedef struct step_shapes {
 } step_shapes;
 
 /* Find the shapes of all groups, and the types of ranks whose groups have equal shapes. O(world x families x levels). */
-mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_shapes *out,
+mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_budget *b, step_shapes *out,
                                   step_types *types, mgrid_error *err);
 void         mgrid_step_shapes_free(step_shapes *x);
 
@@ -129,7 +129,8 @@ typedef struct step_busiest {
 } step_busiest;
 
 /* Fill crossing[entries * levels] and the busiest link. */
-mgrid_status mgrid_step_links(const step_pricing *p, step_crossing *crossing, step_busiest *busiest, mgrid_error *err);
+mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossing *crossing, step_busiest *busiest,
+                              mgrid_error *err);
 
 /* ----------------------------------------------------------------- price.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** program.c - the programs of a step while they are written, their text and digest.
+** program.c - the programs of a step while they are written, their text and digest. README.md says what the digest is of.
 */
 #include "step/step.h"
 
@@ -15,7 +15,7 @@ mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err) {
   mgrid_step *s = calloc(1, sizeof *s);
   if (s) s->of = malloc((size_t)plan->content.world * sizeof *s->of);
   if (!s || !s->of || mgrid_step_word(s, "") < 0 || mgrid_step_word(s, "main") < 0) {
-    if (s) free(s->of), free(s->word);
+    if (s) free(s->of), free(s->word), mgrid_step_lists_free(&s->words);
     free(s);
     return mgrid_null_oom(err);
   }
@@ -42,17 +42,41 @@ void mgrid_step_free(mgrid_step *s) {
   free(s->branch);
   free(s->edge);
   free(s->of);
+  mgrid_step_lists_free(&s->words);
+  mgrid_step_lists_free(&s->kept);
+  mgrid_step_lists_free(&s->reads);
   free(s);
 }
 
+/* Number what has this hash: `same` tells whether it is that of a number. Return the number, n: it is new; -1: no memory. */
+static int32_t number_of(step_lists *known, uint64_t hash, size_t n, bool (*same)(const void *ud, int32_t i),
+                         const void *ud) {
+  int32_t key[] = { (int32_t)hash, (int32_t)(hash >> 32), 0 }, i;
+  do {
+    i = mgrid_step_lists_put(known, key, sizeof key / sizeof *key);
+    key[2]++; /* where others have this hash */
+  } while (i >= 0 && (size_t)i < n && !same(ud, i));
+  return i;
+}
+
+typedef struct named {
+  const mgrid_step *s;
+  const char       *text;
+} named;
+
+static bool is_word(const void *ud, int32_t i) {
+  const named *x = ud;
+  return strcmp(x->s->word[i], x->text) == 0;
+}
+
 int32_t mgrid_step_word(mgrid_step *s, const char *text) {
-  for (size_t i = 0; i < s->nwords; i++)
-    if (strcmp(s->word[i], text) == 0) return (int32_t)i;
-  char **more = mgrid_grow(s->word, s->nwords, sizeof *more), *copy = mgrid_strdup(text);
-  if (more) s->word = more;
-  if (!more || !copy) return free(copy), -1;
-  s->word[s->nwords] = copy;
-  return (int32_t)s->nwords++;
+  named   x = { s, text };
+  char  **more = mgrid_grow(s->word, s->nwords, sizeof *more);
+  int32_t i = -1;
+  if (more) s->word = more, i = number_of(&s->words, XXH3_64bits(text, strlen(text)), s->nwords, is_word, &x);
+  if (i < 0 || (size_t)i < s->nwords) return i;
+  s->word[i] = mgrid_strdup(text);
+  return s->word[i] ? (int32_t)s->nwords++ : -1;
 }
 
 int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth) {
@@ -130,21 +154,23 @@ static uint32_t count(const step_program *p, uint32_t at, uint32_t end, int64_t 
 
 uint32_t mgrid_step_count(step_program *p) { return count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
 
+static bool is_program(const void *ud, int32_t i) {
+  const step_writer  *w = ud;
+  const step_program *p = &w->now, *q = &w->step->program[i];
+  return q->n == p->n && q->nstreams == p->nstreams
+         && memcmp(q->stream, p->stream, p->nstreams * sizeof *p->stream) == 0
+         && (p->n == 0 || memcmp(q->node, p->node, p->n * sizeof *p->node) == 0);
+}
+
 int32_t mgrid_step_keep(step_writer *w) {
   mgrid_step   *s = w->step;
-  step_program *p = &w->now;
-  size_t        bytes = p->n * sizeof *p->node, names = p->nstreams * sizeof *p->stream;
-  p->hash = bytes ? XXH3_64bits(p->node, bytes) : 0;
-  for (size_t i = 0; i < s->nprograms; i++) {
-    const step_program *q = &s->program[i];
-    if (q->hash == p->hash && q->n == p->n && q->nstreams == p->nstreams && memcmp(q->stream, p->stream, names) == 0
-        && (bytes == 0 || memcmp(q->node, p->node, bytes) == 0))
-      return (int32_t)i;
-  }
-  step_program *more = mgrid_grow(s->program, s->nprograms, sizeof *more);
-  if (!more) return -1;
-  s->program = more;
-  s->program[s->nprograms] = *p;
+  step_program *p = &w->now, *more = mgrid_grow(s->program, s->nprograms, sizeof *more);
+  int32_t       i = -1;
+  if (more) s->program = more;
+  if (more)
+    i = number_of(&s->kept, p->n ? XXH3_64bits(p->node, p->n * sizeof *p->node) : 0, s->nprograms, is_program, w);
+  if (i < 0 || (size_t)i < s->nprograms) return i;
+  s->program[i] = *p;
   s->nodes += p->n;
   p->node = NULL, w->room = 0;
   return (int32_t)s->nprograms++;
@@ -203,22 +229,65 @@ void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool li
   }
 }
 
+/* ------------------------------------------------------------------ digest */
+
+static void put_words(XXH3_state_t *x, size_t n, const char *const *words) {
+  for (size_t i = 0; i < n; i++) {
+    uint64_t len = strlen(words[i]);
+    XXH3_128bits_update(x, &len, sizeof len);
+    XXH3_128bits_update(x, words[i], len);
+  }
+}
+
+/* Hash every field of an entry but its line: numbers by their bits, names by their length and text, what points elsewhere
+** by what it means there. */
+static void put_entry(const mgrid_step *s, const step_program *p, uint32_t at, XXH3_state_t *x) {
+  const step_node *n = &p->node[at];
+  bool             waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0, event = waits && n->listed;
+  double           amounts[] = { n->flops, n->seconds };
+  int64_t          numbers[] = {
+             n->kind, n->listed, n->end - at, n->bytes, n->number, n->slot < 0 ? -1 : s->slot[n->slot].nth, event ? n->other : -1
+  };
+  const char *words[] = { mgrid_step_family_of(s, n), s->word[n->name], s->word[n->type], s->word[p->stream[n->stream]],
+                          waits && !event ? s->word[p->stream[n->other]] : "" };
+  XXH3_128bits_update(x, numbers, sizeof numbers);
+  XXH3_128bits_update(x, amounts, sizeof amounts);
+  put_words(x, sizeof words / sizeof *words, words);
+}
+
+static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_t *x, uint64_t out[2]) {
+  uint64_t n = p->n;
+  XXH3_128bits_reset(x);
+  XXH3_128bits_update(x, &n, sizeof n);
+  for (uint32_t i = 0; i < p->n; i++) put_entry(s, p, i, x);
+  XXH128_hash_t hash = XXH3_128bits_digest(x);
+  out[0] = hash.high64, out[1] = hash.low64;
+}
+
+/* A step is the program of each rank, and nothing else: neither which classes it was evaluated for, nor what it read. So
+** hash runs of ranks whose programs are equal. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
-  if (!x) return mgrid_oom(err);
+  uint64_t(*of)[2] = malloc((s->nprograms + 1) * sizeof *of);
+  if (!x || !of) {
+    XXH3_freeState(x);
+    free(of);
+    return mgrid_oom(err);
+  }
+  for (size_t i = 0; i < s->nprograms; i++) hash_program(s, &s->program[i], x, of[i]);
   XXH3_128bits_reset(x);
-  bool failed = false;
-  for (size_t i = 0; i < s->nclasses; i++) {
-    mgrid_text t = { 0 };
-    mgrid_text_add(&t, "class %zu of %" PRId64 " ranks from %" PRId64 "\n", i, s->class[i].ranks, s->class[i].first);
-    if (i == 0 || s->class[i].program != s->class[i - 1].program)
-      mgrid_step_program_text(s, &s->program[s->class[i].program], false, &t);
-    failed |= t.failed;
-    XXH3_128bits_update(x, mgrid_text_chars(&t), t.len);
-    mgrid_text_free(&t);
+  for (int64_t r = 0, world = s->plan->content.world, next; r < world; r = next) {
+    const uint64_t *mine = of[s->class[s->of[r]].program];
+    for (next = r + 1; next < world; next++) {
+      const uint64_t *other = of[s->class[s->of[next]].program];
+      if (other != mine && memcmp(other, mine, sizeof *of) != 0) break;
+    }
+    uint64_t run[] = { (uint64_t)(next - r), mine[0], mine[1] };
+    XXH3_128bits_update(x, run, sizeof run);
   }
   XXH128_hash_t hash = XXH3_128bits_digest(x);
   XXH3_freeState(x);
+  free(of);
   s->digest[0] = hash.high64, s->digest[1] = hash.low64;
-  return failed ? mgrid_oom(err) : MGRID_OK;
+  return MGRID_OK;
 }

@@ -31,8 +31,9 @@ json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most) {
   json_t *all = json_object();
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (most[i].calls)
-      json_object_set_new(all, s->plan->content.entry[i].name,
-                          json_pack("{sIsI}", "calls", (json_int_t)most[i].calls, "bytes", (json_int_t)most[i].bytes));
+      json_object_set_new(
+          all, s->plan->content.entry[i].name,
+          mgrid_json_pack("{sIsI}", "calls", (json_int_t)most[i].calls, "bytes", (json_int_t)most[i].bytes));
   return all;
 }
 
@@ -40,8 +41,8 @@ json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m) {
   json_t *by = json_object();
   for (size_t i = 0; i < m->n; i++)
     if (m->bytes[i]) json_object_set_new(by, s->word[m->name[i]], json_integer(m->bytes[i]));
-  return json_pack("{sIsssIso}", "peak", (json_int_t)m->peak, "at", s->word[m->at], "rank", (json_int_t)m->rank, "by",
-                   by);
+  return mgrid_json_pack("{sIsssIso}", "peak", (json_int_t)m->peak, "at", s->word[m->at], "rank", (json_int_t)m->rank,
+                         "by", by);
 }
 
 /* ------------------------------------------------------------------- price */
@@ -64,7 +65,8 @@ static void add_family(const step_price *p, size_t entry, json_t *to) {
   for (size_t l = 0; l < p->by.m->ntiers; l++) {
     const step_crossing *x = &p->crossing[entry * p->by.m->ntiers + l];
     if (x->bytes > 0 || x->calls > 0)
-      json_object_set_new(levels, p->by.m->tier[l].name, json_pack("{sfsf}", "calls", x->calls, "bytes", x->bytes));
+      json_object_set_new(levels, p->by.m->tier[l].name,
+                          mgrid_json_pack("{sfsf}", "calls", x->calls, "bytes", x->bytes));
   }
   for (int i = 0; i < STEP_KINDS; i++)
     if (f->way[i]) json_object_set_new(ways, mgrid_step_rows[i].name, json_string(f->way[i]));
@@ -92,16 +94,16 @@ void mgrid_step_price_json(const step_price *p, json_t *all) {
     const step_fit *f = &p->by.costs.fit[l];
     if (f->n)
       json_object_set_new(fits, p->by.m->tier[l].name,
-                          json_pack("{sIsfsfsfsf}", "measured", (json_int_t)f->n, "latency", f->latency, "share",
-                                    f->share, "median_error", f->median, "worst_error", f->worst));
+                          mgrid_json_pack("{sIsfsfsfsf}", "measured", (json_int_t)f->n, "latency", f->latency, "share",
+                                          f->share, "median_error", f->median, "worst_error", f->worst));
   }
   json_object_set_new(all, "fits", fits);
   if (p->busiest.level >= 0) {
     mgrid_step_busiest_text(p, &link);
     json_object_set_new(all, "busiest",
-                        json_pack("{sssssIsfsf}", "link", mgrid_text_chars(&link), "level",
-                                  p->by.m->tier[p->busiest.level].name, "domain", (json_int_t)p->busiest.domain,
-                                  "bytes", p->busiest.bytes, "seconds", p->busiest.seconds));
+                        mgrid_json_pack("{sssssIsfsf}", "link", mgrid_text_chars(&link), "level",
+                                        p->by.m->tier[p->busiest.level].name, "domain", (json_int_t)p->busiest.domain,
+                                        "bytes", p->busiest.bytes, "seconds", p->busiest.seconds));
   }
   for (size_t i = 0; i < c->nentries; i++) {
     json_t *to = json_object_get(families, c->entry[i].name);
@@ -162,12 +164,12 @@ mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_mod
   step_memory memory;
   if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   step_sum    *most = mgrid_step_most(s, err);
-  mgrid_status status = most ? price(s, m, options, &p, err) : MGRID_NO_MEMORY;
+  mgrid_status status = most ? mgrid_step_memory(s, &memory, err) : MGRID_NO_MEMORY;
+  if (!status) status = price(s, m, options, &p, err);
   if (!status) {
     writing w = { sink, ud };
-    mgrid_step_memory(s, &memory);
-    json_t *all = json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                            mgrid_step_memory_json(s, &memory));
+    json_t *all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
+                                  mgrid_step_memory_json(s, &memory));
     mgrid_step_price_json(&p, all);
     if (!all)
       status = mgrid_oom(err);

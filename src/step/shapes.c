@@ -17,6 +17,8 @@ typedef struct finding {
   int64_t                    world, most;           /* members of a group */
   int32_t                   *members, *seen, *list; /* seen: by domain, how many members a group has there */
   int32_t                   *touched;
+  bool                      *by_position; /* of the slots */
+  step_budget               *budget;
   int32_t                   *leaving[MGRID_LEVELS_MAX]; /* by domain, groups of the family that leave it */
 } finding;
 
@@ -45,6 +47,7 @@ static void count_leaving(finding *x, const mgrid_family *f) {
     memset(x->leaving[l], 0, (size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     for (int64_t g = 0; g < f->count; g++) {
       int64_t n = f->size >= 0 ? f->size : f->form->size(f, g);
+      if (!mgrid_pay(&x->budget->payer, 1 + n / 8)) return;
       mgrid_family_group(f, g, x->members);
       int32_t count = touch(x, l, n);
       for (int32_t i = 0; i < count && count > 1; i++) x->leaving[l][x->touched[i]]++;
@@ -88,23 +91,15 @@ static size_t describe(finding *x, int64_t n, bool ordered) {
   return at;
 }
 
-/* Whether calls of the step go from member to member of a slot, or only over all. */
-static bool goes_by_position(const mgrid_step *s, int32_t slot) {
-  for (size_t i = 0; i < s->nprograms; i++)
-    for (size_t k = 0; k < s->program[i].n; k++)
-      if (s->program[i].node[k].slot == slot && mgrid_step_rows[s->program[i].node[k].kind].role == STEP_POINT)
-        return true;
-  return false;
-}
-
 /* Set the shape of each rank's group in a slot. */
 static bool find_shapes(finding *x, size_t slot, step_lists *shapes, int32_t *of) {
   const mgrid_family *f = x->s->plan->content.entry[x->s->slot[slot].entry].family;
-  bool                ordered = goes_by_position(x->s, (int32_t)slot);
+  bool                ordered = x->by_position[slot];
   memset(of, -1, (size_t)x->world * sizeof *of);
   count_leaving(x, f);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+    if (!mgrid_pay(&x->budget->payer, 1 + n / 4)) return true;
     mgrid_family_group(f, g, x->members);
     int32_t shape = mgrid_step_lists_put(shapes, x->list, describe(x, n, ordered));
     if (shape < 0) return false;
@@ -152,21 +147,24 @@ static bool prepare(finding *x) {
   x->touched = malloc((size_t)x->most * sizeof *x->touched);
   x->list = malloc((size_t)(x->most + 4) * x->m->ntiers * sizeof *x->list + sizeof *x->list);
   x->seen = calloc((size_t)most + 1, sizeof *x->seen);
-  return x->members && x->touched && x->list && x->seen;
+  x->by_position = malloc(x->s->nslots + 1);
+  if (x->by_position) mgrid_step_by_position(x->s, x->by_position);
+  return x->by_position && x->members && x->touched && x->list && x->seen;
 }
 
-mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_shapes *out,
+mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model *m, step_budget *b, step_shapes *out,
                                   step_types *types, mgrid_error *err) {
-  finding    x = { .s = s, .m = m, .out = out, .world = s->plan->content.world };
+  finding    x = { .s = s, .m = m, .out = out, .budget = b, .world = s->plan->content.world };
   step_lists shapes = { 0 }, pairs = { 0 };
   memset(out, 0, sizeof *out);
   memset(types, 0, sizeof *types);
   mgrid_status status = mgrid_machine_fits(m, x.world, err);
+  if (!status && !mgrid_step_hold_slots(s, b)) status = mgrid_step_budget_spent(b, err);
   if (status) return status;
   size_t   world = (size_t)x.world;
   int32_t *of = malloc((world * s->nslots + 1) * sizeof *of), *apart = calloc(world + 1, sizeof *apart);
   bool     done = prepare(&x) && of && apart;
-  for (size_t i = 0; i < s->nslots && done; i++) {
+  for (size_t i = 0; i < s->nslots && done && !b->payer.spent; i++) {
     done = find_shapes(&x, i, &shapes, of + i * world);
     for (size_t r = 0; r < world && done; r++) {
       int32_t pair[2] = { apart[r], of[i * world + r] };
@@ -175,7 +173,7 @@ mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model
     }
   }
   done = done && write_shapes(&shapes, m->ntiers, out);
-  if (done) status = mgrid_step_types_of(s, apart, types, err);
+  if (done) status = b->payer.spent ? mgrid_step_budget_spent(b, err) : mgrid_step_types_of(s, apart, b, types, err);
   if (done && !status) out->of = malloc((types->n * s->nslots + 1) * sizeof *out->of);
   for (size_t t = 0; out->of && t < types->n; t++)
     for (size_t i = 0; i < s->nslots; i++) out->of[t * s->nslots + i] = of[i * world + (size_t)types->type[t].first];
@@ -186,6 +184,7 @@ mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model
   free(x.touched);
   free(x.list);
   free(x.seen);
+  free(x.by_position);
   free(of);
   free(apart);
   if (done && !status && out->of) return MGRID_OK;

@@ -2,7 +2,7 @@
 **
 ** step.h - what travels in a step. A step is evaluated into programs (program.c), one for each class of ranks that it
 ** cannot tell apart (classes.c). types.c refines classes into types, whose ranks also wait for the same others;
-** machine.c executes one rank of each type; verdict.c says what the result means. README.md has the argument.
+** machine.c executes one rank of each type, as far as budget.c lets it; verdict.c says what the result means. README.md has the argument.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
@@ -14,7 +14,8 @@
 enum { STEP_WORLD_MAX = 1 << 26, STEP_CLASSES_MAX = 1 << 20 };
 enum { STEP_NODES_MAX = 1 << 21, STEP_DEPTH_MAX = 16, STEP_STREAMS_MAX = 32 };
 #define STEP_BYTES_MAX  (INT64_C(1) << 53)
-#define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program, loops unrolled */
+#define STEP_MEMORY_MAX ((size_t)256 << 20) /* of a proof or a price, beside what has an entry for each rank */
+#define STEP_LEAVES_MAX (INT64_C(1) << 60)  /* operations of a program, loops unrolled */
 
 /* ------------------------------------------------------------- operations.c */
 
@@ -62,6 +63,40 @@ typedef struct step_operation {
 
 extern const step_operation mgrid_step_rows[STEP_KINDS]; /* by step_kind */
 
+/* ----------------------------------------------------------------- lists.c */
+
+/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
+typedef struct step_lists {
+  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
+  size_t   *start;
+  int32_t  *data, *index; /* index: by the hash; -1: free */
+  uint64_t *hash;
+} step_lists;
+
+/* Return the number of the list; -1: no memory. */
+int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
+void    mgrid_step_lists_free(step_lists *x);
+
+/* ---------------------------------------------------------------- budget.c */
+
+/* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds that the runtime has
+** for a plan (mgrid_limits), and STEP_MEMORY_MAX. */
+typedef struct step_budget {
+  mgrid_payer         payer;
+  const mgrid_limits *limits;
+  const char         *what; /* "the proof of the step" */
+  uint64_t            count;
+  double              began; /* processor time */
+  size_t              held;  /* bytes */
+  bool                slow, large;
+} step_budget;
+
+void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
+/* Count bytes before they are allocated. False: there may be no more, and the payer is spent. */
+bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
+/* Once the payer is spent: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
+mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
+
 /* ----------------------------------------------------------------- programs */
 
 /* One entry of a program. Entries are stored in the order of the text, a block before what is in it. Equal programs are
@@ -85,7 +120,6 @@ typedef struct step_node {
 typedef struct step_program {
   size_t     n;
   step_node *node; /* [n] */
-  uint64_t   hash; /* of the entries */
   uint16_t   nstreams;
   uint32_t   stream[STEP_STREAMS_MAX]; /* their names, words; the first is "main" */
   int64_t    leaves;                   /* operations, loops unrolled */
@@ -140,6 +174,10 @@ struct mgrid_step {
   step_edge   *edge;   /* [room], by the hash of node and value */
   int32_t     *of;     /* [world]: the class of each rank */
   size_t       nodes;  /* entries of all programs */
+  step_lists   words;  /* of the words: the hash, and how many before it have that hash; by number */
+  step_lists   kept;   /* of the programs, likewise */
+  step_lists   reads;  /* of the branches, each once: a step_read */
+  mgrid_limits limits; /* of the runtime that evaluated it */
   uint64_t     digest[2];
 };
 
@@ -185,7 +223,7 @@ void mgrid_step_close(step_writer *w);
 uint32_t mgrid_step_count(step_program *p);
 /* Return the number of the program in the step, which has each once and owns it from now on; -1: no memory. */
 int32_t mgrid_step_keep(step_writer *w);
-/* Append the program, an entry a line: what its digest is of. `lines`: with the lines of the recipe. */
+/* Append the program for people, an entry a line. `lines`: with the lines of the recipe. */
 void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t);
 /* Append "all_reduce(tp)" or "recv(pp from 3)". */
 void         mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);
@@ -202,22 +240,12 @@ bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank);
 /* Add a class of the program that was written, with its reads. MGRID_REFUSED: the step does not follow from its reads. */
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err);
+/* Return one of the s->reads.n questions that lead to other classes. */
+static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i) {
+  return (const step_read *)&s->reads.data[s->reads.start[i]];
+}
 /* Append what the step reads that differs between ranks: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
-
-/* ----------------------------------------------------------------- lists.c */
-
-/* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
-typedef struct step_lists {
-  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
-  size_t   *start;
-  int32_t  *data, *index; /* index: by the hash; -1: free */
-  uint64_t *hash;
-} step_lists;
-
-/* Return the number of the list; -1: no memory. */
-int32_t mgrid_step_lists_put(step_lists *x, const int32_t *list, size_t n);
-void    mgrid_step_lists_free(step_lists *x);
 
 /* ----------------------------------------------------------------- types.c */
 
@@ -246,9 +274,15 @@ typedef struct step_types {
 } step_types;
 
 /* Refine the classes until ranks of one type have, for each slot, members of the same types. `apart`: ranks that differ in
-** it are of two types; NULL: none do. O(world x families). */
-mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err);
+** it are of two types; NULL: none do. O(world x families) each time that types are told apart. MGRID_LIMIT: the budget is
+** spent, here and below. */
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b, step_types *out,
+                                 mgrid_error *err);
 void         mgrid_step_types_free(step_types *t);
+/* Set for each slot whether messages go from member to member over it. */
+void mgrid_step_by_position(const mgrid_step *s, bool *slots);
+/* Count the memory of a number for each rank and slot. */
+bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 
 /* -------------------------------------------------------------- position.c */
 
@@ -270,8 +304,10 @@ typedef struct step_place {
   } in[STEP_DEPTH_MAX];
 } step_place;
 
-/* Of each loop of a program: its entries in one iteration, loops in it unrolled, and the streams that have some. */
+/* Of each entry of a program: how many are before it, loops unrolled, in the last iteration of all loops around it (in a
+** group: not set). Of each loop: its entries in one iteration, loops in it unrolled, and the streams that have some. */
 typedef struct step_sizes {
+  int64_t  *last;   /* [n] */
   int64_t  *leaves; /* [n]: of loops */
   uint32_t *streams;
   uint32_t *busy; /* the same, with computes */
@@ -285,6 +321,7 @@ typedef struct step_stops {
   int32_t                  stream, only; /* only: the circle; -1: any */
   const struct step_clock *clock; /* computes take time, and loops that it takes as a whole are stops; NULL: none */
   int32_t                  type;
+  mgrid_payer             *payer; /* of the walks; NULL: none */
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
@@ -297,7 +334,7 @@ bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
 /* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a later one; the
 ** program's n: there is none. */
-uint32_t mgrid_step_place_find(const step_program *p, const step_place                                      *at,
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_payer *payer,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud);
 
 /* --------------------------------------------------------------- machine.c */
@@ -344,7 +381,8 @@ typedef struct step_machine {
   size_t             queued;
   int32_t            again; /* the cursor whose long loop began again; -1: none */
   struct step_skips *skips;
-  struct step_clock *clock;  /* what is done takes time (clock.h); NULL: none */
+  struct step_clock *clock; /* what is done takes time (clock.h); NULL: none */
+  step_budget       *budget;
   bool               failed; /* out of memory */
   int64_t            executed;
   step_post          odd[2]; /* two calls that do not fit; type -1: none */
@@ -352,9 +390,10 @@ typedef struct step_machine {
 
 /* Execute the programs as far as they go: one rank of each type. A send of up to `eager` bytes does not wait, under
 ** STEP_BLOCKING. *done: every program reached its end, and every send was received. With a clock things take time; NULL:
-** none do. MGRID_LIMIT: too many operations. */
+** none do. MGRID_LIMIT: the budget is spent; the error says how far all ranks came. */
 mgrid_status        mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const step_types *t, step_rules rules,
-                                           int64_t eager, struct step_clock *clock, bool *done, mgrid_error *err);
+                                           int64_t eager, struct step_clock *clock, step_budget *b, bool *done,
+                                           mgrid_error *err);
 void                mgrid_step_machine_free(step_machine *m);
 step_stops          mgrid_step_machine_stops(const step_machine *m, const step_cursor *c);
 const step_program *mgrid_step_machine_program(const step_machine *m, int32_t type);
@@ -416,6 +455,6 @@ typedef struct step_memory {
 } step_memory;
 
 /* Find the most memory of all ranks. */
-void mgrid_step_memory(const mgrid_step *s, step_memory *out);
+mgrid_status mgrid_step_memory(const mgrid_step *s, step_memory *out, mgrid_error *err);
 
 #endif

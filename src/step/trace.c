@@ -5,6 +5,7 @@
 ** Events). Times are microseconds since each rank began the step. Below the streams are those as planned on a machine.
 */
 #include "step/run.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,32 +25,39 @@ void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seco
   x->span[x->n++] = (step_span){ node, (float)seconds, begun };
 }
 
-static void put(FILE *f, bool *first, json_t *event) {
+/* The file while it is written. */
+typedef struct trace {
+  FILE *f;
+  bool  some, lost; /* events were written; one could not be */
+} trace;
+
+static void put(trace *t, json_t *event) {
   char *text = event ? json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-  if (text && !*first) fputs(",\n", f);
-  if (text) fputs(text, f);
-  *first = false;
+  if (text && t->some) fputs(",\n", t->f);
+  if (text) fputs(text, t->f);
+  t->some = true, t->lost |= !text;
   free(text);
   json_decref(event);
 }
 
 /* Names and order of the rank and its streams. */
-static void put_names(FILE *f, bool *first, const mgrid_step *s, int64_t rank, bool planned) {
+static void put_names(trace *f, const mgrid_step *s, int64_t rank, bool planned) {
   const step_program *p = &s->program[s->class[s->of[rank]].program];
-  char                name[64];
-  snprintf(name, sizeof name, "rank %" PRId64, rank);
-  put(f, first,
-      json_pack("{sssssIs{ss}}", "ph", "M", "name", "process_name", "pid", (json_int_t)rank, "args", "name", name));
-  put(f, first,
-      json_pack("{sssssIs{sI}}", "ph", "M", "name", "process_sort_index", "pid", (json_int_t)rank, "args", "sort_index",
-                (json_int_t)rank));
+  mgrid_text          name = { 0 };
+  mgrid_text_add(&name, "rank %" PRId64, rank);
+  put(f, mgrid_json_pack("{sssssIs{ss}}", "ph", "M", "name", "process_name", "pid", (json_int_t)rank, "args", "name",
+                         mgrid_text_chars(&name)));
+  put(f, mgrid_json_pack("{sssssIs{sI}}", "ph", "M", "name", "process_sort_index", "pid", (json_int_t)rank, "args",
+                         "sort_index", (json_int_t)rank));
   for (int i = 0; i < p->nstreams * (planned ? 2 : 1); i++) {
     int of = i % p->nstreams;
-    snprintf(name, sizeof name, "%.40s%s", s->word[p->stream[of]], i < p->nstreams ? "" : ", planned");
-    put(f, first,
-        json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid",
-                  of + (i < p->nstreams ? 0 : PLANNED), "args", "name", name));
+    name.len = 0;
+    mgrid_text_add(&name, "%s%s", s->word[p->stream[of]], i < p->nstreams ? "" : ", planned");
+    put(f, mgrid_json_pack("{sssssIsis{ss}}", "ph", "M", "name", "thread_name", "pid", (json_int_t)rank, "tid",
+                           of + (i < p->nstreams ? 0 : PLANNED), "args", "name", mgrid_text_chars(&name)));
   }
+  f->lost |= name.failed;
+  mgrid_text_free(&name);
 }
 
 static json_t *arguments(const mgrid_step *s, const step_program *p, uint32_t at) {
@@ -59,14 +67,14 @@ static json_t *arguments(const mgrid_step *s, const step_program *p, uint32_t at
     if (n->slot < 0) continue;
     mgrid_text t = { 0 };
     mgrid_step_node_text(s, n, &t);
-    json_array_append_new(list, json_pack("{sssI}", "call", mgrid_text_chars(&t), "bytes", (json_int_t)n->bytes));
+    json_array_append_new(list, mgrid_json_pack("{sssI}", "call", mgrid_text_chars(&t), "bytes", (json_int_t)n->bytes));
     mgrid_text_free(&t);
   }
   return list;
 }
 
 /* An event of a rank's entry, in microseconds. */
-static void put_span(FILE *f, bool *first, const mgrid_step *s, int64_t rank, uint32_t node, bool planned, double begun,
+static void put_span(trace *f, const mgrid_step *s, int64_t rank, uint32_t node, bool planned, double begun,
                      double took) {
   const step_program *p = &s->program[s->class[s->of[rank]].program];
   const step_node    *n = &p->node[node];
@@ -76,33 +84,32 @@ static void put_span(FILE *f, bool *first, const mgrid_step *s, int64_t rank, ui
   else
     mgrid_step_node_text(s, n, &t);
   const char *category = n->slot >= 0 ? mgrid_step_family_of(s, n) : mgrid_step_rows[n->kind].name;
-  put(f, first,
-      json_pack("{sssssssIsisfsfs{sosssi}}", "ph", "X", "name", mgrid_text_chars(&t), "cat", category, "pid",
-                (json_int_t)rank, "tid", (int)n->stream + (planned ? PLANNED : 0), "ts", begun, "dur", took, "args",
-                "planned", arguments(s, p, node), "file", s->word[n->file], "line", (int)n->line));
+  put(f, mgrid_json_pack("{sssssssIsisfsfs{sosssi}}", "ph", "X", "name", mgrid_text_chars(&t), "cat", category, "pid",
+                         (json_int_t)rank, "tid", (int)n->stream + (planned ? PLANNED : 0), "ts", begun, "dur", took,
+                         "args", "planned", arguments(s, p, node), "file", s->word[n->file], "line", (int)n->line));
   mgrid_text_free(&t);
 }
 
 /* What was planned: records are of types, whose ranks do the same at the same time. Of loops that go on alike the first
 ** rounds are there alone. */
-static void put_planned(FILE *f, bool *first, const mgrid_step *s, const step_how *how) {
+static void put_planned(trace *f, const mgrid_step *s, const step_how *how) {
   const step_types *types = &how->price->by.types;
   for (int64_t rank = 0; rank < s->plan->content.world; rank++)
     for (size_t i = 0; i < how->records->n; i++) {
       const step_record *x = &how->records->record[i];
       double             us = 1e6 / STEP_SECOND;
       if (x->type == types->of[rank] && x->node < s->program[s->class[s->of[rank]].program].n)
-        put_span(f, first, s, rank, x->node, true, us * (double)x->moved, us * (double)(x->ended - x->moved));
+        put_span(f, s, rank, x->node, true, us * (double)x->moved, us * (double)(x->ended - x->moved));
     }
 }
 
 /* The events of a rank are from 0 to room - 1; a node past the program's: none. */
-static void put_round(FILE *f, bool *first, const mgrid_step *s, int64_t world, const step_span *all) {
+static void put_round(trace *f, const mgrid_step *s, int64_t world, const step_span *all) {
   for (int64_t rank = 0; rank < world; rank++) {
     const step_program *p = &s->program[s->class[s->of[rank]].program];
     for (size_t i = 0; i < ROUND; i++) {
       const step_span *x = &all[(size_t)rank * ROUND + i];
-      if (x->node < p->n) put_span(f, first, s, rank, x->node, false, 1e6 * x->begun, 1e6 * (double)x->seconds);
+      if (x->node < p->n) put_span(f, s, rank, x->node, false, 1e6 * x->begun, 1e6 * (double)x->seconds);
     }
   }
 }
@@ -110,22 +117,23 @@ static void put_round(FILE *f, bool *first, const mgrid_step *s, int64_t world, 
 mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *mine,
                               FILE *file, mgrid_error *err) {
   int64_t      world = mgrid_backend_world(b);
-  bool         first = true;
+  trace        out = { file, false, false };
   step_span   *part = calloc(ROUND, sizeof *part), *all = calloc((size_t)world * ROUND, sizeof *all);
   uint64_t     left = UINT64_MAX - mine->n; /* the minimum over ranks is that of the most */
   mgrid_status status = mgrid_verdict(b, part && all ? MGRID_OK : MGRID_NO_MEMORY, NULL, err);
   if (!status) status = b->ops->allreduce_min(b, &left, 1, err);
   if (!status && file) fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
-  for (int64_t rank = 0; rank < world && !status && file; rank++) put_names(file, &first, s, rank, how->price != NULL);
+  for (int64_t rank = 0; rank < world && !status && file; rank++) put_names(&out, s, rank, how->price != NULL);
   for (size_t at = 0; at < UINT64_MAX - left && !status; at += ROUND) {
     memset(part, 0xFF, ROUND * sizeof *part);
     size_t n = at < mine->n ? mine->n - at : 0;
     memcpy(part, mine->span + (n ? at : 0), (n < ROUND ? n : ROUND) * sizeof *part);
     status = b->ops->allgather(b, part, all, ROUND * sizeof *part, err);
-    if (!status && file) put_round(file, &first, s, world, all);
+    if (!status && file) put_round(&out, s, world, all);
   }
-  if (!status && file && how->price) put_planned(file, &first, s, how);
+  if (!status && file && how->price) put_planned(&out, s, how);
   if (!status && file) fputs("\n]}\n", file);
+  if (!status && out.lost) status = mgrid_oom(err);
   free(part);
   free(all);
   return status;

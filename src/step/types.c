@@ -23,6 +23,7 @@ typedef struct refining {
   int64_t           world;
   size_t            nused;
   used             *used;
+  step_budget      *budget;
   const int32_t    *apart; /* [world], ranks that differ in it are of two types; NULL: all alike */
   int32_t          *color; /* [world] */
   int32_t          *key;   /* [nused * world]: the circle of each rank */
@@ -37,36 +38,43 @@ static int32_t leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_family *f = p->content.entry[e].family;
   for (int j = 0; j < e; j++) {
     const mgrid_family *g = p->content.entry[j].family;
-    if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, NULL) >= 0)
+    if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, &x->budget->payer) >= 0)
       return p->shares[j] >= 0 ? p->shares[j] : j;
   }
   return e;
 }
 
-/* Whether operations of the step go from member to member of a family. */
-static bool is_ordered(const mgrid_step *s, int32_t slot) {
+/* What has an entry for each rank and family is not counted; a cover has more than one slot. */
+bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b) {
+  size_t families = s->plan->content.nentries, more = s->nslots > families ? s->nslots - families : 0;
+  return mgrid_step_budget_hold(b, more * (size_t)s->plan->content.world * sizeof(int32_t));
+}
+
+void mgrid_step_by_position(const mgrid_step *s, bool *slots) {
+  memset(slots, 0, s->nslots * sizeof *slots);
   for (size_t i = 0; i < s->nprograms; i++)
     for (size_t k = 0; k < s->program[i].n; k++) {
       const step_node *n = &s->program[i].node[k];
-      if (n->slot == slot && mgrid_step_rows[n->kind].role == STEP_POINT) return true;
+      if (n->slot >= 0 && mgrid_step_rows[n->kind].role == STEP_POINT) slots[n->slot] = true;
     }
-  return false;
 }
 
 static bool find_used(refining *x) {
   const mgrid_step *s = x->step;
+  bool             *by_position = malloc(s->nslots + 1), ordered = false;
   x->used = calloc(s->nslots + 1, sizeof *x->used);
-  if (!x->used) return false;
-  bool ordered = false;
+  if (!x->used || !by_position) return free(by_position), false;
+  mgrid_step_by_position(s, by_position);
   for (size_t i = 0; i < s->nslots; i++) {
     used *u = &x->used[x->nused++];
-    *u = (used){ s->slot[i].entry, (int32_t)i, s->slot[i].nth, is_ordered(s, (int32_t)i), false };
+    *u = (used){ s->slot[i].entry, (int32_t)i, s->slot[i].nth, by_position[i], false };
     for (int j = 0; j < u->entry && !u->rivals; j++) u->rivals = mgrid_plan_rivals(x->plan, u->entry, j);
     ordered |= u->ordered;
   }
+  free(by_position);
   /* Families with one communicator are seen alike. */
   for (size_t i = 0; i < x->nused && ordered; i++)
-    for (size_t k = 0; k < x->nused; k++) {
+    for (size_t k = 0; k < x->nused && mgrid_pay(&x->budget->payer, 1); k++) {
       int32_t a = x->used[i].entry, b = x->used[k].entry;
       int32_t la = x->plan->shares[a] < 0 ? a : x->plan->shares[a],
               lb = x->plan->shares[b] < 0 ? b : x->plan->shares[b];
@@ -74,6 +82,11 @@ static bool find_used(refining *x) {
       if (one && x->used[k].ordered) x->used[i].ordered = true;
     }
   return true;
+}
+
+/* Pay for so many ranks, in all families. */
+static bool pay_ranks(const refining *x, int64_t n) {
+  return mgrid_pay(&x->budget->payer, 1 + n * (int64_t)x->nused / 8);
 }
 
 /* The first colours: the program, the positions in ordered families, the leaders where families share in part. Ranks that
@@ -84,6 +97,7 @@ static bool first_colors(refining *x, step_lists *colors) {
   for (size_t i = 0; i < x->nused; i++) alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
   for (int64_t r = 0; r < x->world && done; r++) {
     size_t n = 0;
+    if (!pay_ranks(x, 1)) break;
     row[n++] = x->step->class[x->step->of[r]].program;
     if (x->apart) row[n++] = x->apart[r];
     if (alone) row[n++] = (int32_t)r;
@@ -141,14 +155,18 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+    if (!mgrid_pay(&x->budget->payer, 1 + size / 4)) break;
     mgrid_family_group(f, g, members);
     list[0] = leader_of(x, u, g);
     list[1] = u->ordered;
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
     size_t  n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
+    size_t  room = circles->cap;
     int32_t circle = mgrid_step_lists_put(circles, list, n + 3);
     if (circle < 0) return false;
+    if (circles->cap != room && circles->cap * sizeof *list > STEP_MEMORY_MAX + 8 * (size_t)x->world)
+      mgrid_step_budget_hold(x->budget, STEP_MEMORY_MAX);
     for (int64_t i = 0; i < size; i++)
       if (!f->overlapping || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
         key[members[i]] = circle;
@@ -163,7 +181,7 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
   for (size_t i = 0; i < x->nused && done; i++)
     done = set_circles(x, &x->used[i], x->key + i * (size_t)x->world, circles, members, list);
   done = done && row && next;
-  for (int64_t r = 0; r < x->world && done; r++) {
+  for (int64_t r = 0; r < x->world && done && pay_ranks(x, 1); r++) {
     row[0] = x->color[r];
     for (size_t i = 0; i < x->nused; i++) row[i + 1] = x->key[i * (size_t)x->world + (size_t)r];
     next[r] = mgrid_step_lists_put(colors, row, x->nused + 1);
@@ -178,6 +196,7 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
 /* Write the types: the colours no longer change, so the circles of one rank are those of all of its colour. */
 static bool write_types(const refining *x, const step_lists *circles, size_t ncolors, step_types *out) {
   size_t slots = x->step->nslots;
+  if (!mgrid_step_budget_hold(x->budget, 2 * slots * ncolors * sizeof(int32_t))) return false;
   out->n = ncolors, out->ncircles = circles->n;
   out->type = calloc(ncolors + 1, sizeof *out->type);
   out->circle = calloc(circles->n + 1, sizeof *out->circle);
@@ -216,8 +235,9 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
   return true;
 }
 
-mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_types *out, mgrid_error *err) {
-  refining   x = { .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart };
+mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b, step_types *out,
+                                 mgrid_error *err) {
+  refining   x = { .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart, .budget = b };
   step_lists colors = { 0 }, circles = { 0 }, next = { 0 };
   int64_t    most = 1;
   memset(out, 0, sizeof *out);
@@ -228,16 +248,17 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   }
   int32_t *members = malloc((size_t)most * sizeof *members), *list = malloc((size_t)(most + 3) * sizeof *list);
   x.color = malloc((size_t)x.world * sizeof *x.color);
-  x.key = malloc(((size_t)x.world * x.nused + 1) * sizeof *x.key);
+  if (done && !mgrid_step_hold_slots(s, b)) done = false;
+  x.key = done ? malloc(((size_t)x.world * x.nused + 1) * sizeof *x.key) : NULL;
   done = done && members && list && x.color && x.key && first_colors(&x, &colors);
   size_t n = colors.n;
-  while (done) {
+  while (done && !b->payer.spent) {
     mgrid_step_lists_free(&circles);
     mgrid_step_lists_free(&next);
     circles = next = (step_lists){ 0 };
     int32_t *color = refine(&x, &circles, &next, members, list);
     done = color != NULL;
-    if (!done || next.n == n) {
+    if (!done || next.n == n || b->payer.spent) {
       free(color);
       break;
     }
@@ -245,7 +266,7 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
     free(x.color);
     x.color = color;
   }
-  done = done && write_types(&x, &circles, n, out);
+  done = done && !b->payer.spent && write_types(&x, &circles, n, out);
   mgrid_step_lists_free(&colors);
   mgrid_step_lists_free(&circles);
   mgrid_step_lists_free(&next);
@@ -259,7 +280,11 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   }
   free(x.color);
   mgrid_step_types_free(out);
-  return mgrid_oom(err);
+  if (!b->payer.spent) return mgrid_oom(err);
+  mgrid_error why = MGRID_ERROR_INIT;
+  mgrid_step_budget_spent(b, &why);
+  return mgrid_fail(err, MGRID_LIMIT, "%s before the first operation: so far its ranks are of %zu types", why.message,
+                    n);
 }
 
 void mgrid_step_types_free(step_types *t) {

@@ -90,10 +90,16 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
 static mgrid_status tell(const step_machine *m, step_verdict *v, mgrid_error *err) {
   step_wait cycle[STEP_WAITING_MAX];
   if (m->odd[0].type >= 0) return tell_mismatch(m, v), MGRID_OK;
-  if (tell_unmatched(m, v)) return MGRID_OK;
+  if (tell_unmatched(m, v) && !m->budget->payer.spent) return MGRID_OK;
   v->told = STEP_CYCLE;
   size_t n = mgrid_step_shortest_cycle(m, STEP_WAITING_MAX, cycle, err);
   for (size_t i = 0; i < n; i++) add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
+  if (m->budget->payer.spent) {
+    mgrid_error why = MGRID_ERROR_INIT;
+    mgrid_step_budget_spent(m->budget, &why);
+    return mgrid_fail(err, MGRID_LIMIT, "%s: it is not proved, some rank waits forever, and for which one takes more",
+                      why.message);
+  }
   if (!n && !err->status) tell_unreceived(m, v);
   return err->status;
 }
@@ -123,11 +129,11 @@ static bool has_streams(const mgrid_step *s) {
   return false;
 }
 
-static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules rules, int64_t eager, step_verdict *v,
-                            mgrid_error *err) {
+static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules rules, int64_t eager, step_budget *b,
+                            step_verdict *v, mgrid_error *err) {
   step_machine m;
   bool         done;
-  mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, &done, err);
+  mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, b, &done, err);
   v->executed += m.executed;
   if (!status && !done) status = tell(&m, v, err);
   mgrid_step_machine_free(&m);
@@ -137,13 +143,15 @@ static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules
 mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
                                  mgrid_error *err) {
   step_types  t;
+  step_budget b;
   mgrid_error own = MGRID_ERROR_INIT;
   *v = (step_verdict){ .told = STEP_PROVED };
-  if (mgrid_step_types_of(s, NULL, &t, &own)) return mgrid_error_pass(err, &own);
+  mgrid_step_budget_begin(&b, &s->limits, "the proof of the step");
+  if (mgrid_step_types_of(s, NULL, &b, &t, &own)) return mgrid_error_pass(err, &own);
   v->ntypes = t.n;
-  mgrid_status status = execute(s, &t, rules, eager, v, &own);
+  mgrid_status status = execute(s, &t, rules, eager, &b, v, &own);
   if (!status && v->told == STEP_PROVED && rules == STEP_NCCL && has_streams(s)) {
-    status = execute(s, &t, STEP_ISSUED, 0, v, &own);
+    status = execute(s, &t, STEP_ISSUED, 0, &b, v, &own);
     if (v->told != STEP_PROVED) {
       bool allowed = is_concurrent(s, v);
       v->told = allowed ? STEP_PROVED : STEP_HAZARD;

@@ -173,7 +173,7 @@ static void json_comms(mgrid_json *w, const mgrid_loss *x) {
   mgrid_json_key(w, " ", "families");
   mgrid_json_open(w, "{");
   for (size_t i = 0; x->plan && next_family(x, &i, &c);)
-    mgrid_json_field(w, c.name, json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
+    mgrid_json_field(w, c.name, mgrid_json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
   mgrid_json_close(w, "}");
   mgrid_json_close(w, "}");
 }
@@ -188,9 +188,9 @@ static void json_missing(mgrid_json *w, const mgrid_loss *x) {
     range_text(x, m, &range);
     for (size_t k = 0; k < m->nholders; k++) json_array_append_new(holders, json_integer(m->holders[k]));
     mgrid_json_item(w, "\n    ");
-    mgrid_json_value(w, json_pack("{sssssIso}", "tensor", m->tensor, "range",
-                                  range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
-                                  "holders", holders));
+    mgrid_json_value(w, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
+                                        range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
+                                        "holders", holders));
     mgrid_text_free(&range);
   }
   mgrid_json_close(w, "]");

@@ -317,7 +317,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
     }
   }
   mgrid_error  told = MGRID_ERROR_INIT;
-  mgrid_status met = mgrid_meet(b, mgrid_meet_call(b, false, "settle '%.64s'", s->name), &told);
+  mgrid_status met = mgrid_meet(b, mgrid_meet_call(b, false, "settle '%s'", s->name), &told);
   if (!met) met = mgrid_verdict(b, mine, &why, &told);
   return met ? mgrid_error_pass(err, &told) : MGRID_OK;
 }
@@ -325,7 +325,7 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
 mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err) {
   if (!s || mgrid_lacks(number, "a number", err)) return MGRID_USAGE;
   uint64_t     word = (uint64_t)*number ^ UINT64_C(1) << 63;
-  mgrid_status st = mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%.64s'", s->name), err);
+  mgrid_status st = mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "least of '%s'", s->name), err);
   if (!st) st = s->backend->ops->allreduce_min(s->backend, &word, 1, err);
   if (!st) *number = (int64_t)(word ^ UINT64_C(1) << 63);
   return st;

@@ -63,8 +63,9 @@ static void put_part(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_json_field(w, "copy", json_integer(part.copy));
   if (t->flat)
     mgrid_json_field(w, "flat",
-                     json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements", (json_int_t)part.elements,
-                               "offset", (json_int_t)part.offset, "slice", (json_int_t)part.slice));
+                     mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements",
+                                     (json_int_t)part.elements, "offset", (json_int_t)part.offset, "slice",
+                                     (json_int_t)part.slice));
   put_runs(w, t, rank);
   mgrid_json_close(w, "}");
 }
@@ -77,7 +78,7 @@ static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_json_open(w, "[");
   for (size_t i = 0; i < t->naxes; i++) {
     mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
+    mgrid_json_value(w, mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
   }
   mgrid_json_close(w, "]");
   mgrid_tensor_text(t, &rule);

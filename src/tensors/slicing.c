@@ -140,13 +140,24 @@ static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
                     s->block, sum, BLOCKS_MAX);
 }
 
+/* Return the largest size that divides all parts. */
+static int64_t divides_all(const mgrid_slicing *s) {
+  int64_t a = s->starts[1];
+  for (size_t i = 1; i < s->nparts; i++)
+    for (int64_t b = s->starts[i + 1] - s->starts[i]; b;) {
+      int64_t rest = a % b;
+      a = b, b = rest;
+    }
+  return a;
+}
+
 /* Refuse a unit that does not divide each part, and name units that would. */
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = s->starts[i + 1] - s->starts[i], below, above;
     char    where[32] = "", other[32] = "";
     if (n % s->unit == 0) continue;
-    mgrid_nearest_divisors(n, s->unit, &below, &above); /* 1 is always below */
+    mgrid_nearest_divisors(divides_all(s), s->unit, &below, &above); /* 1 is always below */
     if (s->nparts > 1) snprintf(where, sizeof where, "part %zu, ", i);
     if (above) snprintf(other, sizeof other, " or %" PRId64, above);
     return mgrid_fail(err, MGRID_REFUSED,

@@ -377,7 +377,7 @@ static void test_refusals(void **unused) {
   refuses("node:2 gpu:2 ranks = 0,1,0", MGRID_DUPLICATE,
           "machine 'node:2 gpu:2 ranks = 0,1,0': two ranks run at place 0");
   refuses("node:2 gpu:2 ranks = 3..1", MGRID_BAD_VALUE,
-          "machine 'node:2 gpu:2 ranks = 3..1': character 22: places from low to high, at most 67108864, expected, not "
+          "machine 'node:2 gpu:2 ranks = 3..1': character 22: places from low to high, at most 16777216, expected, not "
           "'3..1'");
   refuses("node:65536 gpu:65536", MGRID_OVERFLOW,
           "machine 'node:65536 gpu:65536': level 'gpu' has more than 2147483647 domains");

@@ -80,7 +80,8 @@ static void test_broken_topology(void **state) {
   broken(2, "'' is not a family name (a letter or _, then letters, digits or _; at most 31)", MGRID_BAD_VALUE);
   broken(3, "grid 'grid' is of a world of 16 ranks, the topology of 8", MGRID_REFUSED);
   broken(4, "grid 'grid' or its topology is NULL", MGRID_USAGE);
-  broken(5, "the value of parameter 'lines' is one line of text in UTF-8, without control characters", MGRID_BAD_VALUE);
+  broken(5, "the value of parameter 'lines' is one line of text in UTF-8, without control characters, not 'one\\ntwo'",
+         MGRID_BAD_VALUE);
   broken(6, "the value of a parameter is NULL", MGRID_USAGE);
   broken(7, "the name of the recipe is NULL", MGRID_USAGE);
   broken(8, "a timeout is 0 (the default) to 1e9 seconds, not -1", MGRID_OUT_OF_RANGE);

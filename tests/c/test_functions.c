@@ -225,11 +225,11 @@ static void test_registration_refused(void **unused) {
   f.name = "echo", f.version = NULL;
   refused(rt, &f, MGRID_USAGE, "the version of a function is NULL");
   f.version = "";
-  refused(rt, &f, MGRID_BAD_VALUE,
-          "the version of function 'echo' is one line of text in UTF-8, without control characters");
+  refused(rt, &f, MGRID_BAD_VALUE, "the version of function 'echo' is one line of text, not empty");
   f.version = "1\nfamily x: (8:1)";
   refused(rt, &f, MGRID_BAD_VALUE,
-          "the version of function 'echo' is one line of text in UTF-8, without control characters");
+          "the version of function 'echo' is one line of text in UTF-8, without control characters, not "
+          "'1\\nfamily x: (8:1)'");
   f.version = "1", f.work = -1;
   refused(rt, &f, MGRID_OUT_OF_RANGE, "the work of function 'echo' is 0 or more, not -1");
   f.work = 1, f.call = NULL;

@@ -8,6 +8,8 @@
 #include "machine/model.h"
 #include "machine/tree.h"
 
+#include <time.h>
+
 enum { CASES = 400, HOSTS = 40, SWITCHES = 12 };
 
 typedef struct sample {
@@ -47,6 +49,14 @@ static void test_hostfile(void **unused) {
     { "n0\nn1\n", "nodes=n[0-1],n0", "f: nodes=: host 'n0' is there twice" },
     { "# none\n", "", "f: there is no host in it" },
     { "", "", "f: no reader of machines knows this text" },
+    { "n0 lots=8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'lots=8'" },
+    { "n0 slots = 8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'slots = 8'" },
+    { "n0 slots=4 n1 slots=4\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'n1 slots=4'" },
+    { "n0 count=2 user=me\nn1 max-slots=4\nn2 Slots=3 max_slots=9\n", "", "node:3 gpu:2,4,3" },
+    { "n0 slots=0\n", "", "f:1: host 'n0' has no slots: leave its line out" },
+    { "n0:0\n", "", "f:1: host 'n0' has no slots: leave its line out" },
+    { "node[01-04] slots=2\n", "", "f:1: a host expected, as 'n0 slots=8', not 'node[01-04]'" },
+    { "rank 0=n0 slot=0\n", "", "f:1: this is a rankfile; its hosts are read from a hostfile, as 'n0 slots=8'" },
     { "what is this?\n", "", "f:1: 'slots=8' or nothing expected behind host 'what', not 'is this?'" },
     { NULL, NULL, NULL },
   };
@@ -87,6 +97,13 @@ static void test_slurm(void **unused) {
     { "SwitchName=s0 Nodes=n[5-1]\n", "", "f:1: a list of names, as n[1-4,08],m1, expected, not '-1]'" },
     { "SwitchName=s0\n", "", "f:1: switch 's0' has no Nodes= and no Switches=" },
     { "SwitchName=s0 Nodes=n0\nNodes=n1\n", "", "f:2: SwitchName= or BlockName= expected, not 'Nodes=n1'" },
+    { "SwitchName=s0 Nodes= n[0-1]\n", "",
+      "f:1: Key=value expected, without blanks around = and without quotes, not 'n[0-1]'" },
+    { "SwitchName=s0 Nodes =n[0-1]\n", "",
+      "f:1: Key=value expected, without blanks around = and without quotes, not 'Nodes =n[0-1]'" },
+    { "SwitchName=s0 Nodes=\"n[0-1]\"\n", "",
+      "f:1: Key=value expected, without blanks around = and without quotes, not 'Nodes=\"n[0-1]\"'" },
+    { "SwitchName=s0 Nodes=\n", "", "f:1: switch 's0' has no Nodes= and no Switches=" },
     { "SLURM_JOB_NODELIST=n[0-3]\n", "gpu:2", "node:4 gpu:2" },
     { "0: SLURM_JOB_NODELIST=n[0-3]\n0: SLURM_TOPOLOGY_ADDR=s2.s0.n0\n1: SLURM_TOPOLOGY_ADDR=s2.s1.n1\n"
       "2: SLURM_TOPOLOGY_ADDR=s2.s0.n2\n3: SLURM_TOPOLOGY_ADDR=s2.s1.n3\n",
@@ -130,6 +147,9 @@ static void test_yaml(void **unused) {
   check_all(samples);
 }
 
+#define NODE(name, devices) "{\"metadata\": {\"name\": \"" name "\"}, \"status\": {\"allocatable\": {" devices "}}}"
+#define GPUS(n)             "\"nvidia.com/gpu\": \"" n "\""
+
 static void test_json(void **unused) {
   (void)unused;
   static const sample samples[] = {
@@ -154,6 +174,12 @@ static void test_json(void **unused) {
       "{\"metadata\": {\"name\": \"c\", \"labels\": {\"nvidia.com/gpu.clique\": \"u.2\", \"nvidia.com/gpu.count\": "
       "\"4\"}}}]}",
       "", "clique:2 node:2,1 gpu:4" },
+    { "{\"items\": [" NODE("cp", "\"cpu\": \"8\"") ", " NODE("a", GPUS("4")) ", " NODE("b", GPUS("0")) "]}", "",
+      "node:1 gpu:4" },
+    { "{\"items\": [" NODE("cp", "\"cpu\": \"8\"") ", " NODE("a", GPUS("4")) "]}", "nodes=a,cp", "node:2 gpu:4,1" },
+    { "{\"items\": [" NODE("a", "\"cpu\": \"8\", \"google.com/tpu\": \"4\"") "]}", "",
+      "f: no node has nvidia.com/gpu or amd.com/gpu that is allocatable, and 'google.com/tpu' is not read; levels are "
+      "written as 'node:4 gpu:8'" },
     { "{\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}", "", "node:1" },
     { "{\"items\": [{\"metadata\": {}}]}", "", "f: items: nodes with metadata.name expected" },
     { NULL, NULL, NULL },
@@ -168,6 +194,9 @@ static void test_json(void **unused) {
   "GPU 00000000:02:00.0\n    Fabric\n        CliqueId                          : " clique \
   "\n        ClusterUUID                       : " uuid "\n"
 #define NONE "00000000-0000-0000-0000-000000000000"
+
+#define GPU(name)       "<object type=\"PCIDev\"><object type=\"OSDev\" name=\"" name "\"/></object>"
+#define PACKAGE(inside) "<object type=\"Package\"><object type=\"Core\"/>" inside "</object>"
 
 static void test_gpus(void **unused) {
   (void)unused;
@@ -184,6 +213,9 @@ static void test_gpus(void **unused) {
       "f:2: 'WAT' is no link of two GPUs, as NV18 or SYS" },
     { "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYS\tNV2\nGPU1\tSYS\t X \tSYS\nGPU2\tNV2\tSYS\t X \n", "",
       "f: GPUs of one NVLink domain do not follow each other: GPU2 is of that of GPU0" },
+    { "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\t X \tSYS\tSYS\tNV4\nGPU1\tSYS\t X \tNV4\tSYS\n"
+      "GPU2\tSYS\tNV4\t X \tSYS\nGPU3\tNV4\tSYS\tSYS\t X \n",
+      "", "f: GPUs of one NVLink domain do not follow each other: GPU3 is of that of GPU0" },
     { Q("2e9b", "1") Q("2e9b", "1") Q("2e9b", "2"), "", "clique:2 node:2,1 gpu:2" },
     { Q(NONE, "0"), "", "node:1 gpu:2" },
     { "NVSMI LOG\nAttached GPUs  : 2\nGPU 00000000:01:00.0\n", "", "f:3: 1 of 2 GPUs: the text may be cut short" },
@@ -201,6 +233,21 @@ static void test_gpus(void **unused) {
       "name=\"nvml1\"/></object>"
       "</object></topology>",
       "", "node:* package:2 gpu:1" },
+    { "<system><cpu host_hash=\"0x1\"><gpu/></cpu><cpu host_hash=\"0x1\"><gpu/></cpu>\n"
+      "<cpu host_hash='0x2'><gpu/></cpu></system>",
+      "", "f:2: CPUs of several hosts, 0x1 and 0x2: a topology of one node is read" },
+    { "<system><cpu><gpu dev=\"0\"/><gpu dev=\"2\"/></cpu>\n<cpu><gpu dev=\"1\"/><gpu dev=\"3\"/></cpu></system>", "",
+      "f:2: GPU 1 is behind GPU 2: GPUs of one part do not follow each other" },
+    { "<topology><object name=\"a type=x b\" type = \"y\"/><object name=\"a type=x b\" type=\"Package\">"
+      "<object type=\"Core\"/></object><object name=' type=\"Core\" ' type='Package'><object "
+      "type='Core'/></object></topology>",
+      "", "node:* package:2 core:1" },
+    { "<topology>" PACKAGE(GPU("nvml0")) "\n" PACKAGE(GPU("nvml1")) GPU("nvml2") GPU("nvml3") "</topology>", "",
+      "f:2: a GPU is in none of the 2 packages: the nearest is not known" },
+    { "<topology>" PACKAGE("") GPU("nvml0") GPU("nvml1") "</topology>", "", "node:* package:1 gpu:2" },
+    { "<topology>" PACKAGE(GPU("ze0") GPU("ze0.0")) PACKAGE(GPU("ze1")) "</topology>", "", "node:* package:2 gpu:1" },
+    { "<topology>" PACKAGE(GPU("nvml0") GPU("nvml2")) PACKAGE(GPU("nvml1") GPU("nvml3")) "</topology>", "",
+      "f:1: GPU 1 is behind GPU 2: GPUs of one part do not follow each other" },
     { "<topology><object type=\"Machine\"><object type=\"Package\"><object type=\"Core\"/><object "
       "type=\"Core\"/></object></object>"
       "<!-- <broken --></topology>",
@@ -208,6 +255,46 @@ static void test_gpus(void **unused) {
     { NULL, NULL, NULL },
   };
   check_all(samples);
+}
+
+/* --------------------------------------------------------------------- limits */
+
+/* What a short text may make, and what is above it: texts that lists and numbers make larger. */
+static void test_limits(void **unused) {
+  (void)unused;
+#define LEVELS14 "s1.s2.s3.s4.s5.s6.s7.s8.s9.s10.s11.s12.s13.s14"
+  static const sample samples[] = {
+    { "SwitchName=s1 Nodes=n[1-8000][1-8000]\n", "",
+      "f:1: the lists of its names have more than 262182: 262144, and one for each of its bytes" },
+    { "SLURM_JOB_NODELIST=n[0-99999999999]\n", "",
+      "f:1: the lists of its names have more than 262180: 262144, and one for each of its bytes" },
+    { "- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes: n[1-200000],n[1-200000]\n", "",
+      "f:5: the lists of its names have more than 262233: 262144, and one for each of its bytes" },
+    { "n0\n", "nodes=n0,n[0-999999]", "f: nodes=: host 'n0' is there twice" },
+    { "SwitchName=s1 Nodes=n[1-200000]\n", "", "switch:1 node:200000" },
+    { "SLURM_TOPOLOGY_ADDR=" LEVELS14 ".n0\n", "", "f: 14 levels of switches above a host are more than 13" },
+    { "n0\n", "a:4194305x1", "f: character 3: at most 4194304 numbers in all levels expected, not '4194305x1'" },
+    { "n0\n", "ranks = 0..16777216",
+      "f: character 9: places from low to high, at most 16777216, expected, not '0..16777216'" },
+    { NULL, NULL, NULL },
+  };
+  check_all(samples);
+}
+
+/* A chain of switches with a host at each is refused at once, however long. */
+static void test_chain(void **unused) {
+  (void)unused;
+  enum { LENGTH = 100000 };
+  mgrid_text  t = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
+  for (int i = 0; i < LENGTH; i++)
+    mgrid_text_add(&t, "SwitchName=s%d Switches=s%d,t%d\nSwitchName=t%d Nodes=n%d\n", i, i + 1, i, i, i);
+  mgrid_text_add(&t, "SwitchName=s%d Nodes=n\n", LENGTH);
+  clock_t began = clock();
+  assert_null(mgrid_machine_read(mgrid_text_chars(&t), t.len, "f", "", &err));
+  assert_string_equal(err.message, "f: 14 levels of switches above a host are more than 13");
+  assert_true(clock() - began < 20 * CLOCKS_PER_SEC); /* 0.2 s; from switch to switch for each host, minutes */
+  mgrid_text_free(&t);
 }
 
 /* ------------------------------------------------------------- random trees */
@@ -320,6 +407,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_hostfile), cmocka_unit_test(test_slurm), cmocka_unit_test(test_yaml),
     cmocka_unit_test(test_json),     cmocka_unit_test(test_gpus),  cmocka_unit_test(test_trees),
+    cmocka_unit_test(test_limits),   cmocka_unit_test(test_chain),
   };
   return run_program("readers", tests, argc, argv);
 }

@@ -8,6 +8,8 @@
 
 #include "step/step.h"
 
+#include <time.h>
+
 static mgrid_step *step_of(mgrid_runtime *rt, const char *text, size_t length, int64_t world, mgrid_plan **plan,
                            mgrid_error *err) {
   if (mgrid_runtime_load_text(rt, text, length, "random.lua", err)) return NULL;
@@ -186,8 +188,61 @@ static void test_random_steps(void **state) {
   for (int i = 0; i < 5 && !one; i++) assert_true(told[i] >= 10); /* every verdict occurs */
 }
 
+/* 100000 waits for events, the last event first: the proof takes the time of 100000 operations. Without events between, it
+** took 11 s. */
+static void test_many_events(void **state) {
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world)\n"
+      "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
+      "  step = function(s) local es, x = {}, s:on 'x' for k = 1, 100000 do es[k] = s:event() end\n"
+      "  for k = 100000, 1, -1 do x:wait(es[k]) x:all_reduce(s.all, 8) end end }";
+  mgrid_error    err;
+  mgrid_plan    *plan = NULL;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
+  mgrid_step    *s = step_of(rt, text, sizeof text - 1, 4, &plan, anew(&err));
+  (void)state;
+  assert_non_null(s);
+  clock_t began = clock();
+  assert_int_equal(mgrid_step_prove(s, false, anew(&err)), MGRID_OK);
+  assert_true(clock() - began < 4 * CLOCKS_PER_SEC); /* 0.03 s */
+  mgrid_step_free(s);
+  mgrid_plan_free(plan);
+  mgrid_runtime_free(rt);
+}
+
+/* What meets the limits of the runtime says what is proved so far; under larger ones the same step is proved. */
+static void test_limits(void **state) {
+  static const char text[] =
+      "return recipe { build = function(world) local t = topology(world)\n"
+      "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
+      "  step = function(s) local function nest(d) if d == 0 then s:mark 'm' s:all_reduce(s.all, 8) else\n"
+      "  s:loop(3, function() nest(d - 1) end) end end nest(8) end }";
+  (void)state;
+  for (int large = 0; large < 2; large++) {
+    mgrid_error  err;
+    mgrid_limits limits = MGRID_LIMITS_INIT;
+    mgrid_plan  *plan = NULL;
+    limits.instructions = large ? 1000000 : 20000;
+    mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, anew(&err));
+    mgrid_step    *s = step_of(rt, text, sizeof text - 1, 4, &plan, anew(&err));
+    assert_non_null(s);
+    assert_int_equal(mgrid_step_prove(s, false, anew(&err)), large ? MGRID_OK : MGRID_LIMIT);
+    if (!large) {
+      static const char says[] =
+          "the proof of the step takes more than 20000 instructions; proved so far: all ranks get to operation ";
+      assert_memory_equal(err.message, says, sizeof says - 1);
+      assert_non_null(strstr(err.message, " of 13122 or further, rank 0 is last, in line 3"));
+    }
+    mgrid_step_free(s);
+    mgrid_plan_free(plan);
+    mgrid_runtime_free(rt);
+  }
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_steps), cmocka_unit_test(test_following),
-                                      cmocka_unit_test(test_unexpected_call) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_random_steps), cmocka_unit_test(test_following), cmocka_unit_test(test_unexpected_call),
+    cmocka_unit_test(test_many_events),  cmocka_unit_test(test_limits),
+  };
   return run_program("step", tests, argc, argv);
 }

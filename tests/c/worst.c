@@ -9,6 +9,11 @@
 **         files by a line of standard input each, as the recipe's parameter f, and with all of its parameters
 **     build/tests/worst texts
 **         files by a line of standard input each, as recipes
+**     build/tests/worst machines MIB SECONDS
+**         machines by a line of standard input each, as --machine takes them: each within so much memory and time
+**     build/tests/worst steps MACHINE
+**         steps of recipes, "linear|any WORLD FILE" a line of standard input: evaluated, proved, and priced on the machine.
+**         A linear one must be proved, too
 */
 #include "moongrid.h"
 
@@ -141,6 +146,87 @@ static int run_files(const char *recipe) {
   return faults > 0;
 }
 
+/* ------------------------------------------------------------------ machines */
+
+static int run_machines(long mib, double seconds) {
+  char source[4096];
+  int  n = 0;
+  for (; next_path(source, sizeof source); n++) {
+    mgrid_error          err = MGRID_ERROR_INIT;
+    const double         began = now();
+    mgrid_machine_model *m = mgrid_machine_open(source, &err);
+    for (size_t i = 0; m && i < mgrid_machine_nlevels(m); i++) {
+      mgrid_machine_level level = MGRID_MACHINE_LEVEL_INIT;
+      if (mgrid_machine_describe_level(m, i, &level, &err)) continue;
+      mgrid_family_free(mgrid_machine_family(m, level.name, mgrid_machine_places(m) > 7 ? 7 : 1, &err));
+    }
+    mgrid_machine_free(m);
+    const double took = now() - began;
+    if (took > longest) longest = took;
+    if (getenv("WORST_TELLS")) printf("%s: %.3f s, %ld MiB: %s\n", source, took, peak() >> 10, err.message);
+    if (took <= seconds && peak() <= mib << 10) continue;
+    printf("fault: %s: %.2f s of %.2f, %ld MiB of %ld\n", source, took, seconds, peak() >> 10, mib);
+    return 1; /* a process does not get smaller */
+  }
+  printf("machines %d, longest %.2f s, peak %ld MiB\n", n, longest, peak() >> 10);
+  return 0;
+}
+
+/* --------------------------------------------------------------------- steps */
+
+/* Tell about one of the three works with a step, if it took too much, or if a linear one met a limit. */
+static void look_at(const char *line, const char *work, double began, bool linear, const mgrid_error *err) {
+  const double took = now() - began;
+  if (took > longest) longest = took;
+  if (getenv("WORST_TELLS")) printf("%s: %s: %.3f s, %ld MiB: %s\n", line, work, took, peak() >> 10, err->message);
+  if (took <= MOST_SECONDS && !(linear && err->status == MGRID_LIMIT)) return;
+  printf("fault: %s: %s: %.2f s of %.2f: %s\n", line, work, took, SECONDS, err->message);
+  fflush(stdout);
+  faults++;
+}
+
+static int run_steps(const char *machine) {
+  char                 line[512], path[400], kind[16];
+  long                 world;
+  int                  n = 0;
+  mgrid_error          err = MGRID_ERROR_INIT;
+  mgrid_machine_model *m = mgrid_machine_open(machine, &err);
+  for (; next_path(line, sizeof line) && sscanf(line, "%15s %ld %399s", kind, &world, path) == 3; n++) {
+    const bool     linear = strcmp(kind, "linear") == 0;
+    mgrid_limits   l = MGRID_LIMITS_INIT;
+    double         began = now();
+    mgrid_runtime *rt;
+    mgrid_plan    *p = NULL;
+    mgrid_step    *s = NULL;
+    l.seconds = l.call_seconds = SECONDS;
+    mgrid_error_clear(&err);
+    rt = mgrid_runtime_new(&l, NULL, &err);
+    if (mgrid_runtime_load(rt, path, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+    if (!p) printf("%s: %s\n", line, err.message), faults++;
+    began = now();
+    if (p) s = mgrid_step_new(rt, p, NULL, &err);
+    look_at(line, "evaluated", began, linear, &err);
+    for (int mpi = 0; s && mpi < 2; mpi++) {
+      mgrid_error_clear(&err);
+      began = now();
+      mgrid_step_prove(s, mpi, &err);
+      look_at(line, "proved", began, linear, &err);
+    }
+    if (s && !err.status) {
+      mgrid_step_time t = MGRID_STEP_TIME_INIT;
+      began = now();
+      mgrid_step_price(s, m, NULL, &t, &err);
+      look_at(line, "priced", began, linear, &err);
+    }
+    mgrid_step_free(s);
+    mgrid_plan_free(p);
+    mgrid_runtime_free(rt);
+  }
+  mgrid_machine_free(m);
+  printf("steps %d, longest %.2f s, peak %ld MiB\n", n, longest, peak() >> 10);
+  return faults > 0 || peak() >> 10 > 600;
+}
+
 int main(int argc, char **argv) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD,
@@ -149,6 +235,8 @@ int main(int argc, char **argv) {
   if (argc == 5 && strcmp(argv[1], "recipe") == 0) return run_recipe(argv[2], atoll(argv[3]), atof(argv[4]));
   if (argc == 3 && strcmp(argv[1], "files") == 0) return run_files(argv[2]);
   if (argc == 2 && strcmp(argv[1], "texts") == 0) return run_files(NULL);
-  fprintf(stderr, "worst recipe FILE WORLD SECONDS | files RECIPE | texts\n");
+  if (argc == 4 && strcmp(argv[1], "machines") == 0) return run_machines(atol(argv[2]), atof(argv[3]));
+  if (argc == 3 && strcmp(argv[1], "steps") == 0) return run_steps(argv[2]);
+  fprintf(stderr, "worst recipe FILE WORLD SECONDS | files RECIPE | texts | machines MIB SECONDS | steps MACHINE\n");
   return 2;
 }

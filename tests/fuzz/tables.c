@@ -3,6 +3,7 @@
 ** tables.c - fuzz target: files of parameters and of machines (a table of devices and how they are linked) as JSON,
 ** YAML and Lua. The first byte says which format, the second which recipe reads it.
 */
+#include "base/base.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -24,10 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(mgrid_runtime_load(runtime[which], recipes[which], NULL) == MGRID_OK);
   }
   snprintf(arg, sizeof arg, "devices=%s", path);
-  const char *args[] = { arg };
+  const char  *args[] = { arg };
+  const double began = mgrid_processor_now();
   until_failure = fails ? (long)fails * 4 : -1;
   mgrid_plan *p = mgrid_runtime_plan_file(runtime[which], 8, machine ? NULL : path, machine, args, &e);
   until_failure = -1;
+  CHECK(mgrid_processor_now() - began < 10); /* 2 s of the limit, under sanitizers */
   fuzz_check_error(&e, !p);
   if (p) fuzz_ask_plan(p);
   mgrid_plan_free(p);

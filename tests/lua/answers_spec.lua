@@ -236,7 +236,23 @@ describe("moongrid ask and moongrid policy", function()
     assert.equal("5\n", (run(line:format "sp_world_size=5")))
     assert.equal("7\n", (run("build/moongrid ask deepspeed --world 8 mpu_tensor_model_parallel_world_size=7 --rank 0 "
       .. "get_model_parallel_world_size")))
-    local _, said = run(line:format "trainign=false")
+    local ds = "build/moongrid ask deepspeed --world 8 %s --rank 5 %s"
+    for query, want in pairs { get_model_parallel_world_size = "1\n", get_model_parallel_rank = "0\n" } do -- whatever is set
+      assert.equal(want, (run(ds:format("sp=2 order=sp-dp mpu_tensor_model_parallel_world_size=4 mpu_tensor_model_parallel_rank=3", query))))
+    end
+    assert.equal("4\n", (run(ds:format("tp=4", "get_tensor_model_parallel_src_rank"))))
+    assert.equal("3\n", (run(ds:format("tp=4 mpu_tensor_model_parallel_rank=2", "get_tensor_model_parallel_src_rank"))))
+    for query, want in pairs { -- the lists that ParallelState keeps
+      pipeline_global_ranks = "[1, 5]\n", tensor_model_parallel_global_ranks = "[4, 5]\n", model_parallel_global_ranks = "[0, 1, 4, 5]\n",
+      context_parallel_global_ranks = "[5]\n", data_parallel_global_ranks = "[5, 7]\n", data_parallel_global_ranks_with_cp = "[5, 7]\n",
+      embedding_global_ranks = "[1, 5]\n", position_embedding_global_ranks = "null\n",
+    } do
+      assert.equal(want, (run(ds:format("tp=2 pp=2", query))), query)
+    end
+    assert.equal("[4, 5]\n", (run(ds:format("sp=2 order=sp-dp", "get_sequence_parallel_group"))))
+    local _, said = run(ds:format("tp=2", "get_sequence_parallel_group"))
+    assert.truthy(said:find("there is no such group with these parameters", 1, true), said)
+    _, said = run(line:format "trainign=false")
     assert.equal("moongrid: unknown setting 'trainign'; nearest is 'training'\n", said)
     _, said = run(line:format "squence_parallel_size=4")
     assert.truthy(said:find("unknown parameter 'squence_parallel_size'; nearest is 'sequence_parallel_size'", 1, true), said)

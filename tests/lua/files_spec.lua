@@ -144,3 +144,52 @@ describe("rest", function()
     { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }
 end)
+
+-- In the shape of DeepSpeed's public examples: stage 2 with a scheduler, stage 3 with offloading, pipelines with AutoTP.
+local configs = {
+  { "stage 2", 1, [[{ "train_batch_size": "auto", "gradient_accumulation_steps": "auto", "gradient_clipping": 1.0,
+    "fp16": { "enabled": "auto", "loss_scale": 0, "initial_scale_power": 16, "hysteresis": 2 },
+    "optimizer": { "type": "AdamW", "params": { "lr": "auto", "betas": "auto", "eps": 1e-8 } },
+    "scheduler": { "type": "WarmupLR", "params": { "warmup_min_lr": 0, "warmup_num_steps": 1000 } },
+    "zero_optimization": { "stage": 2, "overlap_comm": true, "reduce_bucket_size": 5e8, "contiguous_gradients": true },
+    "zero_allow_untested_optimizer": true, "zero_force_ds_cpu_optimizer": false, "steps_per_print": 2000 }]] },
+  { "stage 3", 1, [[{ "train_micro_batch_size_per_gpu": 4, "bf16": { "enabled": true }, "wall_clock_breakdown": false,
+    "zero_optimization": { "stage": 3, "offload_optimizer": { "device": "cpu", "pin_memory": true }, "zero_hpz_partition_size": 8,
+      "stage3_prefetch_bucket_size": "auto", "sub_group_size": 1000000000 },
+    "seq_parallel_communication_data_type": "fp32", "communication_data_type": "bf16", "data_types": { "grad_accum_dtype": "fp32" },
+    "activation_checkpointing": { "partition_activations": true }, "comms_logger": { "enabled": true, "prof_ops": [] } }]] },
+  { "pipelines and AutoTP", 2, [[{ "train_batch_size": 256, "train_micro_batch_size_per_gpu": 8, "steps_per_print": 10,
+    "pipeline": { "seed_layers": false, "activation_checkpoint_interval": 0, "pipe_partitioned": true },
+    "tensor_parallel": { "autotp_size": 2 }, "sparse_attention": { "mode": "fixed", "block": 16 },
+    "scheduler": { "type": "OneCycle", "params": { "cycle_min_lr": 0.00001 } }, "zero_optimization": { "stage": 1 },
+    "curriculum_learning": { "enabled": true, "schedule_type": "fixed_linear" }, "flops_profiler": { "profile_step": 1 },
+    "compile": { "deepcompile": false }, "checkpoint": { "tag_validation": "WARN" }, "zero_quantized_weights": 8 }]] },
+}
+
+describe("a DeepSpeed config", function()
+  local run = dofile("tests/lua/support.lua").run
+  for _, config in ipairs(configs) do
+    it("of " .. config[1] .. " as a file of parameters is what it is as config", function()
+      local path = write("ds_config.json", config[3])
+      local out, err, code = run("build/moongrid plan deepspeed --world 16 --params " .. path)
+      assert.are.same({ "", 0 }, { err, code })
+      assert.are.equal(run("build/moongrid plan deepspeed --world 16 config=" .. path), out)
+      assert.is_truthy(out:find(("tp %d x"):format(config[2]), 1, true), out)
+      out, err = run("build/moongrid step deepspeed --world 16 layers=4 --params " .. path) -- the step has its own
+      assert.are.equal("", err)
+      assert.is_truthy(out:find("verdict proved", 1, true), out)
+    end)
+  end
+
+  it("is refused for what looks like a parameter of the recipe and has such a value", function()
+    for given, message in pairs {
+      ['{ "tensor_parallel_size": 2 }'] = "unknown parameter 'tensor_parallel_size'; nearest is 'tensor_model_parallel_size'",
+      ['{ "pipeline": 4 }'] = "unknown parameter 'pipeline'", ['{ "tensor_parallel": 2 }'] = "unknown parameter 'tensor_parallel'",
+      ['{ "tensor_parallel": "2" }'] = "config: tensor_parallel is 2, not a table",
+    } do
+      local _, err, code = run("build/moongrid plan deepspeed --world 16 --params " .. write("ds_config.json", given))
+      assert.are.equal(1, code)
+      assert.is_truthy(err:find(message, 1, true), err)
+    end
+  end)
+end)

@@ -206,6 +206,19 @@ describe("diff", function()
     assert.are.same({ 1, "" }, (said "diff picotron --world 8 tp=2 --exit-code vs tp=4"))
     assert.are.same({ 0, "" }, (said "diff picotron --world 8 tp=2 vs tp=2 --exit-code"))
   end)
+
+  it("says so where equal things are in another order, or a value looks like a line of its own", function()
+    local function of(body)
+      return file("return recipe { params = { s = 'x' }, build = function(w) local g, t = grid(w, 'a-b', { a = 2, b = fill }), topology(w) "
+        .. body .. " return t end }")
+    end
+    local one, other = of "t.a = g 'a' t.b = g 'b'", of "t.b = g 'b' t.a = g 'a'"
+    local line = ("diff %s --world 8 %%s vs %s %%s --exit-code"):format(one, other)
+    local result, out = said(line:format("", ""))
+    assert.are.same({ 1, "" }, result)
+    assert.equal("~ digest   differs: equal things in another order, or equal groups by another rule\n", out:match "^[^\n]*\n")
+    assert.are.same({ 0, "" }, (said(("diff %s --world 8 's=~ x' vs %s 's=~ x' --exit-code"):format(one, one))))
+  end)
 end)
 
 describe("recipes --json", function()

@@ -319,6 +319,137 @@ return recipe {
   end)
 end)
 
+describe("moongrid place and what families send", function()
+  local without = [[
+return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
+  local n = 0
+  for i = 1, %d do n = n + i end
+  local g, t = grid(world, p.order, { a = 2, b = 2, c = 2, d = 1, e = 1, h = fill }), topology(world)
+  t.a, t.b, t.h = g "a", g "b", g "h"
+  return t end%s }]]
+
+  it("is the traffic given, else the recipe's, else that of its step, else an assumption that is said first", function()
+    local function source(words)
+      local out = moongrid("place " .. words .. " --world 16 --machine 'node:*[50GB/s] gpu:4[300GB/s]' --search order")
+      local all = json.decode((moongrid("place " .. words .. " --world 16 --machine 'node:*[50GB/s] gpu:4[300GB/s]' --search order --json")))
+      return all.traffic, out:gsub("\n +", " "):match "^traffic +([^\n]*)\n", all.assumed
+    end
+    local plain, own = file(without:format(1, "")), file(without:format(1, ', traffic = { a = "1 GB send" }'))
+    local list = " order=a-b-c-d-e-h,h-a-b-c-d-e"
+    local name, text, assumed = source(plain .. list)
+    assert.are.same({ "assumed", "assumed: " .. assumed }, { name, text })
+    assert.is_truthy(assumed:find("all_reduce of 1 GiB, because the recipe has neither traffic nor a step", 1, true), assumed)
+    assert.are.same({ "recipe", "that of the recipe" }, { source(own .. list) })
+    assert.are.same({ "given", "as --traffic says" }, { source(own .. list .. " --traffic 'b = 1 GB send'") })
+    assert.are.same({ "step", "that of the recipe's step" }, { source "megatron tp=2" })
+    assert.are.same({ "step", "that of the recipe's step" }, { source "megatron tp=2 --traffic step" })
+    name, text = source "megatron tp=2 layers=3 pp=2"
+    assert.are.equal("assumed", name)
+    assert.is_truthy(text:find("layers 3 is no multiple of pp, 2; nearest: 2 or 4", 1, true), text)
+    for _, words in ipairs { plain, plain .. " --search order" .. list } do
+      local out, err, status = moongrid("place " .. words .. " --world 16 --machine 4 --traffic step")
+      assert.are.same({ "", 2 }, { out, status })
+      assert.is_truthy(err:find "^moongrid: %-%-traffic step: there is no step to count; .* would do", err)
+    end
+    local _, err, status = moongrid "place megatron --world 16 tp=2 layers=3 pp=2 --machine 4 --traffic step"
+    assert.are.equal(1, status)
+    assert.is_truthy(err:find("layers 3 is no multiple", 1, true), err)
+  end)
+
+  it("is the mean of what the programs of the ranks send", function()
+    local path = file [[return recipe {
+      build = function(world)
+        local g, t = grid(world, "tp-pp", { tp = 4, pp = fill }), topology(world)
+        t.tp, t.pp = g "tp", g "pp"
+        return t end,
+      step = function(s)
+        local at = s.pp.position
+        s:loop(3, function() s:all_reduce(s.tp, at == 0 and 5000 or 1000) end)
+        s:all_gather(s.tp, 80)
+        if at > 0 then s:recv(s.pp, at - 1, 700) end
+        if at < s.pp.size - 1 then s:send(s.pp, at + 1, 700) end
+        s:sendrecv(s.tp, s.tp:next "wrap", s.tp:prev "wrap", 90)
+      end }]]
+    local all = place(path .. " --world 16 --machine 'node:8 gpu:2' --traffic step")
+    assert.are.equal("step", all.traffic)
+    -- 4 groups of tp over 2 nodes each: 2 edges, with 2 * 3/4 * 3 * the mean of 5000, 1000, 1000, 1000; 3/4 * 80; 90
+    assert.are.equal(4 * 2 * (1.5 * 3 * 2000 + 60 + 90), all.families.tp.levels.node.bytes)
+    assert.are.equal(4 * 3 * 700, all.families.pp.levels.node.bytes)
+  end)
+
+  it("never recommends what moongrid step prices slower than the present order, and its seconds are those of step", function()
+    local compared = 0
+    for _, words in ipairs {
+      "megatron --world 64 tp=8 pp=4 layers=32 --machine dgx-h100", "megatron --world 64 tp=4 pp=2 cp=2 layers=4 --machine dgx-h100",
+      "megatron --world 64 ep=8 experts=8 layers=4 --machine 'node:*[50GB/s] gpu:4[300GB/s]'",
+      "deepspeed --world 32 tp=4 pp=2 order=tp-ep-dp-pp,dp-tp-ep-pp layers=4 zero=1 --machine dgx-h100",
+      "deepspeed --world 32 tp=4 cp=2 order=cp-tp-ep-dp-pp,tp-cp-dp-ep-pp,tp-dp-ep-cp-pp,dp-tp-ep-cp-pp layers=4 --machine dgx-h100",
+      "picotron --world 32 tp=2,4,8 pp=1,2 layers=4 --machine dgx-h100",
+      "torchtitan --world 32 tp=1,2,8 dp_replicate=1,4 layers=4 --machine 'rack:2[25GB/s] node:2[50GB/s] gpu:8[300GB/s]'",
+    } do
+      local name, rest = words:match "^(%S+ %S+ %S+)(.*)$"
+      local flops = words:find "dgx" and "" or " --flops 1e20" -- not known: computes take no time in a search
+      local function price(row)
+        local given = name
+        for word in rest:gmatch "%S+=%S+" do
+          local key = word:match "^([^=]+)="
+          if key:find "^%l" and not word:find "," and not word:find "'" then given = given .. " " .. word end
+        end
+        for key, value in pairs(row.parameters) do given = given .. (" %s=%s"):format(key, value) end
+        return json.decode((moongrid("step " .. given .. rest:match " %-%-machine.*" .. flops .. " --json"))).seconds
+      end
+      local found = json.decode((moongrid("place " .. words .. " --search order --objective time --json")))
+      assert.are.equal("step", found.traffic)
+      local present
+      for i, row in ipairs(found.best) do
+        if row.present then present = { i, row } end
+      end
+      assert.is_table(present, words .. ": the present order is no row")
+      local best, now = price(found.best[1]), price(present[2])
+      assert.is_true(best <= now and (best < now or present[1] == 1), words)
+      assert.is_true(math.abs(best - found.best[1].cost) <= 1e-9 * best and math.abs(now - present[2].seconds) <= 1e-9 * now, words)
+      compared = compared + 1
+    end
+    assert.are.equal(7, compared)
+  end)
+
+  it("says that fewer bytes between the farthest domains take longer", function()
+    local words = "megatron --world 64 tp=8 pp=4 layers=8 --machine 'rack:2[100GB/s] node:8[50GB/s] gpu:4[300GB/s]' "
+    local found = json.decode((moongrid("place " .. words .. "--search order --json")))
+    local function price(order) return json.decode((moongrid("step " .. words .. "--flops 1e20 --json order=" .. order))).seconds end
+    local first, now = price(found.best[1].parameters.order), price "tp-cp-ep-dp-pp"
+    assert.are.same({ true, true }, { math.abs(found.step_seconds.first - first) <= 1e-9 * first,
+      math.abs(found.step_seconds.present - now) <= 1e-9 * now })
+    assert.is_true(first > now)
+    local out = moongrid("place " .. words .. "--search order"):gsub("\n +", " ")
+    assert.is_truthy(out:find("and the present at [%d.]+ s, which is faster: %-%-objective time finds the fastest\n"), out)
+  end)
+
+  it("shows the present values though ten others are better, and first where nothing is", function()
+    local path = file(without:format(1, ""))
+    local words = "place " .. path .. " --world 64 --machine 'node:* gpu:8' --search order "
+    local rows = json.decode((moongrid(words .. "--json --traffic 'h = 1 GB all_reduce'"))).best
+    assert.are.same({ 11, true, "a-b-c-d-e-h" }, { #rows, rows[11].present, rows[11].parameters.order })
+    assert.is_true(rows[10].cost < rows[11].cost)
+    assert.is_truthy((moongrid(words .. "--traffic 'h = 1 GB all_reduce'")):find("order=a-b-c-d-e-h  (present)\n", 1, true))
+    rows = json.decode((moongrid(words .. "--json --traffic 'a = 1 GB all_reduce'"))).best
+    assert.are.same({ 10, true }, { #rows, rows[1].present })
+    local out = moongrid("place megatron --world 16 --machine 4 --search order tp=2,4 order=tp-cp-ep-dp-pp")
+    assert.is_truthy(out:find("tensor_model_parallel_size=2  (listed first)\n", 1, true), out)
+  end)
+
+  it("ends a search after --limit seconds, with the best so far", function()
+    local words = "place " .. file(without:format(3000000, "")) .. " --world 64 --machine 'node:* gpu:8' --search order --limit 1 "
+    local out, err, status = moongrid(words .. "--json")
+    local found = json.decode(out)
+    assert.are.same({ 3, true, false }, { status, found.stopped, found.exhaustive })
+    assert.is_true(found.evaluated >= 1 and found.evaluated < 720 and #found.best >= 1)
+    assert.is_truthy(err:find "^moongrid: %-%-limit 1: %d+ of 720 combinations were evaluated", err)
+    out, err, status = moongrid "place megatron --world 8 --machine 4 --limit 1"
+    assert.are.same({ "", "moongrid: --limit is for --search order\n", 2 }, { out, err, status })
+  end)
+end)
+
 describe("moongrid place on irregular hosts", function()
   local recipe = [[
 return recipe { params = { order = "dp-pp" }, build = function(world, p)

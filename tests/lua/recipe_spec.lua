@@ -225,15 +225,16 @@ describe("a recipe's argument", function()
     assert.are.same({ true, false, false, false, true }, answer [[{ arithmetic.multiply_to(12, { 3, 4 }),
       arithmetic.multiply_to(12, { 3, 3 }), arithmetic.multiply_to(12, { 5 }), arithmetic.multiply_to(12, { 0 }),
       arithmetic.multiply_to(1, {}) }]])
-    assert.are.same({ 2, 3, 7, false }, answer [[{ arithmetic.fewest_stages(8), arithmetic.fewest_stages(9),
-      arithmetic.fewest_stages(7), arithmetic.fewest_stages(1) or false }]])
+    assert.are.same({ "4 or 6", 6, 1, "2 or 8", 2, false }, answer [[{ arithmetic.nearest(5, 12), arithmetic.nearest(9, 6),
+      arithmetic.nearest(7, 1), arithmetic.nearest(4, 8), arithmetic.nearest(1, 8),
+      arithmetic.nearest(2, 12, function(n) return n > 12 end) or false }]])
   end)
 
   it("refuses what is not there, and to be changed", function()
     local path = write("r.lua", "local arithmetic = ...\nreturn arithmetic.gdc(1, 2)")
     local ok, said = pcall(mg.load, path)
     assert.is_false(ok)
-    assert.equal("r.lua:2: unknown function of arithmetic 'gdc'; nearest is 'gcd' (fewest_stages, gcd, multiply_to)", plain(said))
+    assert.equal("r.lua:2: unknown function of arithmetic 'gdc'; nearest is 'gcd' (gcd, multiply_to, nearest)", plain(said))
     ok, said = pcall(mg.load, write("s.lua", "local arithmetic = ...\narithmetic.gcd = 1"))
     assert.is_false(ok)
     assert.equal("s.lua:2: function of arithmetic 'gcd' cannot be changed", plain(said))

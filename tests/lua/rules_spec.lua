@@ -238,7 +238,7 @@ describe("rules between names", function()
   it("refuse what nothing needs, what nothing makes, and other types", function()
     local one = layout("one.lua", { { "l0_qkv", "f32", { 16, 3 }, 1 } })
     local _, err = reshard(apart, one, rules(all[1]))
-    assert.equal(("moongrid: %s: no tensor 'm.norm'; known: l0_qkv\n"):format(at "names"), err)
+    assert.equal(("moongrid: %s: no tensor 'm.norm'; --names with the rule 'm.norm -> -' leaves it out\n"):format(at "names"), err)
     assert.truthy(reshard(apart, one, rules(all[1] .. "\n*.norm -> -")))
     one = layout("one.lua", { { "l0_qkv", "f32", { 16, 3 }, 1 }, { "norm", "f32", { 3 } }, { "more", "f32", { 3 } } })
     _, err = reshard(apart, one, rules(all[1] .. "\n" .. all[2]))
@@ -354,6 +354,31 @@ describe("a folder of Hugging Face's", function()
     assert.is_nil(files.read(at "out/model-00004-of-00004.safetensors")["model.layers.0.self_attn.k_proj.weight"])
     assert.equal(0, select(3, run(("build/moongrid reshard %s --to llama --params %s -o %s"):format(at "out", at "hf/config.json", at "back"))))
     assert.same(files.read(at "hf/model.safetensors"), files.read(at "back/model-00001-of-00001.safetensors"))
+  end)
+
+  it("tells the rule that leaves out what the recipe lacks, and obeys it", function()
+    local function follows(more, message)
+      os.execute("mkdir -p " .. at "more")
+      files.write(at "more/model.safetensors", table.move(more, 1, #more, #list + 1, table.move(list, 1, #list, 1, {})))
+      text_file("more/config.json", config)
+      local line = ("build/moongrid reshard %s --to llama tp=2 -o %s"):format(at "more", at "fewer")
+      local _, err, code = run(line)
+      assert.same({ "moongrid: llama: no tensor " .. message .. "\n", 1 }, { err, code })
+      text_file("rule", err:match "the rule '([^']*)'" .. "\n")
+      _, err, code = run(line .. " --names " .. at "rule")
+      assert.same({ "", 0 }, { err, code })
+      os.execute("rm -r " .. at "more" .. " " .. at "fewer")
+    end
+    local head = { "lm_head.weight", "F32", { 10, 8 }, numbers(80, 1) } -- the config ties it to the embedding
+    follows({ head }, "'lm_head.weight'; --names with the rule 'lm_head.weight -> -' leaves it out")
+    local mtp = {} -- a layer behind num_hidden_layers, for multi-token prediction
+    for i, name in ipairs { "eh_proj.weight", "enorm.weight", "self_attn.q_proj.weight" } do
+      mtp[i] = { "model.layers.1." .. name, "F32", { 8 }, numbers(8, i) }
+    end
+    follows(mtp, "'model.layers.1.eh_proj.weight'; --names with the rule 'model.layers.1.(.+) -> -' leaves it out, and the 2 "
+      .. "others that begin so")
+    follows({ { "model.layers.1.eh_proj.weight", "F32", { 8 }, numbers(8, 1) } },
+      "'model.layers.1.eh_proj.weight'; nearest is 'model.layers.0.mlp.up_proj.weight'; --names with the rule 'model.layers.1.eh_proj.weight -> -' leaves it out")
   end)
 
   it("is refused with one message", function()

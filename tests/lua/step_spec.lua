@@ -96,6 +96,23 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
       all.counterexample)
   end)
 
+  it("ends with the exit code 3 at a limit, and says what is proved", function()
+    local file = recipe [[local function nest(d)
+      if d > 0 then return s:loop(3, function() nest(d - 1) end) end
+      for i = 1, 4000 do s:mark "m" end
+      s:barrier(s.tp)
+    end
+    nest(16)]]
+    for _, command in ipairs { "step", "check" } do
+      local out, err, code = run(("build/moongrid %s %s --world 8"):format(command, file))
+      assert.equal(3, code, out .. err)
+      local says = "the proof of the step takes more than 200000000 instructions; proved so far: "
+        .. "all ranks get to operation %d+ of %d+ or further, rank 0 is last, in line %d+"
+      assert.truthy((out .. err):gsub("%s+", " "):find(says), out .. err)
+    end
+    os.remove(file)
+  end)
+
   it("is proved by check, too", function()
     local bad = recipe "if s.pp.position == 0 then s:barrier(s.pp) end"
     local out, _, code = run("build/moongrid check " .. bad .. " --world 8,16 --json")
@@ -106,13 +123,24 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     os.remove(bad)
   end)
 
+  it("lets sends of any number of bytes go on", function()
+    local file = recipe "local g = s.pp if g:next() then s:send(g, g:next(), 4 << 30) end if g:prev() then s:recv(g, g:prev(), 4 << 30) end"
+    for _, bytes in ipairs { "4294967296", "9007199254740992" } do
+      local _, err, code = run(("build/moongrid step %s --world 8 --rules mpi --eager %s"):format(file, bytes))
+      assert.same({ "", 0 }, { err, code })
+    end
+    refuses(("step %s --world 8 --rules mpi --eager 9007199254740993"):format(file), 2,
+      "moongrid: --eager is an integer from 1 to 9007199254740992, not '9007199254740993'")
+    os.remove(file)
+  end)
+
   it("is refused with one error at its line", function()
     local function refused(text, message, exit)
       local file = recipe(text)
       local name = file
       refuses(("step %s --world 8"):format(file), exit or 1, ("moongrid: %s:%s"):format(name, message))
     end
-    refused("s:all_reduce(s.tp, -1)", "8: all_reduce: bytes are a whole number of 0 or more, not -1.0")
+    refused("s:all_reduce(s.tp, -1)", "8: all_reduce: bytes are a whole number of 0 or more, not -1")
     refused("s:all_reduce(s.tp, 2.5)", "8: all_reduce: bytes are a whole number of 0 or more, not 2.5; a // b divides whole numbers")
     refused("s:all_reduce(s.tp, 2^60)", "8: all_reduce: bytes are 9007199254740992 at most, not 1.1529215046068e+18")
     refused("s:all_reduce(s.tp)", "8: all_reduce: bytes are a whole number of 0 or more, not nil")
@@ -126,7 +154,7 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
     refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is no position; one of 0 to 1 would do")
     refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
-    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2.0")
+    refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2")
     refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
     refused("s:broadcast(s.tp, 8, { rot = 1 })", "8: unknown option of an operation 'rot'; nearest is 'root' (type, root)")
     refused("s:wait 'grads'", "8: wait: nothing was put on the stream 'grads' before; there are none")
@@ -142,12 +170,12 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s.step = 1", "8: a Step cannot be changed")
     refused("s:loop(3)", "8: loop(n, function): what it repeats is a function, not nil")
     refused("s:group { 1 }", "8: group(function): what starts together is called by a function, not a table")
-    refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1.0")
+    refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1")
     refused("s:group(function() s:compute { flops = 1 } end)",
       "8: compute goes before or after a group, which has only operations that start together")
     refused("s:group(function() s:loop(2, function() end) end)",
       "8: a group has sends, receives and collectives in it, and no loops or groups")
-    refused("s:compute { flops = -1 }", "8: compute: flops is a number of 0 or more, not -1.0")
+    refused("s:compute { flops = -1 }", "8: compute: flops is a number of 0 or more, not -1")
     refused("s:compute { flop = 1 }", "8: unknown field of compute 'flop'; nearest is 'flops' (flops, bytes, seconds, name)")
     refused("s:alloc('a', 1) s:free 'b'", "8: unknown name of s:alloc 'b'; known: a")
     refused("pcall(function() s:loop(2, function() error 'x' end) end)", "8: an error left this block of the step, and was caught")
@@ -301,6 +329,19 @@ describe("steps.transformer", function()
     refused("interleave=2", at "steps.transformer: interleave 2 needs pp of 2 or more and the schedule 1f1b")
     refused("zero=4", at "steps.transformer: zero is 0 to 3, not 4; nearest is 3")
     refused("experts=6 ep=4", at "steps.transformer: experts 6 is no multiple of ep, 4; nearest: 4 or 8")
+    for words, message in pairs { -- of the model, as its trainers refuse
+      ["tp=8 heads=14 kv_heads=2 hidden=896 layers=24"] = "heads 14 is no multiple of tp, 8; nearest: 8 or 16",
+      ["hidden=100 heads=7"] = "heads 7 does not divide hidden, 100; nearest: 5 or 10",
+      ["heads=16 kv_heads=3"] = "kv_heads 3 does not divide heads, 16; nearest: 2 or 4",
+      ["tp=4 heads=12 hidden=768 kv_heads=6"] = "kv_heads 6 neither divides tp nor is a multiple of it, 4; nearest: 4 or 12",
+      ["tp=8 sequence_parallel=true seq=1001"] = "seq 1001 is no multiple of tp, 8; nearest: 1000 or 1008",
+      ["cp=8 seq=1000"] = "seq 1000 is no multiple of 2 x cp, 16; nearest: 992 or 1008",
+      ["cp=2 tp=2 sequence_parallel=true seq=1002"] = "seq 1002 is no multiple of cp x tp, 4; nearest: 1000 or 1004",
+      ["topk=9 experts=8"] = "topk 9 is more than the 8 experts; nearest is 8",
+      ["tp=8 ffn=1004"] = "ffn 1004 is no multiple of tp, 8; nearest: 1000 or 1008",
+    } do
+      refused(words, at("steps.transformer: " .. message))
+    end
     refused("schedule=2f2b", "moongrid: unknown schedule of steps.transformer '2f2b'; known: 1f1b, gpipe, zero_bubble")
     refused("weight_type=fp4", "moongrid: unknown weight_type of steps.transformer 'fp4'; nearest is 'fp8' (bf16, fp16, fp32, fp8)")
   end)

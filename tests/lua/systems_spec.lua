@@ -401,18 +401,60 @@ describe("a suggestion", function()
     local tried = 0
     for n = 2, 16 do
       choices({ tp = { 1, 2 }, ep = { 1, 2, 4 }, pp = { 1, 2 }, instances = { n } }, function(params)
-        tried = tried + suggests("deepspeed", params, 8, "a divisor of (%d+) would do$",
+        tried = tried + suggests("deepspeed", params, 8, " (%d+) would do$",
           function(x) return { instances = tonumber(x) } end)
       end)
     end
     assert.is_true(tried > 50)
   end)
 
+  it("of deepspeed without experts is the grid that its generator of expert ranks makes", function()
+    -- coordinates of the dims that the grid has, the first one of the order the fastest
+    local function groups(order, sizes, dims)
+      local stride, at = {}, 1
+      for _, dim in ipairs(order) do
+        if sizes[dim] then stride[dim], at = at, at * sizes[dim] end
+      end
+      local by_key, list = {}, {}
+      for rank = 0, at - 1 do
+        local key = rank
+        for _, dim in ipairs(dims) do key = key - rank // stride[dim] % sizes[dim] * stride[dim] end
+        if not by_key[key] then
+          by_key[key] = {}
+          list[#list + 1] = by_key[key]
+        end
+        table.insert(by_key[key], rank)
+      end
+      return list
+    end
+    local tried = 0
+    for _, order in ipairs { "cp-sp-pp-ep-tp-dp", "tp-cp-ep-dp-pp", "pp-cp-tp-ep-dp", "tp-pp-cp-dp-ep", "cp-dp-pp-tp-ep", "dp-cp-pp-tp-sp-ep" } do
+      choices({ tp = { 1, 2 }, cp = { 1, 2 }, pp = { 2, 4 }, order = { order } }, function(params)
+        local plan = recipe "deepspeed":plan(16, params)
+        local names = {}
+        for name in order:gmatch "%a+" do names[#names + 1] = name end
+        local sizes = { tp = params.tp, pp = params.pp, dp = 16 // (params.tp * params.pp) }
+        for family, dims in pairs { tp_ep_pp = { "tp", "pp" }, ep_dp = { "dp" }, ep_tp = { "tp" } } do
+          local got = {}
+          for g, ranks in plan:family(family):groups() do
+            table.sort(ranks)
+            got[g + 1] = ranks
+          end
+          table.sort(got, function(a, b) return a[1] < b[1] end)
+          assert.are.same(groups(names, sizes, dims), got, shown(params) .. " " .. family)
+          tried = tried + 1
+        end
+      end)
+    end
+    assert.are.equal(6 * 8 * 3, tried)
+  end)
+
   it("of megatron's hybrid blocks is a size of dp x cp", function()
     for n = 1, 70 do
       local message = refusal("megatron", { hybrid_cp = true }, n)
-      local would = message and message:match "; (%d+) would do$"
-      if message then accepts("megatron", { hybrid_cp = true }, tonumber(would)) end
+      for would in (message and message:match "; ([%d or]+) would do$" or ""):gmatch "%d+" do
+        accepts("megatron", { hybrid_cp = true }, tonumber(would))
+      end
     end
   end)
 
@@ -421,7 +463,9 @@ describe("a suggestion", function()
       for _, least in ipairs { 1, 3, 8 } do
         local params = { version = "dev", dynamic_cp = true, min_dynamic_cp = least }
         local message = refusal("megatron", params, n)
-        if message then accepts("megatron", params, tonumber(message:match "; (%d+) would do$")) end
+        for would in (message and message:match "; ([%d or]+) would do$" or ""):gmatch "%d+" do
+          accepts("megatron", params, tonumber(would))
+        end
       end
     end
   end)

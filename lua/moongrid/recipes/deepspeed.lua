@@ -138,7 +138,7 @@ end
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
-    local nearest = p.sequence_parallel_size == 1 and arithmetic.fewest_stages(ranks)
+    local nearest = p.sequence_parallel_size == 1 and arithmetic.nearest(1, ranks)
     refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; %s", vpp,
       nearest and "nearest is pp " .. nearest or "leave it out")
   end
@@ -187,11 +187,7 @@ local layout = recipe {
     local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
     check_virtual(p, gcd(dense.dp, expert.dp) // n)
     local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
-    if dense "pp" ~= expert "pp" and ep == 1 and etp == tp then
-      -- no experts, so none can cross stages: their groups are those of the dense layers
-      expert = grid(world, order, { etp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
-      ep_dp = dp_cp
-    elseif dense "pp" ~= expert "pp" then
+    if dense "pp" ~= expert "pp" and (ep > 1 or etp ~= tp) then -- without experts none can cross stages
       refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
         .. "an order that ends in pp would do", p.order)
     end
@@ -199,7 +195,7 @@ local layout = recipe {
     local common = gcd(dp_cp.size, ep_dp.size)
     if common % n ~= 0 then
       refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
-        .. "a divisor of %d would do", n, dp_cp.size, ep_dp.size, common)
+        .. "%s would do", n, dp_cp.size, ep_dp.size, arithmetic.nearest(n, common))
     end
     local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a refused split counts as a different cut
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
@@ -319,7 +315,9 @@ local function virtual_stage(q, p)
 end
 
 local queries = {
-  tensor_model_parallel_src_rank = function(s) return s.tp.first end,
+  tensor_model_parallel_src_rank = function(s, _, _, set)
+    return set.mpu_tensor_model_parallel_rank and s.rank - set.mpu_tensor_model_parallel_rank or s.tp.first
+  end,
   data_parallel_group_ranks = function(s) return s.dp.ranks end,
   pipeline_model_parallel_first_rank = function(s) return s.pp.first end,
   pipeline_model_parallel_last_rank = function(s) return s.pp.last end,
@@ -369,7 +367,20 @@ for name, group in pairs {
 } do
   ask_of(name, name, group)
 end
-ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end) -- DeepSpeed's name for it
+-- DeepSpeed's name for it; with sequence parallelism there is none, whatever is set.
+ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end)
+for what, alone in pairs { _rank = 0, _world_size = 1 } do
+  local query = queries["model_parallel" .. what]
+  queries["model_parallel" .. what] = function(s, q, p, set) return s.sp.size > 1 and alone or query(s, q, p, set) end
+end
+-- The lists of ranks that ParallelState keeps; none on a rank outside of the group.
+for name, family in pairs {
+  pipeline_global_ranks = "pp", embedding_global_ranks = "embd", position_embedding_global_ranks = "pos_embd",
+  tensor_model_parallel_global_ranks = "tp", model_parallel_global_ranks = "mp", context_parallel_global_ranks = "cp",
+  data_parallel_global_ranks = "dp", data_parallel_global_ranks_with_cp = "dp_cp",
+} do
+  queries[name] = function(s) return s:has(family) and s[family] and s[family].ranks end
+end
 -- Without sequence parallelism these are those of data parallelism, with its set values.
 for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
   for _, what in ipairs { "_rank", "_world_size" } do
@@ -398,7 +409,7 @@ return recipe {
     get_pipeline_model_parallel_group = "pp",
     get_data_parallel_group = data_parallel,
     get_context_parallel_group = "cp",
-    get_sequence_parallel_group = "sp",
+    get_sequence_parallel_group = function(_, _, p) return (settings(p).sequence_parallel_size or 1) > 1 and "sp" end,
     get_sequence_and_data_parallel_group = "sp_dp",
     get_sequence_data_parallel_group = "sp_dp", -- dp without sequence parallelism, as the family is
     get_embedding_group = "embd",

@@ -9,6 +9,8 @@
 -- Source: deepspeed/utils/groups.py, deepspeed/module_inject/auto_ep_folding.py,
 -- deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
 
+local arithmetic = ...
+
 local function refuse(...) error(string.format(...), 2) end
 
 -- Check a folding spec: it repeats other parameters, and must agree with them.
@@ -60,13 +62,6 @@ local function add_experts(t, world, p)
       t["edp_size_" .. ep] = data
     end
   end
-end
-
--- Return the smallest divisor of n that is 2 or more; 1 for 1.
-local function smallest_factor(n)
-  local factor = 2
-  while factor * factor <= n and n % factor > 0 do factor = factor + 1 end
-  return factor * factor <= n and factor or n
 end
 
 -- Return the name of an expert group from a question.
@@ -148,8 +143,8 @@ return recipe {
       if p.tensor_model_parallel_size then t.tp = g "tp" end -- the same communicators as mp
     end
     if p.sequence_parallel_size == 1 then
-      local near = smallest_factor(#world)
-      refuse("sequence_parallel_size 1 is not parallelism; %s", near > 1 and "nearest is " .. near or "leave it out")
+      local near = arithmetic.nearest(1, #world)
+      refuse("sequence_parallel_size 1 is not parallelism; %s", near and "nearest is " .. near or "leave it out")
     end
     if p.sequence_parallel_size then
       local g = grid(world, "sp-dp", { sp = p.sequence_parallel_size, dp = fill })

@@ -397,8 +397,8 @@ local function grid_of(world, axes, shape, dcn)
     sizes[axis] = g[axis]
     inside[i] = g[axis] // granules
     if inside[i] * granules ~= g[axis] then
-      refuse("dcn_mesh_shape: %d does not divide the %d ranks that remain for axis '%s'; 1 would do", granules, g[axis],
-        axis)
+      refuse("dcn_mesh_shape: %d does not divide the %d ranks that remain for axis '%s'; %s would do", granules,
+        g[axis], axis, arithmetic.nearest(granules, g[axis]))
     end
   end
   return g, sizes, inside

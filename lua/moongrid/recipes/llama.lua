@@ -3,6 +3,7 @@
 -- Source: huggingface/transformers 4.57, models/{llama,mistral,mixtral,qwen2,qwen3,qwen2_moe,qwen3_moe,phi3,
 -- deepseek_v3}/modeling_*.py; NVIDIA/Megatron-LM, core 0.16, for its names.
 
+local arithmetic = ...
 local types = { bfloat16 = "bf16", float16 = "f16", float32 = "f32", float64 = "f64" }
 
 -- What differs between architectures: biases of q, k and v, norms of q and k, names of experts, fused tensors.
@@ -91,6 +92,23 @@ local function experts_of(p)
   end
 end
 
+-- Refuse a tp that cannot cut heads so that each rank has the heads of keys and values which its heads of queries use.
+-- joined: q, k and v are one tensor, in which all ranks have as many of them.
+local function check_heads(p, ranks, heads, kv, latent, joined)
+  local function cuts(tp)
+    if latent then return tp <= heads end
+    return kv % tp == 0 or not joined and (tp < kv or tp % kv == 0 and heads % tp == 0)
+  end
+  if cuts(p.tp) then return end
+  local per_stage = ranks // p.pp
+  local near = arithmetic.nearest(p.tp, per_stage, function(tp)
+    return cuts(tp) and (p.etp ~= nil or per_stage % (tp * p.ep) == 0)
+  end)
+  if latent then refuse("tp %d is more than the %d heads; %s would do", p.tp, heads, near) end
+  refuse("tp %d does not cut the %d heads of queries and %d of keys and values so that each rank has those that it "
+    .. "uses%s; %s would do", p.tp, heads, kv, joined and ", where q, k and v are one tensor" or "", near)
+end
+
 local function build(world, p)
   if p.config.quantization_config then
     refuse("the model is quantized; this recipe has the tensors of one that is not")
@@ -138,13 +156,7 @@ local function build(world, p)
     refuse("ep %d, and the model has no experts", p.ep)
   end
   if p.num_hidden_layers < p.pp then refuse("pp %d is more than the %d layers", p.pp, p.num_hidden_layers) end
-  if megatron and not kind.latent and kv % p.tp > 0 then
-    refuse("tp %d does not divide the %d groups of heads, which names=megatron keeps together", p.tp, kv)
-  end
-  if fused and kv < p.tp then
-    refuse("tp %d is more than the %d heads of keys and values, and q has no copies of its own where all are one "
-      .. "tensor; names=hf has them apart", p.tp, kv)
-  end
+  check_heads(p, world.size, heads, kv, kind.latent, megatron or fused)
   local each = p.experts == "each"
   if not each and (p.experts ~= "stacked" or megatron) then
     refuse("experts '%s'; they are each or, but for names=megatron, stacked", p.experts)
@@ -180,7 +192,9 @@ local function build(world, p)
   end
 
   local of, last = stages(p.num_hidden_layers, p.pp), p.pp - 1
-  local whole = { "tp", unit = head }
+  -- Whole heads, of queries and of keys and values together: those of keys and values and all that use them, or where
+  -- tp has more ranks, copies of them.
+  local whole = { "tp", unit = p.tp < kv and kv % p.tp > 0 and heads // kv * head or head }
   local keys = { "tp", unit = head, copies = true }
 
   local embedding = megatron and "embedding.word_embeddings.weight" or "model.embed_tokens.weight"

@@ -35,7 +35,7 @@ end
 local function check(p, dense, expert, n, expert_n)
   local vpp, pp, backend = p.virtual_pipeline_model_parallel_size, dense.pp, p.pipeline_model_parallel_comm_backend
   if vpp and pp == 1 then
-    local would = arithmetic.fewest_stages(gcd(dense.dp, expert.edp) // (n // gcd(n, expert_n) * expert_n))
+    local would = arithmetic.nearest(1, gcd(dense.dp, expert.edp) // (n // gcd(n, expert_n) * expert_n))
     error(string.format("virtual_pipeline_model_parallel_size %d needs 2 pipeline stages or more; %s", vpp,
       would and "pp " .. would .. " would do" or "leave it out"))
   end

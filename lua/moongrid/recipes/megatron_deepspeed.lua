@@ -1,6 +1,8 @@
 -- Megatron-DeepSpeed's parallel state: tensor or Ulysses sequence parallel innermost, then
 -- data, then pipeline. Source: HabanaAI/Megatron-DeepSpeed, megatron/core/parallel_state.py.
 
+local arithmetic = ...
+
 -- Stages with interleaving: only the first (last) virtual stage of a rank is first (last).
 local function virtual_rank(q, p)
   local vpp = p.virtual_pipeline_model_parallel_size
@@ -65,17 +67,6 @@ for getter, family in pairs {
   queries[getter .. "_world_size"] = function(s) return s[family].size end
 end
 
--- Return the fewest stages, 3 or more, that n ranks can have, if any: a divisor up to the root of n, or else
--- the one that goes with 2 or 1.
-local function fewest_stages(n)
-  for pp = 3, math.floor(math.sqrt(n)) do
-    if n % pp == 0 then return pp end
-  end
-  for parts = 2, 1, -1 do
-    if n % parts == 0 and n // parts >= 3 then return n // parts end
-  end
-end
-
 return recipe {
   doc = "Megatron-DeepSpeed's parallel state, with Ulysses sequence parallelism",
   params = {
@@ -95,7 +86,7 @@ return recipe {
         .. "set tp and pp to 1, or sp to 1", sp, tp, pp))
     end
     if p.virtual_pipeline_model_parallel_size and pp <= 2 then
-      local nearest = sp == 1 and fewest_stages(#world // tp)
+      local nearest = sp == 1 and arithmetic.nearest(2, #world // tp, function(n) return n > 2 end)
       error(string.format("interleaved stages (vpp %d) need 3 pipeline stages or more, not %d; %s",
         p.virtual_pipeline_model_parallel_size, pp, nearest and "nearest is pp " .. nearest or "leave vpp out"))
     end

@@ -2,20 +2,22 @@
 -- cut in two ways of their own. Every group has a twin on the CPU (gloo there).
 -- Source: sgl-project/sglang 0.5.23, sglang/srt/distributed/parallel_state.py.
 
+local arithmetic = ...
+
 -- Return what remains of the ranks of a stage when two sizes divide them; refuse those that do not.
 local function remains(tp, p, a, b)
-  local product = p[a] * p[b]
-  if tp % product > 0 then
-    error(string.format("%s %d x %s %d = %d does not divide tp_size %d; tp_size %d would do", a, p[a], b, p[b], product,
-      tp, (tp // product + 1) * product))
-  end
-  return tp // product
+  if tp % p[a] == 0 and tp // p[a] % p[b] == 0 then return tp // p[a] // p[b] end
+  local name, other = a, b -- the one that can be mended alone, or the first
+  if tp % p[b] > 0 and tp % p[a] == 0 then name, other = b, a end
+  local near = arithmetic.nearest(p[name], tp, function(n) return tp // n % p[other] == 0 end)
+    or arithmetic.nearest(p[name], tp)
+  error(string.format("%s %d x %s %d does not divide tp_size %d; %s %s would do", a, p[a], b, p[b], tp, name, near))
 end
 
 -- Refuse a size that does not divide another.
 local function check_divides(name, n, of, size)
   if size % n > 0 then
-    error(string.format("%s %d does not divide %s %d; 1 or %d would do", name, n, of, size, size))
+    error(string.format("%s %d does not divide %s %d; %s would do", name, n, of, size, arithmetic.nearest(n, size)))
   end
 end
 

@@ -2,12 +2,14 @@
 -- know nothing of each other. Every group has a twin on the CPU (gloo there).
 -- Source: vllm-project/vllm 0.33, vllm/distributed/parallel_state.py.
 
+local arithmetic = ...
+
 -- Return the groups of n ranks inside the product of two dims, the first one fastest. `rest` numbers them.
 local function blocks(g, name, n, fast, slow, rest)
   local size = g[fast] * g[slow]
   if size % n > 0 then
-    error(string.format("%s %d does not divide %s %d x %s %d; %d or 1 would do", name, n, fast, g[fast], slow, g[slow],
-      size))
+    error(string.format("%s %d does not divide %s %d x %s %d; %s would do", name, n, fast, g[fast], slow, g[slow],
+      arithmetic.nearest(n, size)))
   end
   return (g:along { fast, slow, index = rest }:split(n, { table = true }))
 end
@@ -76,7 +78,8 @@ return recipe {
       add("etp", blocks(g, "engram_tensor_parallel_size", etp, "tp", "dp", { "pcp", "pp", "replica" }))
     end
     if g.dp % engram > 0 then
-      error(string.format("engram_data_parallel_size %d does not divide dp %d; 1 or %d would do", engram, g.dp, g.dp))
+      error(string.format("engram_data_parallel_size %d does not divide dp %d; %s would do", engram, g.dp,
+        arithmetic.nearest(engram, g.dp)))
     end
     if engram > 1 and engram < g.dp then
       add("engram_dp", (g:along { "dp", index = { "tp", "pcp", "pp", "replica" } }:split(engram)))

@@ -3,12 +3,13 @@
 ** reshard.c - moongrid reshard: a checkpoint of safetensors files in another layout.
 **
 ** Each rank that holds the first copy of something gets a file. Files are written in sequence, each from its first byte to
-** its last through one buffer, the window. They go into a folder with a temporary name (new_folder.h), which is renamed when
-** every byte is on the disk.
+** its last through one buffer, the window. They go into a folder that has its name when every byte is on the disk
+** (base/output.h).
 */
+#include "base/output.h"
 #include "checkpoints/command/outputs.h"
-#include "checkpoints/new_folder.h"
 #include "command/cli.h"
+#include "plan/json.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
@@ -111,7 +112,7 @@ static mgrid_status write_rank(work *w, int64_t rank, shards_part *part, st_tens
   st_writer *to = s ? NULL : st_create(path.data, n, tensor, err);
   for (size_t i = 0; to && i < o->n && !err->status; i++)
     if (part[i].elements) copy_part(w, to, &o->at[i].view, &part[i], err);
-  if (to && !st_finish(to, err)) w->made++;
+  if (to && !st_finish(to, err->status, err)) w->made++;
   for (size_t i = 0; i < o->n; i++) shards_part_free(&part[i]);
   mgrid_text_free(&path);
   return err->status;
@@ -131,7 +132,7 @@ static mgrid_status write_index(work *w, mgrid_error *err) {
   json_t *was = json_object_get(w->from->index, "metadata");
   json_t *metadata = json_is_object(was) ? json_copy(was) : json_object();
   json_object_set_new(metadata, "total_size", json_integer((json_int_t)w->all));
-  return shards_index_write(w->index, w->folder, metadata, err);
+  return shards_index_write(w->index, w->folder, MGRID_WRITE_NEW, metadata, err);
 }
 
 static mgrid_status write_all(work *w, mgrid_error *err) {
@@ -140,7 +141,7 @@ static mgrid_status write_all(work *w, mgrid_error *err) {
   shards_part *part = calloc(n, sizeof *part);
   st_tensor   *tensor = calloc(n, sizeof *tensor);
   w->buffer = malloc((size_t)w->window);
-  w->index = json_pack("{s:{}, s:{}}", "weight_map", "parts");
+  w->index = mgrid_json_pack("{s:{}, s:{}}", "weight_map", "parts");
   if (!part || !tensor || !w->buffer || !w->index) mgrid_oom(err);
   for (int64_t rank = 0; rank < world; rank++) w->files += writes(w, rank);
   for (int64_t rank = 0; rank < world && !err->status; rank++)
@@ -153,14 +154,11 @@ static mgrid_status write_all(work *w, mgrid_error *err) {
 }
 
 static mgrid_status write_folder(work *w, mgrid_error *err) {
-  static const char *mine[] = { "model-*-of-*.safetensors", "model-*-of-*.safetensors.part", SHARDS_INDEX,
-                                SHARDS_INDEX ".part", NULL };
-  beside             folder;
-  if (!beside_open(&folder, w->o->output, mine, err)) {
-    w->folder = folder.path.data;
-    write_all(w, err);
-  }
-  return beside_close(&folder, err);
+  static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
+  mgrid_output            *folder = mgrid_output_folder(w->o->output, files, err);
+  if (!folder) return err->status;
+  w->folder = mgrid_output_place(folder);
+  return mgrid_output_end(folder, write_all(w, err), err);
 }
 
 /* Read the rules of --names, and those of the recipe, if it is not a saved plan. */
@@ -261,7 +259,6 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     plan = o.cli.world || !rt ? cli_plan(&o.cli, rt, o.cli.world, &err) : smallest_plan(&o, rt, &err);
   }
   if (plan) reshard(&o, plan, &given, &own, &err);
-  if (err.status) mgrid_error_reword(&err, "%s", err.message); /* names of files and tensors may be anything */
   if (err.status) cli_say(&o.cli, &err);
   names_free(&given), names_free(&own);
   mgrid_text_free(&config);

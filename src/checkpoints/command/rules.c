@@ -69,7 +69,7 @@ static mgrid_status refuse(const applied *a, const char *fmt, ...) {
   char    what[800];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(what, sizeof what, fmt, args);
+  mgrid_vformat(what, sizeof what, fmt, args);
   va_end(args);
   return mgrid_fail(a->err, MGRID_REFUSED, "%.200s:%d: %s", a->all->from, a->rule->line, what);
 }

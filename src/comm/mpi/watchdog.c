@@ -139,9 +139,9 @@ static void say_stuck(const mpi_watch *w) {
   const char *call = s == &the_end ? "MPI_Finalize has not ended"
                      : s->ranks    ? "MPI_Comm_create_group has not made"
                                    : "MPI_Comm_create has not made";
-  size_t      len = (size_t)snprintf(line, room,
-                                     "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s %s: ", m->base.rank,
-                                     m->base.world, w->seconds, call, s->name);
+  size_t      len = (size_t)mgrid_format(line, room,
+                                         "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s %s: ", m->base.rank,
+                                         m->base.world, w->seconds, call, s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names      ? names

@@ -4,6 +4,7 @@
 ** which keep to one rail of the network; and variables that NCCL and DeepEP read.
 */
 #include "machine/command/placing.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static json_t *variables(const placing *x) {
   json_t *all = json_object();
   int64_t ranks = ranks_of(x, mgrid_nvlink_level(x->m));
   if (ranks > 1) json_object_set_new(all, "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN", json_sprintf("%" PRId64, ranks));
-  if (x->m->topology && x->m->source) json_object_set_new(all, "NCCL_TOPO_FILE", json_string(x->m->source));
+  if (x->m->topology && x->m->source) json_object_set_new(all, "NCCL_TOPO_FILE", mgrid_json_path(x->m->source));
   return all;
 }
 
@@ -40,9 +41,9 @@ json_t *cli_nccl_json(const placing *x) {
   json_t *rails = json_object();
   for (size_t l = x->m->ntiers; l < x->levels; l++)
     json_object_set_new(rails, mgrid_level_name(x->m, l), names_inside(x, l));
-  return json_pack("{s{sssIso}soso}", "nvlink", "level", mgrid_level_name(x->m, level), "ranks",
-                   (json_int_t)x->m->tier[level].most, "inside", names_inside(x, level), "rails", rails, "variables",
-                   variables(x));
+  return mgrid_json_pack("{s{sssIso}soso}", "nvlink", "level", mgrid_level_name(x->m, level), "ranks",
+                         (json_int_t)x->m->tier[level].most, "inside", names_inside(x, level), "rails", rails,
+                         "variables", variables(x));
 }
 
 static void list(const placing *x, size_t level, const char *none, mgrid_text *t) {

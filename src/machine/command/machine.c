@@ -4,6 +4,7 @@
 */
 #include "machine/command/collect.h"
 #include "machine/command/given.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -41,7 +42,7 @@ static mgrid_status print_presets(bool json, mgrid_error *err) {
   json_t     *all = json_object();
   for (size_t i = 0; mgrid_machine_preset(i, &name, &text, &source); i++) {
     if (json)
-      json_object_set_new(all, name, json_pack("{ssss}", "text", text, "source", source));
+      json_object_set_new(all, name, mgrid_json_pack("{ssss}", "text", text, "source", source));
     else
       printf("%s%-12s %s\n  %s\n", i ? "\n" : "", name, text, source);
   }

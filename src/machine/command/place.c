@@ -7,6 +7,7 @@
 #include "machine/command/search.h"
 #include "machine/count.h"
 
+#include "plan/json.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -14,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RANKS = 65536 }; /* up to so many, the step of a recipe counts unasked */
+
 typedef struct options {
   cli         cli;
   const char *family, *traffic, *search, *objective, *output;
+  int64_t     limit;
   bool        json;
 } options;
 
@@ -81,6 +85,13 @@ static void print_text(const placing *x) {
   bool       sends = x->traffic != NULL, said = false;
   cli_show_head(x->c, x->p, "", false);
   cli_show_machine(x->c, x->m);
+  if (x->sends->by == SENDING_STEP) {
+    cli_sending_text(x->sends, &t);
+    cli_wrap(x->c, "traffic", &t);
+  } else if (x->sends->why.status) {
+    mgrid_text_add(&t, "not counted: the recipe's step is refused (%s)", x->sends->why.message);
+    cli_wrap(x->c, "traffic", &t);
+  }
   for (size_t i = 0; i < x->n; i++)
     if ((int)strlen(cli_placed_entry(x, i)->name) > name) name = (int)strlen(cli_placed_entry(x, i)->name);
   for (size_t l = 0; l < x->levels; l++)
@@ -115,8 +126,8 @@ static void print_text(const placing *x) {
 
 static json_t *level_json(const placing *x, size_t i, size_t l) {
   const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
-  json_t *one = json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing, "edges",
-                          (json_int_t)c->edges, "members", members_of(x, i, l));
+  json_t *one = mgrid_json_pack("{sIsIsIsf}", "inside", (json_int_t)c->inside, "crossing", (json_int_t)c->crossing,
+                                "edges", (json_int_t)c->edges, "members", members_of(x, i, l));
   if (x->bytes[cli_placed(x, i, l)] >= 0) json_object_set_new(one, "bytes", json_real(x->bytes[cli_placed(x, i, l)]));
   return one;
 }
@@ -127,12 +138,12 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
   for (size_t i = 0; i < x->n; i++) {
     json_t *levels = json_object();
     for (size_t l = 0; l < x->levels; l++) json_object_set_new(levels, mgrid_level_name(x->m, l), level_json(x, i, l));
-    json_object_set_new(families, cli_placed_entry(x, i)->name, json_pack("{so}", "levels", levels));
+    json_object_set_new(families, cli_placed_entry(x, i)->name, mgrid_json_pack("{so}", "levels", levels));
   }
   for (size_t l = 0; l < x->levels && x->traffic; l++) {
     int64_t d = busiest(x, l);
     if (d < 0) continue;
-    json_t     *link = json_pack("{sIsf}", "domain", (json_int_t)d, "bytes", x->leaving[l][d]);
+    json_t     *link = mgrid_json_pack("{sIsf}", "domain", (json_int_t)d, "bytes", x->leaving[l][d]);
     const char *name = mgrid_machine_domain_name(x->m, l, d);
     if (name) json_object_set_new(link, "name", json_string(name));
     if (mgrid_level_link(x->m, l).bandwidth > 0 && l < x->m->ntiers)
@@ -140,9 +151,10 @@ static mgrid_status print_json(const placing *x, mgrid_error *err) {
     json_object_set_new(links, mgrid_level_name(x->m, l), link);
   }
   mgrid_machine_text(x->m, &t);
-  json_t *all = json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)mgrid_plan_world(x->p),
-                          "families", families, "busiest", links);
+  json_t *all = mgrid_json_pack("{sssIsoso}", "machine", mgrid_text_chars(&t), "world",
+                                (json_int_t)mgrid_plan_world(x->p), "families", families, "busiest", links);
   json_object_set_new(all, "nccl", cli_nccl_json(x));
+  if (x->traffic) json_object_set_new(all, "traffic", json_string(cli_sending_name(x->sends)));
   mgrid_text_free(&t);
   mgrid_status s = cli_put_json(all, err);
   json_decref(all);
@@ -187,15 +199,15 @@ static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_p
   const options    *o = (const options *)c;
   const mgrid_plan *p = plan[0];
   placing           x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
-  mgrid_traffic    *given = NULL;
-  (void)rt;
+  mgrid_traffic    *traffic = NULL;
+  sending           sends;
   if (!x.m) return err->status;
-  mgrid_status s = MGRID_OK;
-  if (o->traffic) {
-    given = mgrid_traffic_new(mgrid_plan_world(p), err);
-    s = given ? mgrid_traffic_parse(given, o->traffic, err) : MGRID_NO_MEMORY;
-  }
-  x.traffic = given ? given : mgrid_plan_traffic(p);
+  mgrid_status s = cli_sending_begin(&sends, o->traffic, mgrid_plan_world(p), err);
+  /* a step looks at every rank */
+  bool asks = o->traffic || mgrid_plan_traffic(p) || mgrid_plan_world(p) <= RANKS;
+  if (!s && asks) s = cli_sending_of(c, rt[0], p, &sends, &traffic, NULL, err);
+  x.sends = &sends;
+  x.traffic = traffic;
   x.levels = mgrid_machine_nlevels(x.m);
   if (!s) s = place(o, &x, err);
   if (!s && o->output) s = cli_write_ranks(o->output, x.m, mgrid_plan_world(p), err);
@@ -205,7 +217,8 @@ static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_p
   free(x.family);
   free(x.counts);
   free(x.bytes);
-  mgrid_traffic_free(given);
+  mgrid_traffic_free(traffic);
+  cli_sending_end(&sends);
   return s;
 }
 
@@ -215,9 +228,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (cli_needs(&c.cli, c.cli.world)) return MGRID_USAGE;
   if (c.objective && !c.search) return cli_usage(&c.cli, "--objective is for --search order");
   if (c.search && strcmp(c.search, "order") != 0) return cli_usage(&c.cli, "--search is order, not '%s'", c.search);
+  if (c.limit && !c.search) return cli_usage(&c.cli, "--limit is for --search order");
   if (c.search && c.family) return cli_usage(&c.cli, "--search takes no --family: every family counts");
   if (c.output && cli_check_ranks_file(&c.cli, c.output)) return MGRID_USAGE;
-  if (c.search) return cli_search_order(&(cli_search){ &c.cli, c.traffic, c.objective, c.output, c.json });
+  if (c.search) return cli_search_order(&(cli_search){ &c.cli, c.traffic, c.objective, c.output, c.limit, c.json });
   return cli_with_plans(&c.cli, NULL, show);
 }
 
@@ -234,8 +248,9 @@ const cli_command        command_place = {
                          "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
                          "larger than the world. In closed form on regular machines, at any world size.",
          .notes =
-             "With traffic (the recipe's field `traffic`, or --traffic) also count the bytes on these edges, and name for\n"
-                    "each level the domain whose bounds most bytes cross. Rings carry collectives: 2 (n-1)/n of the bytes of an\n"
+             "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
+                    "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives: 2 "
+                    "(n-1)/n of the bytes of an\n"
                     "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
                     "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
@@ -243,18 +258,22 @@ const cli_command        command_place = {
          .options = { CLI_WORLD("ranks in the world"),
                       { "family", cli_text, offsetof(options, family), "F,G", .help = "only these families" },
                       { "traffic", cli_text, offsetof(options, traffic), "T",
-                        .help = "what families send in a step, \"tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter\"; "
-                                       "instead of "
-                                       "the recipe's" },
+                        .help = "what families send in a step, \"tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter\", "
+                                       "or step, what the recipe's step sends; default: the recipe's traffic, else that of "
+                                       "its step (up to 65536 ranks, or for a search), else a search assumes an all_reduce "
+                                       "of 1 GiB for each communicator" },
                       { "search", cli_text, offsetof(options, search), "order",
                         .help =
                             "find the cheapest plan instead, among all orders of a parameter that holds one, or those listed, "
                                    "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by "
-                                   "param.order and param.choice. Print the best 10" },
+                                   "param.order and param.choice. Print the best 10, and the present one" },
                       { "objective", cli_text, offsetof(options, objective), "O",
-                        .help = "bytes across the farthest level that is crossed, then the next; time, of the busiest link of "
-                                       "each level; or a policy of the recipe, which gets q.bytes and q.bound by level, and "
+                        .help = "bytes across the farthest level that is crossed, then the next; time, that moongrid step "
+                                       "prices, or of other traffic that of the busiest link of each level; or a policy of the "
+                                       "recipe, which gets q.bytes and q.bound by level, and "
                                        "q.seconds, and returns a number" },
+                      { "limit", cli_number, offsetof(options, limit), "SECONDS",
+                        .help = "end the search after so long: print the best found, with exit code 3" },
                       { "output", cli_text, offsetof(options, output), "FILE",
                         .help = "write where ranks run: rankfile (Open MPI), .hosts (a line for each rank: SLURM_HOSTFILE, "
                                        "MPICH), "

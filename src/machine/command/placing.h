@@ -6,7 +6,7 @@
 #define MGRID_MACHINE_PLACING_H
 
 #include "machine/command/given.h"
-#include "machine/traffic.h"
+#include "machine/command/sending.h"
 #include "plan/plan.h"
 
 #include <jansson.h>
@@ -16,6 +16,7 @@ typedef struct placing {
   const cli                 *c;
   const mgrid_plan          *p;
   const mgrid_machine_model *m;
+  const sending             *sends;
   const mgrid_traffic       *traffic; /* NULL: none is known */
   int                       *family;  /* [n] entries of the plan */
   size_t                     n, levels;

@@ -23,7 +23,9 @@ static int compare(const search *x, const found *a, const found *b) {
   return mgrid_cost_compare(&a->cost, &b->cost, x->goal == GOAL_TIME);
 }
 
-/* Keep one among the best, if it is. Equal costs keep the order in which they were found. */
+bool cli_search_is_now(const search *x, const found *f) { return memcmp(x->now.at, f->at, sizeof f->at) == 0; }
+
+/* Keep one among the best, if it is. Equal costs keep the order in which they were found; the present one is the first. */
 static void keep(search *x, const found *f) {
   size_t at = x->nbest;
   for (size_t i = 0; i < x->nbest; i++)
@@ -64,32 +66,71 @@ static mgrid_status value_of(search *x, const mgrid_plan *p, const mgrid_cost *c
   return s;
 }
 
-/* Evaluate the recipe with these values; a plan that it refuses is no candidate. False: an error that ends the search. */
-static bool evaluate(search *x, found *f, bool *is_plan, mgrid_error *err) {
-  mgrid_error why = MGRID_ERROR_INIT;
-  char       *own[FREE] = { NULL };
-  bool        starved = false;
-  size_t      n = x->nfixed;
+/* The plan with these values. */
+static mgrid_plan *plan_of(search *x, const found *f, mgrid_error *err) {
+  char  *own[FREE] = { NULL };
+  bool   starved = false;
+  size_t n = x->nfixed;
   for (size_t i = 0; i < x->n; i++) {
-    starved |= asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0;
+    if (asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0) starved = true, own[i] = NULL;
     x->arg[n++] = own[i];
   }
-  mgrid_plan *p = starved ? NULL : mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, &why);
+  mgrid_plan *p = starved ? mgrid_null_oom(err)
+                          : mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, err);
   for (size_t i = 0; i < x->n; i++) free(own[i]);
-  if (starved) return mgrid_oom(err), false;
-  *is_plan = p != NULL;
+  return p;
+}
+
+/* Find the cost of a plan. Under `time` a step costs what its price says. */
+static mgrid_status cost_of(search *x, const mgrid_plan *p, found *f, mgrid_error *err) {
+  mgrid_traffic *t = NULL;
+  double         seconds = -1;
+  bool           priced = x->goal == GOAL_TIME;
+  mgrid_status   s = cli_sending_of(x->c, x->rt, p, &x->sends, &t, priced ? &seconds : NULL, err);
+  if (!s) s = mgrid_cost_of(&x->costing, p, t, &f->cost, err);
+  if (!s && seconds >= 0) f->cost.seconds = seconds;
+  if (!s && x->goal == GOAL_POLICY) s = value_of(x, p, &f->cost, &f->value, err);
+  mgrid_traffic_free(t);
+  return s;
+}
+
+/* Evaluate the recipe with these values; a plan that it refuses, or whose step it does, is no candidate. The present values
+** are evaluated once. False: an error that ends the search, or its time is over. */
+static bool evaluate(search *x, found *f, bool *is_plan, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  bool        is_now = cli_search_is_now(x, f);
+  if (is_now && x->looked) return *is_plan = x->has_now, *f = x->now, true;
+  if (x->until > 0 && x->looked && mgrid_now() > x->until) return x->stopped = true, false;
+  mgrid_plan *p = plan_of(x, f, &why);
+  bool        decided = x->sends.by != SENDING_UNDECIDED, costs = p && cost_of(x, p, f, &why) == MGRID_OK;
+  *is_plan = costs;
   x->evaluated++;
-  if (!p) {
+  if (!costs) {
+    bool refused = why.status / 100 == MGRID_REFUSED / 100 && (!p || (decided && x->sends.by == SENDING_STEP));
     x->refused++;
     if (!x->refusal.status) x->refusal = why;
-    return why.status / 100 == MGRID_REFUSED / 100 || mgrid_error_pass(err, &why) == MGRID_OK;
+    mgrid_plan_free(p);
+    return refused || mgrid_error_pass(err, &why) == MGRID_OK;
   }
-  const mgrid_traffic *t = x->traffic ? x->traffic : mgrid_plan_traffic(p);
-  bool                 done = mgrid_cost_of(&x->costing, p, t, &f->cost, err) == MGRID_OK;
-  if (done && x->goal == GOAL_POLICY) done = value_of(x, p, &f->cost, &f->value, err) == MGRID_OK;
   mgrid_plan_free(p);
-  if (done) keep(x, f);
+  if (is_now) x->now = *f, x->has_now = true;
+  keep(x, f);
+  return true;
+}
+
+/* Evaluate the present values first: they are always in the table, before others that cost as much. */
+static bool evaluate_now(search *x, mgrid_error *err) {
+  found f = x->now;
+  bool  is_plan, done = evaluate(x, &f, &is_plan, err);
+  x->looked = true;
   return done;
+}
+
+/* If others are better than all ten, put the present values behind them. */
+static void show_now(search *x) {
+  bool there = !x->has_now;
+  for (size_t i = 0; i < x->nbest; i++) there |= cli_search_is_now(x, &x->best[i]);
+  if (!there) x->best[x->nbest++] = x->now;
 }
 
 /* The next combination of all but `fixed`; false: that was the last. */
@@ -262,7 +303,7 @@ static mgrid_status choose_goal(search *x, const json_t *info, mgrid_error *err)
   return mgrid_fail(err, MGRID_USAGE, "--objective is bytes, time or a policy of the recipe, not '%s'%s", name, tail);
 }
 
-static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, mgrid_error *err) {
+static mgrid_status prepare(search *x, json_t **info, mgrid_error *err) {
   const cli_search *s = x->s;
   mgrid_status      status = mgrid_runtime_info_json(x->rt, info, err);
   if (!status) status = choose_goal(x, *info, err);
@@ -272,11 +313,7 @@ static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, m
     status = mgrid_fail(err, MGRID_USAGE,
                         "--search order: nothing is free: the recipe has no text parameter with an order of dims, as "
                         "\"tp-dp-pp\", and none has a list of values, as tp=2,4,8");
-  if (!status && s->traffic) {
-    *traffic = mgrid_traffic_new(x->c->world, err);
-    status = *traffic ? mgrid_traffic_parse(*traffic, s->traffic, err) : MGRID_NO_MEMORY;
-    x->traffic = *traffic;
-  }
+  if (!status) status = cli_sending_begin(&x->sends, s->traffic, x->c->world, err);
   x->costing.world = x->c->world;
   x->costing.timed = x->goal != GOAL_BYTES;
   bool known = false;
@@ -288,35 +325,49 @@ static mgrid_status prepare(search *x, json_t **info, mgrid_traffic **traffic, m
 }
 
 /* Cost of the best plan on another machine. */
-static mgrid_status cost_on(search *x, const mgrid_machine_model *m, const mgrid_plan *p, mgrid_cost *out,
-                            mgrid_error *err) {
-  mgrid_costing        c = { .m = m, .world = x->c->world, .timed = x->costing.timed };
-  const mgrid_traffic *t = x->traffic ? x->traffic : mgrid_plan_traffic(p);
-  mgrid_status         s = m ? mgrid_cost_of(&c, p, t, out, err) : MGRID_NO_MEMORY;
+static mgrid_status cost_on(search *x, const mgrid_machine_model *m, const mgrid_plan *p, const mgrid_traffic *t,
+                            mgrid_cost *out, mgrid_error *err) {
+  mgrid_costing c = { .m = m, .world = x->c->world, .timed = x->costing.timed };
+  mgrid_status  s = m ? mgrid_cost_of(&c, p, t, out, err) : MGRID_NO_MEMORY;
   mgrid_costing_free(&c);
   return s;
 }
 
+/* The price of the step with these values; -1: not known. */
+static mgrid_status seconds_of(search *x, const found *f, double *seconds, mgrid_error *err) {
+  mgrid_traffic *t = NULL;
+  mgrid_plan    *p = plan_of(x, f, err);
+  mgrid_status   s = p ? cli_sending_of(x->c, x->rt, p, &x->sends, &t, seconds, err) : err->status;
+  mgrid_traffic_free(t);
+  mgrid_plan_free(p);
+  return s;
+}
+
+/* Fewer bytes between the farthest domains may take longer, if more go between nearer ones: price the first and the present
+** values. */
+static mgrid_status compare_times(search *x, mgrid_error *err) {
+  x->first_seconds = x->now_seconds = -1;
+  if (x->goal != GOAL_BYTES || x->sends.by != SENDING_STEP || !x->has_now || x->stopped) return MGRID_OK;
+  if (cli_search_is_now(x, &x->best[0])) return MGRID_OK;
+  mgrid_status s = seconds_of(x, &x->best[0], &x->first_seconds, err);
+  return s ? s : seconds_of(x, &x->now, &x->now_seconds, err);
+}
+
 /* Find hosts for the best plan. */
 static mgrid_status assign_hosts(search *x, mgrid_error *err) {
-  char  *own[FREE] = { NULL };
-  size_t n = x->nfixed;
   if (!mgrid_assignable(x->costing.m, x->c->world)) return MGRID_OK;
-  for (size_t i = 0; i < x->n; i++) {
-    if (asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[x->best[0].at[i]]) < 0) own[i] = NULL;
-    x->arg[n++] = own[i];
-  }
-  mgrid_plan          *p = mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, err);
+  mgrid_plan          *p = plan_of(x, &x->best[0], err);
   mgrid_machine_model *plain = NULL;
-  mgrid_status s = p ? mgrid_assign(x->costing.m, p, x->traffic ? x->traffic : mgrid_plan_traffic(p), &x->hosts, err)
-                     : err->status;
+  mgrid_traffic       *t = NULL;
+  mgrid_status         s = p ? cli_sending_of(x->c, x->rt, p, &x->sends, &t, NULL, err) : err->status;
+  if (!s) s = mgrid_assign(x->costing.m, p, t, &x->hosts, err);
   if (!s) x->with_hosts = mgrid_assigned(x->costing.m, &x->hosts, x->hosts.host, x->c->world, err);
   if (!s) plain = mgrid_assigned(x->costing.m, &x->hosts, NULL, x->c->world, err);
-  if (!s) s = cost_on(x, x->costing.m, p, &x->arrival, err);
-  if (!s) s = cost_on(x, plain, p, &x->sorted, err);
-  if (!s) s = cost_on(x, x->with_hosts, p, &x->assigned, err);
-  for (size_t i = 0; i < x->n; i++) free(own[i]);
+  if (!s) s = cost_on(x, x->costing.m, p, t, &x->arrival, err);
+  if (!s) s = cost_on(x, plain, p, t, &x->sorted, err);
+  if (!s) s = cost_on(x, x->with_hosts, p, t, &x->assigned, err);
   mgrid_machine_free(plain);
+  mgrid_traffic_free(t);
   mgrid_plan_free(p);
   return s;
 }
@@ -327,29 +378,42 @@ static mgrid_status find(search *x, mgrid_error *err) {
   for (size_t i = 0; i < x->n; i++) x->all *= (double)x->param[i].n;
   x->whole = x->all <= WHOLE && !x->sampled;
   cli_progress(x->c, "evaluating %.0f combinations", x->all);
-  bool done = x->whole ? search_whole(x, err) : search_bounded(x, &fits, err);
+  bool done = evaluate_now(x, err);
+  if (done) done = x->whole ? search_whole(x, err) : search_bounded(x, &fits, err);
   if (!fits) done = search_some(x, err);
   cli_progress_end();
-  if (!done) return err->status;
+  if (!done && !x->stopped) return err->status;
+  x->whole &= !x->stopped;
+  if (x->nbest == 0 && x->stopped)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "--limit %" PRId64 ": the recipe refuses all %" PRId64 " of the %.0f "
+                      "combinations that were evaluated; the first: %s",
+                      x->s->limit, x->evaluated, x->all, x->refusal.message);
   if (x->nbest == 0)
     return mgrid_fail(err, MGRID_REFUSED, "the recipe refuses all %" PRId64 " combinations; the first: %s",
                       x->evaluated, x->refusal.message);
-  mgrid_status               s = assign_hosts(x, err);
+  show_now(x);
+  mgrid_status s = compare_times(x, err);
+  if (!s) s = assign_hosts(x, err);
   const mgrid_machine_model *m = x->with_hosts ? x->with_hosts : x->costing.m;
   if (!s && x->s->output) s = cli_write_ranks(x->s->output, m, x->c->world, err);
   if (s) return s;
-  if (x->s->json) return cli_search_json(x, err);
-  cli_search_text(x);
-  return MGRID_OK;
+  if (x->s->json && (s = cli_search_json(x, err))) return s;
+  if (!x->s->json) cli_search_text(x);
+  if (!x->stopped) return MGRID_OK;
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "--limit %" PRId64 ": %" PRId64 " of %.0f combinations were evaluated; the table has "
+                    "the best of them",
+                    x->s->limit, x->evaluated, x->all);
 }
 
 mgrid_status cli_search_order(const cli_search *s) {
-  search         x = { .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT };
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_traffic *traffic = NULL;
-  json_t        *info = NULL;
+  search      x = { .s = s, .c = s->c, .refusal = MGRID_ERROR_INIT };
+  mgrid_error err = MGRID_ERROR_INIT;
+  json_t     *info = NULL;
+  if (s->limit) x.until = mgrid_now() + (double)s->limit;
   x.rt = cli_load(s->c, &err);
-  mgrid_status status = x.rt ? prepare(&x, &info, &traffic, &err) : err.status;
+  mgrid_status status = x.rt ? prepare(&x, &info, &err) : err.status;
   if (!status) status = find(&x, &err);
   if (status) cli_say(s->c, &err);
   for (size_t i = 0; i < x.n; i++) {
@@ -360,7 +424,7 @@ mgrid_status cli_search_order(const cli_search *s) {
   mgrid_machine_free(x.own);
   mgrid_machine_free(x.with_hosts);
   free(x.hosts.host);
-  mgrid_traffic_free(traffic);
+  cli_sending_end(&x.sends);
   json_decref(info);
   mgrid_runtime_free(x.rt);
   return cli_finish(s->c, status);

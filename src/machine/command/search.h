@@ -11,6 +11,7 @@
 typedef struct cli_search {
   const cli  *c;
   const char *traffic, *objective, *output; /* as typed; NULL: that of the recipe; bytes; no file */
+  int64_t     limit;                        /* seconds; 0: none */
   bool        json;
 } cli_search;
 

@@ -124,6 +124,18 @@ static mgrid_status choose_lists(search *x, const json_t *params, mgrid_error *e
   return s;
 }
 
+/* Find the present values among those that are free. */
+static void find_now(search *x, const json_t *params) {
+  for (size_t i = 0; i < x->n; i++) {
+    const free_param *p = &x->param[i];
+    const char       *usual = text_at(declared(params, p->name, strlen(p->name)), "default");
+    size_t            k = 0;
+    while (k < p->n && strcmp(p->value[k], usual) != 0) k++;
+    x->listed |= k == p->n;
+    x->now.at[i] = k < p->n ? k : 0;
+  }
+}
+
 mgrid_status cli_search_free(search *x, const json_t *params, mgrid_error *err) {
   size_t        i, k;
   const json_t *one, *choice;
@@ -150,5 +162,6 @@ mgrid_status cli_search_free(search *x, const json_t *params, mgrid_error *err) 
       free_param *f = one_more(x, one, err);
       s = f ? add_orders(f, text_at(one, "default"), &x->sampled, err) : err->status;
     }
+  if (!s) find_now(x, params);
   return s;
 }

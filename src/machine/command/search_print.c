@@ -3,6 +3,7 @@
 ** search_print.c - the best that place --search order found, as text and as JSON.
 */
 #include "machine/command/searching.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ static json_t *hosts_json(const search *x) {
   }
   for (int64_t r = 0; r < x->c->world; r++)
     json_array_append_new(ranks, json_integer(mgrid_machine_at(x->with_hosts, r)));
-  return json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l], "sorted",
-                   x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l], "order", order,
-                   "ranks", ranks);
+  return mgrid_json_pack("{sssfsfsfsfsoso}", "level", x->costing.m->tier[l].name, "arrival", x->arrival.bytes[l],
+                         "sorted", x->sorted.bytes[l], "cost", x->assigned.bytes[l], "bound", x->assigned.bound[l],
+                         "order", order, "ranks", ranks);
 }
 
 mgrid_status cli_search_json(const search *x, mgrid_error *err) {
@@ -55,15 +56,24 @@ mgrid_status cli_search_json(const search *x, mgrid_error *err) {
       json_object_set_new(bounds, x->costing.m->tier[l].name, json_real(f->cost.bound[l]));
     }
     json_t *one =
-        json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
+        mgrid_json_pack("{sosfsoso}", "parameters", params, "cost", cost_of(x, f), "levels", levels, "bound", bounds);
     if (x->costing.timed) json_object_set_new(one, "seconds", json_real(f->cost.seconds));
+    if (cli_search_is_now(x, f)) json_object_set_new(one, "present", json_true());
     json_array_append_new(best, one);
   }
   mgrid_machine_text(x->costing.m, &t);
-  json_t *all = json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
-                          "objective", x->s->objective ? x->s->objective : "bytes", "level",
-                          x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
-                          (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
+  json_t *all = mgrid_json_pack("{sssIsssssIsIsbso}", "machine", mgrid_text_chars(&t), "world", (json_int_t)x->c->world,
+                                "objective", x->s->objective ? x->s->objective : "bytes", "level",
+                                x->costing.m->tier[level_of(x)].name, "evaluated", (json_int_t)x->evaluated, "refused",
+                                (json_int_t)x->refused, "exhaustive", x->whole, "best", best);
+  t.len = 0;
+  cli_sending_text(&x->sends, &t);
+  json_object_set_new(all, "traffic", json_string(cli_sending_name(&x->sends)));
+  if (x->sends.by == SENDING_ASSUMED) json_object_set_new(all, "assumed", json_string(mgrid_text_chars(&t)));
+  if (x->stopped) json_object_set_new(all, "stopped", json_true());
+  if (x->now_seconds >= 0)
+    json_object_set_new(all, "step_seconds",
+                        mgrid_json_pack("{sfsf}", "first", x->first_seconds, "present", x->now_seconds));
   mgrid_text_free(&t);
   if (x->pruned > 0) json_object_set_new(all, "pruned", json_real(x->pruned));
   if (x->least.n) json_object_set_new(all, "bound", json_real(x->least.bound[level_of(x)]));
@@ -77,13 +87,18 @@ void cli_search_text(const search *x) {
   char       b[64];
   mgrid_text t = { 0 };
   size_t     level = level_of(x);
+  if (x->sends.by == SENDING_ASSUMED) mgrid_text_str(&t, "assumed: ");
+  cli_sending_text(&x->sends, &t);
+  cli_wrap(x->c, "traffic", &t);
   cli_show_machine(x->c, x->costing.m);
   mgrid_text_add(&t, "%" PRId64 " combination%s", x->evaluated, mgrid_s_of(x->evaluated));
   if (x->pruned > 0)
     mgrid_text_add(&t, "; the sizes of %.0f others cost more in every order", x->pruned);
   else if (x->whole)
     mgrid_text_str(&t, ", all there are");
-  if (!x->whole)
+  if (x->stopped)
+    mgrid_text_add(&t, " of %.0f, stopped after %" PRId64 " s", x->all, x->s->limit);
+  else if (!x->whole)
     mgrid_text_add(&t, "%s of %.0f", x->least.n ? ", some orders of each" : ", by local search from several starts,",
                    x->all);
   if (x->refused) mgrid_text_add(&t, ", of which %" PRId64 " refused", x->refused);
@@ -100,7 +115,15 @@ void cli_search_text(const search *x) {
     if (x->goal == GOAL_POLICY) printf("%12.6g", f->value);
     printf(" ");
     for (size_t k = 0; k < x->n; k++) printf(" %s=%s", x->param[k].name, x->param[k].value[f->at[k]]);
+    if (cli_search_is_now(x, f)) printf(x->listed ? "  (listed first)" : "  (present)");
     printf("\n");
+  }
+  if (x->now_seconds >= 0) {
+    mgrid_text_add(&t, "moongrid step prices the first at %.4g s, and the present at %.4g s", x->first_seconds,
+                   x->now_seconds);
+    if (x->first_seconds > x->now_seconds) mgrid_text_str(&t, ", which is faster: --objective time finds the fastest");
+    printf("\n");
+    cli_wrap(x->c, "time", &t);
   }
   const mgrid_cost *first = &x->best[0].cost;
   mgrid_text_add(&t, "with the sizes of the best one, no order of ranks puts fewer than %s across a %s",

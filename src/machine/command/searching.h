@@ -7,6 +7,7 @@
 
 #include "machine/assign.h"
 #include "machine/command/search.h"
+#include "machine/command/sending.h"
 
 #include <jansson.h>
 
@@ -40,7 +41,7 @@ typedef struct search {
   const cli_search    *s;
   const cli           *c;
   mgrid_runtime       *rt;
-  const mgrid_traffic *traffic; /* of the command line */
+  sending              sends;
   mgrid_costing        costing;
   goal                 goal;
   size_t               n;
@@ -50,7 +51,13 @@ typedef struct search {
   const char          *arg[CLI_ARGS_MAX + FREE]; /* those that are fixed, then the free ones */
   size_t               nfixed;
   size_t               nbest;
-  found                best[BEST];
+  found                best[BEST + 1];  /* the last may be the present one, which is always there */
+  found                now;             /* the present values: the defaults, or those that are listed first */
+  bool                 listed;          /* some of them are no defaults */
+  bool                 looked, has_now; /* it was evaluated; the recipe takes it */
+  double               until;           /* when to stop, on the clock of mgrid_now; 0: never */
+  double               first_seconds, now_seconds; /* of their steps, where bytes count; -1: not known */
+  bool                 stopped;
   int64_t              evaluated, refused;
   double               all, pruned; /* combinations; those whose sizes cost more at least, whatever the order */
   mgrid_cost           least;       /* no combination has fewer bytes than its .bound; .n 0: not known */
@@ -66,5 +73,7 @@ typedef struct search {
 mgrid_status cli_search_free(search *x, const json_t *params, mgrid_error *err);
 mgrid_status cli_search_json(const search *x, mgrid_error *err);
 void         cli_search_text(const search *x);
+/* Are these the present values? */
+bool cli_search_is_now(const search *x, const found *f);
 
 #endif

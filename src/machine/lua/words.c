@@ -53,9 +53,14 @@ static machine_box *machine_at(lua_State *L, int i) {
 static MGRID_APART void parse(lua_State *L, machine_box *box, const char *text, const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, (int64_t)strlen(text));
-  box->model = mgrid_machine_parse(text, &e);
+  mgrid_payer payer = mgrid_budget_payer(L);
+  if (strlen(text) > MGRID_MACHINE_TEXT)
+    mgrid_machine_parse(text, &e); /* its error */
+  else
+    box->model = mgrid_machine_words(text, "machine", &payer, &e);
+  mgrid_lua_settle(L, &payer);
   if (box->model) {
-    mgrid_lua_weigh(L, box, sizeof *box + sizeof *box->model);
+    mgrid_lua_weigh(L, box, sizeof *box + mgrid_machine_held(box->model));
     return;
   }
   mgrid_lua_note(L, e.status, e.message);

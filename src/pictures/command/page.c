@@ -5,6 +5,7 @@
 #include "pictures/command/page.h"
 #include "command/built_in_texts.h"
 #include "pictures/draw.h"
+#include "plan/json.h"
 #include "recipe/runtime.h"
 
 #include <inttypes.h>
@@ -49,7 +50,7 @@ static json_t *axes_of(const cli *c, const cli_sizes *worlds, const json_t *info
     json_array_append_new(values, json_string(text));
   }
   if (worlds->n > 1) {
-    json_array_append_new(axes, json_pack("{sssO}", "name", "world", "values", values));
+    json_array_append_new(axes, mgrid_json_pack("{sssO}", "name", "world", "values", values));
     arg[n++] = -1;
   }
   json_decref(values);
@@ -57,7 +58,7 @@ static json_t *axes_of(const cli *c, const cli_sizes *worlds, const json_t *info
     const char *eq = strchr(c->args[i], '=');
     if (!strchr(eq, ',') || takes_commas(info, c->args[i], (size_t)(eq - c->args[i]))) continue;
     json_array_append_new(
-        axes, json_pack("{ss%so}", "name", c->args[i], (size_t)(eq - c->args[i]), "values", values_of(eq + 1)));
+        axes, mgrid_json_pack("{ss%so}", "name", c->args[i], (size_t)(eq - c->args[i]), "values", values_of(eq + 1)));
     arg[n++] = (int)i;
   }
   return axes;

@@ -85,6 +85,12 @@ class Library:
         self.call(name, *arguments, _abi.mgrid_sink(take), None)
         return b"".join(pieces).decode()
 
+    def write(self, file: str | os.PathLike[str], text: str) -> None:
+        """Write a file as the library and the command do: until the new one is complete, the old one stays."""
+        data, failed = text.encode(), _abi.mgrid_error()
+        if self.c.mgrid_write_file(os.fsencode(file), 0, data, c_size_t(len(data)), ctypes.byref(failed)):
+            raise error(failed.status, failed.message.decode(errors="replace"))
+
     def described(self, name: str, *arguments: Any) -> str:
         """Return the text of a function that writes as snprintf, and has no error."""
         function = getattr(self.c, name)

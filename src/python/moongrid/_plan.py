@@ -238,7 +238,7 @@ class Plan(Owner, Mapping[str, Family]):
         if one is given."""
         text = library().text("mgrid_plan_save", self._handle)
         if file is not None:
-            Path(file).write_text(text, encoding="utf-8")
+            library().write(file, text)
         return text
 
     def step(self, file: str | os.PathLike[str] | None = None) -> Step:

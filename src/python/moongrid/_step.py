@@ -77,7 +77,8 @@ class Step(Owner):
         return int(library().c.mgrid_step_operations(self._handle, rank))
 
     def prove(self, blocking: bool = False) -> None:
-        """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI."""
+        """Prove that every rank reaches the end of its program under the rules of NCCL, or with `blocking` of MPI. An error
+        of Status.LIMIT, where that takes more than the limits of the recipe, says what is proved so far."""
         library().call("mgrid_step_prove", self._handle, blocking)
 
     def calls(self, rank: int) -> Iterator[StepCall]:

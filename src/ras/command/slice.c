@@ -58,12 +58,11 @@ static mgrid_status ask(const cli *c) {
   if (text) print_text(text);
   if (answer) {
     s = ras_findings(answer, plan, &list, &err);
-    if (s)
-      cli_say(c, &err);
-    else if (cli_added_flag(c, "json"))
-      cli_put_json(list, &err);
-    else
+    if (!s && cli_added_flag(c, "json"))
+      s = cli_put_json(list, &err);
+    else if (!s)
       print_findings(c, answer, list, address);
+    if (s) cli_say(c, &err);
     json_decref(list);
   }
   json_decref(answer);

@@ -132,21 +132,28 @@ static int32_t find_text(making *x, int32_t type, uint32_t node) {
 /* --------------------------------------------------------------------- rows */
 
 /* Append what tells this rank from those of other types: the positions that the step reads, if they differ. */
-static void put_label(const making *x, int64_t rank, mgrid_text *t) {
+static void put_label(const making *x, const bool *differs, int64_t rank, mgrid_text *t) {
   const mgrid_step *s = x->s;
-  const step_types *types = &x->p->by.types;
-  for (size_t i = 0; i < s->nbranches; i++) {
-    const step_read *read = &s->branch[i].read;
-    bool             before = false, differs = false;
-    for (size_t k = 0; k < i && !before; k++) before = memcmp(&s->branch[k].read, read, sizeof *read) == 0;
+  for (size_t i = 0; i < s->reads.n && t->len <= 40; i++) {
+    const step_read *read = mgrid_step_read_of(s, i);
+    if (!differs[i] || (read->asked != STEP_ASKED_POSITION && read->asked != STEP_ASKED_INDEX)) continue;
     int64_t mine = mgrid_step_answer(s->plan, read, rank);
-    for (size_t k = 0; k < types->n && !differs; k++)
-      differs = mgrid_step_answer(s->plan, read, types->type[k].first) != mine;
-    if (before || !differs || t->len > 40 || (read->asked != STEP_ASKED_POSITION && read->asked != STEP_ASKED_INDEX))
-      continue;
     mgrid_text_add(t, "%s%s %" PRId64, t->len ? ", " : "", s->plan->content.entry[read->of].name, mine);
   }
   if (!t->len) mgrid_text_add(t, "rank %" PRId64, rank);
+}
+
+/* Which of the questions that the step asks have different answers; to be freed. */
+static bool *find_differences(const making *x) {
+  const step_types *types = &x->p->by.types;
+  bool             *differs = calloc(x->s->reads.n + 1, sizeof *differs);
+  for (size_t i = 0; differs && i < x->s->reads.n; i++) {
+    const step_read *read = mgrid_step_read_of(x->s, i);
+    int64_t          first = mgrid_step_answer(x->s->plan, read, types->type[0].first);
+    for (size_t k = 1; k < types->n && !differs[i]; k++)
+      differs[i] = mgrid_step_answer(x->s->plan, read, types->type[k].first) != first;
+  }
+  return differs;
 }
 
 /* Make a row for each stream of each type that has records, in the order of the ranks. */
@@ -154,7 +161,8 @@ static bool make_rows(making *x) {
   const step_types *types = &x->p->by.types;
   size_t            streams = STEP_STREAMS_MAX;
   size_t           *count = calloc(types->n * streams + 1, sizeof *count), rows = 0, at = 0;
-  if (!count) return false;
+  bool             *differs = find_differences(x);
+  if (!count || !differs) return free(count), free(differs), false;
   for (size_t i = 0; i < x->r->n; i++) count[(size_t)x->r->record[i].type * streams + (size_t)x->r->record[i].stream]++;
   for (size_t i = 0; i < types->n * streams; i++) rows += count[i] > 0;
   x->out->row = calloc(rows + 1, sizeof *x->out->row);
@@ -164,7 +172,7 @@ static bool make_rows(making *x) {
     const step_type    *type = &types->type[t];
     const step_program *p = &x->s->program[x->s->class[type->class].program];
     mgrid_text          label = { 0 };
-    put_label(x, type->first, &label);
+    put_label(x, differs, type->first, &label);
     x->row_of[t] = (int32_t)x->out->nrows;
     for (size_t i = 0; i < streams && done; i++) {
       if (!count[t * streams + i]) continue;
@@ -182,6 +190,7 @@ static bool make_rows(making *x) {
     mgrid_text_free(&label);
   }
   free(count);
+  free(differs);
   return done;
 }
 

@@ -4,6 +4,7 @@
 ** in which the characters of markup are escaped. The page puts texts into text nodes only.
 */
 #include "pictures/draw.h"
+#include "plan/json.h"
 #include "step/command/chart.h"
 
 #include <inttypes.h>
@@ -40,27 +41,27 @@ static void put_list(mgrid_text *t, const chart *c, const char *name, size_t n,
 }
 
 static json_t *kind_json(const chart *c, size_t i) {
-  return json_pack("{ssssss}", "name", c->kind[i].name, "colour", mgrid_chart_colour(&c->kind[i]), "sort",
-                   c->kind[i].sort == CHART_COMPUTES ? "computes"
-                   : c->kind[i].sort == CHART_MOVES  ? "moves"
-                                                     : "waits");
+  return mgrid_json_pack("{ssssss}", "name", c->kind[i].name, "colour", mgrid_chart_colour(&c->kind[i]), "sort",
+                         c->kind[i].sort == CHART_COMPUTES ? "computes"
+                         : c->kind[i].sort == CHART_MOVES  ? "moves"
+                                                           : "waits");
 }
 
 static json_t *text_json(const chart *c, size_t i) {
   json_t *parts = json_array();
   for (int k = 0; k < c->text[i].nparts; k++)
-    json_array_append_new(parts, json_pack("[if]", c->text[i].kind[k], c->text[i].share[k]));
-  return json_pack("[so]", c->text[i].text, parts);
+    json_array_append_new(parts, mgrid_json_pack("[if]", c->text[i].kind[k], c->text[i].share[k]));
+  return mgrid_json_pack("[so]", c->text[i].text, parts);
 }
 
 static json_t *gap_json(const chart *c, size_t i) {
-  return json_pack("[ffI]", 1e9 * c->gap[i].from, 1e9 * c->gap[i].to, (json_int_t)c->gap[i].times);
+  return mgrid_json_pack("[ffI]", 1e9 * c->gap[i].from, 1e9 * c->gap[i].to, (json_int_t)c->gap[i].times);
 }
 
 static json_t *row_json(const chart *c, size_t i) {
   const chart_row *r = &c->row[i];
-  return json_pack("{sssssisIsI}", "label", r->label, "stream", r->stream, "type", (int)r->type, "rank",
-                   (json_int_t)r->rank, "ranks", (json_int_t)r->ranks);
+  return mgrid_json_pack("{sssssisIsI}", "label", r->label, "stream", r->stream, "type", (int)r->type, "rank",
+                         (json_int_t)r->rank, "ranks", (json_int_t)r->ranks);
 }
 
 /* Bars as numbers, five each: nanoseconds since the end of the bar before until it begins to wait, that it waits, that it
@@ -85,7 +86,7 @@ static void put_bars(const chart *c, mgrid_text *t) {
 void mgrid_chart_html(const chart *c, const char *page, mgrid_text *out) {
   const char *title = strstr(page, "@TITLE@"), *data = strstr(page, "@DATA@");
   mgrid_text_put(out, page, (size_t)(title - page));
-  mgrid_draw_safe(out, c->title, true);
+  mgrid_draw_safe(out, c->title);
   title += strlen("@TITLE@");
   mgrid_text_put(out, title, (size_t)(data - title));
   mgrid_text_str(out, "{\"title\":");

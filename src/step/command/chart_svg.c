@@ -94,7 +94,7 @@ static void put_row(const picture *p, size_t i) {
 
 static void put_text(mgrid_text *t, double x, double y, const char *class, const char *text) {
   mgrid_text_add(t, "<text x=\"%g\" y=\"%g\" class=\"%s\">", x, y, class);
-  mgrid_draw_safe(t, text, true);
+  mgrid_draw_safe(t, text);
   mgrid_text_str(t, "</text>\n");
 }
 
@@ -177,7 +177,7 @@ void mgrid_chart_svg(const chart *c, mgrid_text *out) {
       "fill=\"#fff\"/><path d=\"M-2,2l4,-4M0,8l8,-8M6,10l4,-4\" stroke=\"#9aa1ad\"/></pattern></defs>\n"
       "<title>",
       p.left + WIDTH + RIGHT, height, p.left + WIDTH + RIGHT, height, p.step >= 14 ? 11 : 9);
-  mgrid_draw_safe(out, c->title, true);
+  mgrid_draw_safe(out, c->title);
   mgrid_text_str(out, "</title>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
   put_text(out, 16, 24, "title", c->title);
   put_text(out, 16, 44, "note", c->settings);

@@ -5,6 +5,7 @@
 ** further threads of the stream.
 */
 #include "step/command/chart.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -25,8 +26,8 @@ static void put_event(json_t *v, bool *first, mgrid_text *out) {
 }
 
 static void put_name(const char *what, int32_t process, size_t thread, const char *name, bool *first, mgrid_text *out) {
-  put_event(json_pack("{sssssisis{ss}}", "ph", "M", "name", what, "pid", (int)process, "tid", (int)thread, "args",
-                      "name", name),
+  put_event(mgrid_json_pack("{sssssisis{ss}}", "ph", "M", "name", what, "pid", (int)process, "tid", (int)thread, "args",
+                            "name", name),
             first, out);
 }
 
@@ -42,12 +43,12 @@ static void put_slice(const chart *c, const chart_row *row, size_t thread, const
     json_object_set_new(args, "waited_us", json_real(1e6 * (b->from - b->began)));
     mgrid_text_free(&who);
   }
-  put_event(json_pack("{sssssssisisfsfso}", "ph", "X", "name", waits ? "waits" : t->text, "cat",
-                      waits            ? "wait"
-                      : t->nparts == 1 ? c->kind[t->kind[0]].name
-                                       : "loop",
-                      "pid", (int)row->type, "tid", (int)thread, "ts", 1e6 * from, "dur", 1e6 * (to - from), "args",
-                      args),
+  put_event(mgrid_json_pack("{sssssssisisfsfso}", "ph", "X", "name", waits ? "waits" : t->text, "cat",
+                            waits            ? "wait"
+                            : t->nparts == 1 ? c->kind[t->kind[0]].name
+                                             : "loop",
+                            "pid", (int)row->type, "tid", (int)thread, "ts", 1e6 * from, "dur", 1e6 * (to - from),
+                            "args", args),
             first, out);
 }
 
@@ -78,7 +79,7 @@ static void put_row(const chart *c, size_t i, bool *first, mgrid_text *out) {
 void mgrid_chart_trace(const chart *c, mgrid_text *out) {
   bool first = true;
   mgrid_text_str(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":");
-  json_t *about = json_pack("{ssssss}", "title", c->title, "settings", c->settings, "about", c->about);
+  json_t *about = mgrid_json_pack("{ssssss}", "title", c->title, "settings", c->settings, "about", c->about);
   if (!about || json_dump_callback(about, put, out, JSON_COMPACT)) out->failed = true;
   json_decref(about);
   mgrid_text_str(out, ",\"traceEvents\":[\n");
@@ -94,8 +95,8 @@ void mgrid_chart_trace(const chart *c, mgrid_text *out) {
   for (size_t i = 0; i < c->ngaps; i++) {
     mgrid_text name = { 0 };
     mgrid_text_add(&name, "the same %" PRId64 " times more", c->gap[i].times);
-    put_event(json_pack("{sssssisisfsfss}", "ph", "i", "name", mgrid_text_chars(&name), "pid", 0, "tid", 0, "ts",
-                        1e6 * c->gap[i].from, "dur", 1e6 * (c->gap[i].to - c->gap[i].from), "s", "g"),
+    put_event(mgrid_json_pack("{sssssisisfsfss}", "ph", "i", "name", mgrid_text_chars(&name), "pid", 0, "tid", 0, "ts",
+                              1e6 * c->gap[i].from, "dur", 1e6 * (c->gap[i].to - c->gap[i].from), "s", "g"),
               &first, out);
     mgrid_text_free(&name);
   }

@@ -3,6 +3,7 @@
 ** diff_step.c - moongrid diff --step: where bytes, memory and time of a step change from one layout to another.
 */
 #include "machine/command/given.h"
+#include "plan/json.h"
 #include "step/command/priced.h"
 
 #include <inttypes.h>
@@ -30,11 +31,11 @@ static json_t *side(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, mgrid_
                         mgrid_step_told_names[v.told], mgrid_text_chars(&why));
     mgrid_text_free(&why);
   }
+  if (!status) status = mgrid_step_memory(s, &memory, err);
   if (!status) status = cli_price(c, &o, s, false, 0, NULL, &price, &priced, err);
   if (!status) {
-    mgrid_step_memory(s, &memory);
-    all = json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                    mgrid_step_memory_json(s, &memory));
+    all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
+                          mgrid_step_memory_json(s, &memory));
     if (all && priced) mgrid_step_price_json(&price, all);
     if (!all) mgrid_oom(err);
   }
@@ -60,7 +61,7 @@ static bool alike(double a, double b) { return a == b || (a > 0 && b > 0 && a / 
 static void add(rows *r, const char *of, const char *name, const char *what, double from, double to) {
   if (alike(from, to)) return;
   json_array_append_new(r->list,
-                        json_pack("{sssssssfsf}", "of", of, "name", name, "what", what, "from", from, "to", to));
+                        mgrid_json_pack("{sssssssfsf}", "of", of, "name", name, "what", what, "from", from, "to", to));
 }
 
 /* The keys of two objects, each once, in the order of the first, then of the second. */
@@ -114,7 +115,7 @@ static json_t *compare(const json_t *a, const json_t *b) {
 static const char *shown(double x, const char *what, char *buf, size_t len) {
   if (strcmp(what, "seconds") == 0) return cli_seconds(x, buf, len);
   if (strncmp(what, "bytes", 5) == 0) return cli_bytes(x < 9e18 ? (int64_t)x : INT64_MAX, buf, len);
-  snprintf(buf, len, "%.0f", x);
+  mgrid_format(buf, len, "%.0f", x);
   return buf;
 }
 
@@ -129,7 +130,7 @@ static void print_rows(const json_t *list) {
                *what = json_string_value(json_object_get(row, "what"));
     double from = number_at(row, "from"), to = number_at(row, "to");
     char   a[32], b[32], by[32] = "";
-    if (from > 0 && to > 0) snprintf(by, sizeof by, "%+.1f%%", 100 * (to / from - 1));
+    if (from > 0 && to > 0) mgrid_format(by, sizeof by, "%+.1f%%", 100 * (to / from - 1));
     if (strcmp(of, last) != 0)
       printf("%s%s\n", i ? "\n" : "",
              strcmp(of, "time") == 0 ? "time of the step, and of the mean rank in it"
@@ -153,7 +154,7 @@ mgrid_status cli_diff_step(const cli *a, mgrid_runtime *const rt[2], const mgrid
   if (!list) status = err->status;
   *differ = json_array_size(list) > 0;
   if (list && json) {
-    json_t *all = json_pack("{sbsOsOsO}", "differ", *differ, "changes", list, "from", was, "to", is);
+    json_t *all = mgrid_json_pack("{sbsOsOsO}", "differ", *differ, "changes", list, "from", was, "to", is);
     status = cli_put_json(all, err);
     json_decref(all);
   } else if (list) {

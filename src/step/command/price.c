@@ -17,10 +17,8 @@
 static mgrid_status read_flops(const char *text, double *flops, mgrid_error *err) {
   static const char units[] = "kMGTPE";
   char             *end;
-  mgrid_locale      was = mgrid_locale_plain();
-  double            x = strtod(text, &end);
-  mgrid_locale_back(was);
-  const char *unit = *end ? strchr(units, *end) : NULL;
+  double            x = mgrid_read_double(text, &end);
+  const char       *unit = *end ? strchr(units, *end) : NULL;
   if (end != text && unit) x *= pow(1000, (double)(unit - units + 1)), end++;
   if (end == text || (*end && strcmp(end, "FLOP/s") != 0 && strcmp(end, "flops") != 0) || !(x > 0) || !(x < 1e24))
     return mgrid_fail(err, MGRID_USAGE, "--flops is what a GPU does in a second, as 400e12 or 400T, not '%s'", text);
@@ -76,8 +74,9 @@ static mgrid_status draw(const step_price *p, const step_records *r, const char 
   const mgrid_content *plan = &p->by.s->plan->content;
   mgrid_text           title = { 0 }, settings = { 0 }, t = { 0 };
   chart                c;
-  mgrid_text_add(&title, "step of %s over %" PRId64 " rank%s", *plan->recipe ? plan->recipe : "a recipe", plan->world,
-                 mgrid_s_of(plan->world));
+  mgrid_text_str(&title, "step of ");
+  mgrid_text_shown(&title, *plan->recipe ? plan->recipe : "a recipe");
+  mgrid_text_add(&title, " over %" PRId64 " rank%s", plan->world, mgrid_s_of(plan->world));
   put_settings(plan, &settings);
   mgrid_status status = mgrid_chart_make(p, r, mgrid_text_chars(&title), mgrid_text_chars(&settings), &c, err);
   mgrid_text_free(&title);
@@ -131,7 +130,7 @@ mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, 
 const char *cli_seconds(double seconds, char *buf, size_t len) {
   const char *unit = seconds >= 1 ? "s" : seconds >= 1e-3 ? "ms" : seconds >= 1e-6 ? "us" : "ns";
   double      by = seconds >= 1 ? 1 : seconds >= 1e-3 ? 1e3 : seconds >= 1e-6 ? 1e6 : 1e9;
-  snprintf(buf, len, "%.*f %s", seconds * by >= 100 ? 0 : seconds * by >= 10 ? 1 : 2, seconds * by, unit);
+  mgrid_format(buf, len, "%.*f %s", seconds * by >= 100 ? 0 : seconds * by >= 10 ? 1 : 2, seconds * by, unit);
   return seconds > 0 ? buf : "0";
 }
 

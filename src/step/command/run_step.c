@@ -19,7 +19,7 @@ static mgrid_status read_how(const cli *c, step_how *how, mgrid_error *err) {
   how->unproved = cli_added_flag(c, "unproved");
   how->trace = cli_added_text(c, "output");
   if (timeout) how->timeout = (double)timeout;
-  if (scale) how->scale = strtod(scale, &end);
+  if (scale) how->scale = mgrid_read_double(scale, &end);
   if (scale && (*end || end == scale || !(how->scale > 0) || !isfinite(how->scale)))
     return mgrid_fail(err, MGRID_USAGE, "--scale is a number above 0, as 0.01, not '%s'", scale);
   return by ? mgrid_step_computing_of("--compute", by, &how->compute, err) : MGRID_OK;

@@ -3,6 +3,7 @@
 ** slice.c - what the step adds to the command: step.
 */
 #include "command/slice.h"
+#include "step/command/sends.h"
 #include "step/step.h"
 
 extern const cli_command command_step;
@@ -72,4 +73,6 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_step;
-const cli_slice cli_slice_step = { .commands = commands, .additions = additions, .proves = "step", .holds = holds };
+const cli_slice        cli_slice_step = {
+         .commands = commands, .additions = additions, .proves = "step", .holds = holds, .sends = cli_step_sends
+};

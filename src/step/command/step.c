@@ -3,6 +3,7 @@
 ** step.c - moongrid step: what travels in the step of a recipe, and whether every rank reaches its end.
 */
 #include "step/command/priced.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,11 +26,12 @@ static json_t *counterexample(const mgrid_step *s, const step_verdict *v) {
     const step_program *p = &s->program[w->program];
     const step_node    *n = w->node < p->n ? &p->node[w->node] : NULL;
     json_t             *waits_for = w->waits_for < 0 ? json_null() : json_integer(w->waits_for);
-    json_t             *one = n ? json_pack("{sIsssssisssOsI}", "rank", (json_int_t)w->rank, "operation",
-                                            mgrid_step_rows[n->kind].name, "family", mgrid_step_family_of(s, n), "line", n->line,
-                                            "file", s->word[n->file], "waits_for", waits_for, "bytes", (json_int_t)n->bytes)
-                                : json_pack("{sIsnsnsnsO}", "rank", (json_int_t)w->rank, "operation", "family", "line", "waits_for",
-                                            waits_for);
+    json_t             *one = n ? mgrid_json_pack("{sIsssssisssOsI}", "rank", (json_int_t)w->rank, "operation",
+                                                  mgrid_step_rows[n->kind].name, "family", mgrid_step_family_of(s, n), "line",
+                                                  n->line, "file", s->word[n->file], "waits_for", waits_for, "bytes",
+                                                  (json_int_t)n->bytes)
+                                : mgrid_json_pack("{sIsnsnsnsO}", "rank", (json_int_t)w->rank, "operation", "family", "line",
+                                                  "waits_for", waits_for);
     json_decref(waits_for);
     json_array_append_new(list, one);
   }
@@ -43,7 +45,7 @@ static mgrid_status print_json(const options *c, const mgrid_step *s, const step
   mgrid_step_digest(s, digest);
   mgrid_step_reads_text(s, &reads);
   mgrid_step_verdict_text(s, v, &why);
-  json_t *all = json_pack(
+  json_t *all = mgrid_json_pack(
       "{sssIsIsIsssssssosososs}", "verdict", mgrid_step_told_names[v->told], "classes", (json_int_t)s->nclasses,
       "programs", (json_int_t)s->nprograms, "operations", (json_int_t)mgrid_step_total(s), "digest", digest, "reads",
       mgrid_text_chars(&reads), "rules", c->rules, "families", mgrid_step_families_json(s, most), "memory",
@@ -124,14 +126,16 @@ static mgrid_status judge(const options *c, const mgrid_step *s, mgrid_error *er
   bool         priced = false, mpi = strcmp(c->rules, "mpi") == 0;
   if (c->rank >= 0) return print_program(c, s, err);
   mgrid_status status = mgrid_step_conclude(s, mpi ? STEP_BLOCKING : STEP_NCCL, c->eager, &v, err);
-  step_sum    *most = status ? NULL : mgrid_step_most(s, err);
+  if (!status) status = mgrid_step_memory(s, &m, err);
+  step_sum *most = status ? NULL : mgrid_step_most(s, err);
   if (!most) return err->status;
-  mgrid_step_memory(s, &m);
   if (v.told == STEP_PROVED || v.told == STEP_HAZARD)
     status = cli_price(&c->cli, &c->pricing, s, mpi, c->eager, c->output, &price, &priced, err);
   else if (c->output)
     status = mgrid_fail(err, MGRID_REFUSED, "a step that does not end has no picture: its verdict is %s",
                         mgrid_step_told_names[v.told]);
+  if (status == MGRID_LIMIT)
+    mgrid_error_reword(err, "the verdict is %s; %s", mgrid_step_told_names[v.told], err->message);
   if (!status && c->json)
     status = print_json(c, s, &v, most, &m, priced ? &price : NULL, err);
   else if (!status)
@@ -185,7 +189,7 @@ const cli_command        command_step = {
                         .help = "the program of one rank, with the lines of the recipe" },
                       { "rules", cli_text, offsetof(options, rules), "nccl|mpi",
                         .help = "the rules of the proof; default: nccl" },
-                      { "eager", cli_number, offsetof(options, eager), "BYTES",
+                      { "eager", cli_size, offsetof(options, eager), "BYTES",
                         .help = "with --rules mpi: sends of at most this number of bytes do not wait" },
                       { "flops", cli_text, offsetof(options, pricing.flops), "X",
                         .help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",

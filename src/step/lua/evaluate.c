@@ -100,31 +100,53 @@ static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s,
       "the next evaluation sees");
 }
 
-/* Name files as the host does: Lua knows them by names that start with @ or =. */
+/* Name files as the host does: Lua knows them by names that start with @ or =. A path may be any bytes: it is escaped. */
 static mgrid_status name_files(lua_State *L, mgrid_step *s, mgrid_error *err) {
-  for (size_t i = 0; i < s->nwords; i++) {
+  bool *file = mgrid_zeroed(NULL, s->nwords * sizeof *file);
+  if (!file) return mgrid_oom(err);
+  for (size_t k = 0; k < s->nprograms; k++)
+    for (size_t n = 0; n < s->program[k].n; n++) file[s->program[k].node[n].file] = true;
+  mgrid_status status = MGRID_OK;
+  for (size_t i = 0; i < s->nwords && !status; i++) {
     const char *name = s->word[i];
-    char        path[MGRID_PLACE_MAX];
-    bool        file = false;
-    for (size_t k = 0; k < s->nprograms && !file && (*name == '@' || *name == '='); k++)
-      for (size_t n = 0; n < s->program[k].n && !file; n++) file = s->program[k].node[n].file == i;
-    if (!file) continue;
+    char        path[MGRID_PLACE_MAX], shown[MGRID_PLACE_MAX];
+    if (!file[i] || (*name != '@' && *name != '=')) continue;
     mgrid_budget_path(L, name + 1, strlen(name + 1), path, sizeof path);
-    char *copy = mgrid_strdup(path);
-    if (!copy) return mgrid_oom(err);
-    mgrid_release(s->word[i]);
-    s->word[i] = copy;
+    mgrid_shown(shown, sizeof shown, path, strlen(path));
+    char *copy = mgrid_strdup(shown);
+    if (!copy)
+      status = mgrid_oom(err);
+    else
+      mgrid_release(s->word[i]), s->word[i] = copy;
   }
-  return MGRID_OK;
+  mgrid_release(file);
+  return status;
+}
+
+/* The budget is spent. */
+static mgrid_status give_up(const mgrid_step *s, const step_budget *b, int64_t rank, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  mgrid_text  reads = { 0 };
+  mgrid_step_budget_spent(b, &why);
+  mgrid_step_reads_text(s, &reads);
+  mgrid_fail(err, MGRID_LIMIT,
+             "%s: so far ranks below %" PRId64 " have their programs, in %zu classes; it reads %.200s", why.message,
+             rank, s->nclasses, mgrid_text_chars(&reads));
+  mgrid_text_free(&reads);
+  return MGRID_LIMIT;
 }
 
 static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  int64_t world = s->plan->content.world;
+  int64_t     world = s->plan->content.world;
+  step_budget b;
+  mgrid_step_budget_begin(&b, &s->limits, "the evaluation of the step for all ranks");
   for (int64_t rank = 0; rank < world; rank++) {
     int32_t class = mgrid_step_find_class(s, rank);
+    if (!mgrid_pay(&b.payer, 1)) return give_up(s, &b, rank, err);
     if (class < 0) {
       mgrid_status status = add_class(rt, w, s, rank, err);
       if (status) return status;
+      if (!b.payer.pay(&b, 0)) return give_up(s, &b, rank, err); /* each class has the instructions of a call */
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;
@@ -161,6 +183,7 @@ mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error 
                         rt->recipe);
   mgrid_step *s = status ? NULL : mgrid_step_alloc(r->plan, err);
   if (!status && !s) status = err->status;
+  if (s) s->limits = rt->budget.limits;
   if (!status) status = evaluate_all(rt, &w, s, err);
   if (!status) status = name_files(rt->L, s, err);
   if (!status) status = mgrid_step_take_digest(s, err);

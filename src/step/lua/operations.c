@@ -17,6 +17,15 @@ static uint32_t word(lua_State *L, step_writer *w, const char *text) {
   return n < 0 ? (uint32_t)mgrid_lua_oom(L) : (uint32_t)n;
 }
 
+/* Return the name at i of the recipe, as a word. `what` is "the name of a mark". */
+static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
+  size_t      len;
+  const char *text = luaL_checklstring(L, i, &len);
+  mgrid_error err = MGRID_ERROR_INIT;
+  if (mgrid_check_line(what, text, len, &err)) mgrid_lua_raise_error(L, &err);
+  return word(L, w, text);
+}
+
 /* Append an entry of the operation on the stream of s, with the line of the recipe. */
 static step_node *put(lua_State *L, step_word_step *s, step_writer *w, step_kind kind) {
   lua_Debug ar;
@@ -55,11 +64,10 @@ static int64_t whole(lua_State *L, int i, const char *operation, const char *wha
                        mgrid_lua_kind(L, i));
   x = mgrid_lua_number(L, i);
   if (x > (double)most)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s are %" PRId64 " at most, not %s", operation, what, most,
-                       lua_pushfstring(L, "%f", x));
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s are %" PRId64 " at most, not %.14g", operation, what, most, x);
   if (!is_integer || n < 0)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %s%s", operation, what,
-                       lua_pushfstring(L, "%f", x), x > 0 ? "; a // b divides whole numbers" : "");
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s are a whole number of 0 or more, not %.14g%s", operation, what, x,
+                       x > 0 ? "; a // b divides whole numbers" : "");
   return n;
 }
 
@@ -114,7 +122,7 @@ static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_g
   }
   mgrid_lua_check_table(L, i, "{ type = \"bf16\" }");
   mgrid_lua_check_keys(L, i, "option of an operation", known, o->rooted ? 2 : 1, false);
-  if (lua_getfield(L, i, "type") != LUA_TNIL) x.type = word(L, w, luaL_checkstring(L, -1));
+  if (lua_getfield(L, i, "type") != LUA_TNIL) x.type = name(L, -1, w, "the type of elements");
   if (o->rooted && lua_getfield(L, i, "root") != LUA_TNIL) x.root = check_position(L, lua_gettop(L), w, g, o->name);
   return x;
 }
@@ -255,9 +263,10 @@ static int loop(lua_State *L) {
 
 /* ------------------------------------------------------------------ streams */
 
-static int stream_of(lua_State *L, step_writer *w, const char *name, bool make) {
+/* Return the stream whose name is at 2; -1: there is none, and it is not to be made. */
+static int stream_of(lua_State *L, step_writer *w, bool make) {
   step_program *p = &w->now;
-  uint32_t      is = word(L, w, name);
+  uint32_t      is = name(L, 2, w, "the name of a stream");
   for (int i = 0; i < p->nstreams; i++)
     if (p->stream[i] == is) return i;
   if (!make) return -1;
@@ -271,7 +280,7 @@ static int stream_of(lua_State *L, step_writer *w, const char *name, bool make) 
 static int on(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  int             stream = stream_of(L, w, luaL_checkstring(L, 2), true);
+  int             stream = stream_of(L, w, true);
   lua_getiuservalue(L, 1, 1);
   step_word_step *other = lua_newuserdatauv(L, sizeof *other, 1);
   *other = (step_word_step){ s->anchor, stream };
@@ -283,17 +292,16 @@ static int on(lua_State *L) {
 
 /* Return the stream at 2, on which something was put before. */
 static int check_used(lua_State *L, step_word_step *s, step_writer *w, const char *operation) {
-  const char *name = luaL_checkstring(L, 2);
-  int         stream = stream_of(L, w, name, false);
+  int stream = stream_of(L, w, false);
   if (stream >= 0 && s->anchor->used >> stream & 1) return stream;
   const char *known[STEP_STREAMS_MAX];
   char        tail[512];
   size_t      n = 0;
   for (int i = 0; i < w->now.nstreams; i++)
     if (s->anchor->used >> i & 1) known[n++] = w->step->word[w->now.stream[i]];
-  mgrid_suggest(tail, sizeof tail, name, known, n);
-  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "%s: nothing was put on the stream '%s' before%s", operation, name,
-                            tail);
+  mgrid_suggest(tail, sizeof tail, lua_tostring(L, 2), known, n);
+  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "%s: nothing was put on the stream '%s' before%s", operation,
+                            lua_tostring(L, 2), tail);
 }
 
 static int event(lua_State *L) {
@@ -335,11 +343,13 @@ static int host_wait(lua_State *L) {
 static double amount(lua_State *L, const char *field) {
   int    type = lua_getfield(L, 2, field);
   double x = type == LUA_TNUMBER ? mgrid_lua_number(L, -1) : 0;
-  if (type != LUA_TNIL && !(type == LUA_TNUMBER && x >= 0 && x < HUGE_VAL))
+  if (type != LUA_TNIL && type != LUA_TNUMBER)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %s", field,
-                       type == LUA_TNUMBER ? lua_pushfstring(L, "%f", x) : mgrid_lua_kind(L, -1));
+                       mgrid_lua_kind(L, -1));
+  if (!(x >= 0 && x < HUGE_VAL))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "compute: %s is a number of 0 or more, not %.14g", field, x);
   lua_pop(L, 1);
-  return x;
+  return x > 0 ? x : 0; /* -0.0 is 0 */
 }
 
 static int compute(lua_State *L) {
@@ -349,49 +359,49 @@ static int compute(lua_State *L) {
   mgrid_lua_check_table(L, 2, "{ flops = 1e12, name = \"layer\" }");
   mgrid_lua_check_keys(L, 2, "field of compute", known, 4, false);
   double   flops = amount(L, "flops"), bytes = amount(L, "bytes"), seconds = amount(L, "seconds");
-  uint32_t name = lua_getfield(L, 2, "name") == LUA_TNIL ? 0 : word(L, w, luaL_checkstring(L, -1));
+  uint32_t is = lua_getfield(L, 2, "name") == LUA_TNIL ? 0 : name(L, -1, w, "the name of a compute");
   if (bytes > (double)STEP_BYTES_MAX)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "compute: bytes are %" PRId64 " at most", STEP_BYTES_MAX);
   step_node *n = put(L, s, w, STEP_COMPUTE);
-  n->flops = flops, n->seconds = seconds, n->bytes = (int64_t)bytes, n->name = name;
+  n->flops = flops, n->seconds = seconds, n->bytes = (int64_t)bytes, n->name = is;
   return 0;
 }
 
 static int alloc(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  uint32_t        name = word(L, w, luaL_checkstring(L, 2));
+  uint32_t        is = name(L, 2, w, "the name of memory");
   int64_t         bytes = whole(L, 3, "alloc", "bytes", STEP_BYTES_MAX);
   step_node      *n = put(L, s, w, STEP_ALLOC);
-  n->name = name, n->bytes = bytes;
+  n->name = is, n->bytes = bytes;
   return 0;
 }
 
 static int free_name(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  const char     *text = luaL_checkstring(L, 2), *known[64];
-  uint32_t        name = word(L, w, text);
+  uint32_t        is = name(L, 2, w, "the name of memory");
+  const char     *known[64];
   size_t          n = 0;
   for (size_t i = 0; i < w->now.n; i++) {
     const step_node *a = &w->now.node[i];
     if (a->kind != STEP_ALLOC) continue;
-    if (a->name == name) {
-      put(L, s, w, STEP_FREE)->name = name;
+    if (a->name == is) {
+      put(L, s, w, STEP_FREE)->name = is;
       return 0;
     }
     bool told = false;
     for (size_t k = 0; k < n; k++) told |= known[k] == w->step->word[a->name];
     if (!told && n < 64) known[n++] = w->step->word[a->name];
   }
-  return mgrid_lua_unknown(L, "name of s:alloc", text, known, n);
+  return mgrid_lua_unknown(L, "name of s:alloc", lua_tostring(L, 2), known, n);
 }
 
 static int mark(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  uint32_t        name = word(L, w, luaL_checkstring(L, 2));
-  put(L, s, w, STEP_MARK)->name = name;
+  uint32_t        is = name(L, 2, w, "the name of a mark");
+  put(L, s, w, STEP_MARK)->name = is;
   return 0;
 }
 

@@ -81,8 +81,7 @@ static int state_run_step(lua_State *L) {
   check_names(L);
   double steps = positive(L, "steps", 1);
   if (steps != floor(steps) || steps > INT32_MAX)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: steps is a whole number, not %s",
-                       lua_pushfstring(L, "%f", steps));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: steps is a whole number, not %.14g", steps);
   how.steps = (int64_t)steps, how.scale = positive(L, "scale", how.scale),
   how.timeout = positive(L, "timeout", how.timeout);
   lua_getfield(L, 2, "unproved");

@@ -3,6 +3,7 @@
 ** sweep.c - moongrid lose --all: every loss of one rank, or of two, and a row for each thing that the job becomes.
 */
 #include "survive/command/words.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,19 +123,19 @@ static mgrid_status put_json(const table *t, const lose_units *u, int64_t all, m
   for (size_t i = 0; i < t->n; i++) {
     const row   *r = &t->at[i];
     const worst *w[] = { &r->moved, &r->missing };
-    json_t      *one = json_pack("{sssIsIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
-                                 (json_int_t)r->losses, "with_copies", (json_int_t)r->whole, "kept",
-                                 (json_int_t)(r->how ? r->kept : 0), r->how ? "params" : "why", r->text);
+    json_t *one = mgrid_json_pack("{sssIsIsIsIss}", "how", answers[r->how], "layout", (json_int_t)r->layout, "losses",
+                                  (json_int_t)r->losses, "with_copies", (json_int_t)r->whole, "kept",
+                                  (json_int_t)(r->how ? r->kept : 0), r->how ? "params" : "why", r->text);
     for (int k = 0; k < 2; k++) {
       json_t *lost = json_array();
       json_array_append_new(lost, json_integer(w[k]->a));
       if (w[k]->b >= 0) json_array_append_new(lost, json_integer(w[k]->b));
       json_object_set_new(one, k ? "missing" : "moved",
-                          json_pack("{sIso}", "bytes", (json_int_t)w[k]->value, "lost", lost));
+                          mgrid_json_pack("{sIso}", "bytes", (json_int_t)w[k]->value, "lost", lost));
     }
     json_array_append_new(rows, one);
   }
-  json_t      *whole = json_pack("{sssIso}", "of", u->name, "at_once", (json_int_t)all, "rows", rows);
+  json_t      *whole = mgrid_json_pack("{sssIso}", "of", u->name, "at_once", (json_int_t)all, "rows", rows);
   mgrid_status s = cli_put_json(whole, err);
   json_decref(whole);
   return s;

@@ -48,7 +48,7 @@ static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) 
   char    text[512];
   va_list args;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
+  mgrid_vformat(text, sizeof text, fmt, args);
   va_end(args);
   mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
 }

@@ -51,7 +51,7 @@ return {
       .. "dense and expert layers different pipeline groups, so experts would cross stages; an order that ends in pp would do",
       would = { { order = "tp-ep-dp-pp" } } },
     { "instances that do not divide", { instances = 4, ep = 4 }, "num_distributed_optimizer_instances 4 does not divide the "
-      .. "data-parallel sizes (dense 8, expert 2); a divisor of 2 would do", would = { { instances = 2 }, { instances = 1 } } },
+      .. "data-parallel sizes (dense 8, expert 2); 2 would do", would = { { instances = 2 } } },
     { "instances that differ between the grids", { instances = 2, ep = 2, order = "tp-dp-ep-pp" }, "order 'tp-dp-ep-pp' gives "
       .. "dense and expert layers different ranks in each of 2 optimizer instances; num_distributed_optimizer_instances 1, "
       .. "or dp last but for pp, would do", would = { { instances = 1 }, { order = "tp-ep-dp-pp" } } },
@@ -97,6 +97,8 @@ return {
     { "a group of nodes without nodes", get = "get_all_to_all_groups", q = { between_nodes = true },
       message = "getter 'get_all_to_all_groups': there is no family 'all_to_all_global' in this plan; it is there with "
         .. "device_count, and more nodes than one" },
+    { "a sequence-parallel group without sequence parallelism", get = "get_sequence_parallel_group",
+      message = "getter 'get_sequence_parallel_group': there is no such group with these parameters" },
     { "a partial question without context parallel", ask = "data_parallel_rank", q = { partial_data_parallel = true },
       message = "partial_data_parallel needs with_context_parallel; there are no groups without it" },
   },

@@ -120,7 +120,7 @@ return {
     { "no slices along an axis", { mesh_shape = { 2, 2 }, dcn_mesh_shape = { 2, 0 }, devices = halves },
       "dcn_mesh_shape: axis 'axis_1' has size 0; 1 or more would do", would = { { dcn_mesh_shape = { 2, 1 } } } },
     { "slices that do not divide what remains", { mesh_shape = { -1, 2 }, dcn_mesh_shape = { 3, 1 }, devices = halves },
-      "dcn_mesh_shape: 3 does not divide the 4 ranks that remain for axis 'axis_0'; 1 would do" },
+      "dcn_mesh_shape: 3 does not divide the 4 ranks that remain for axis 'axis_0'; 2 or 4 would do" },
     { "another number of slices", { mesh_shape = { 2, 1 }, dcn_mesh_shape = { 4, 1 }, devices = halves },
       "dcn_mesh_shape 4 x 1 is for 4 slices or processes, and there are 2; sizes that multiply to that would do",
       would = { { mesh_shape = { 2, 2 }, dcn_mesh_shape = { 2, 1 } } } },

@@ -34,10 +34,16 @@ return {
     { "an ep without experts", { ep = 2 }, "ep 2, and the model has no experts", would = { { ep = 1 } } },
     { "more stages than layers", { pp = 8, num_hidden_layers = 4 }, "pp 8 is more than the 4 layers", would = { { pp = 4 } } },
     { "groups of heads that tp would cut", { tp = 8, num_key_value_heads = 4, names = "megatron" },
-      "tp 8 does not divide the 4 groups of heads, which names=megatron keeps together", would = { { names = "hf" }, { tp = 4 } } },
+      "tp 8 does not cut the 32 heads of queries and 4 of keys and values so that each rank has those that it uses, where q, k "
+        .. "and v are one tensor; 4 would do", would = { { names = "hf" }, { tp = 4 } } },
     { "copies inside of one tensor", { tp = 8, num_key_value_heads = 4, names = "fused" },
-      "tp 8 is more than the 4 heads of keys and values, and q has no copies of its own where all are one tensor; "
-        .. "names=hf has them apart", would = { { names = "hf" }, { tp = 4 } } },
+      "tp 8 does not cut the 32 heads of queries and 4 of keys and values so that each rank has those that it uses, where q, k "
+        .. "and v are one tensor; 4 would do", would = { { names = "hf" }, { tp = 4 } } },
+    { "heads that ranks would have without their keys", { tp = 4, num_attention_heads = 6, num_key_value_heads = 2, head_dim = 64 },
+      "tp 4 does not cut the 6 heads of queries and 2 of keys and values so that each rank has those that it uses; 2 would do",
+      would = { { tp = 2 } } },
+    { "more ranks than heads", { model_type = "deepseek_v3", tp = 8, num_attention_heads = 6, head_dim = 64 },
+      "tp 8 is more than the 6 heads; 4 would do", would = { { tp = 4 } } },
     { "experts that are neither", with(experts, { experts = "both" }),
       "experts 'both'; they are each or, but for names=megatron, stacked", would = { { experts = "each" }, { experts = "stacked" } } },
     { "too many experts", with(experts, { num_local_experts = 256, num_hidden_layers = 61 }),

@@ -75,7 +75,7 @@ return {
       "get_embedding_ranks is empty; a list of stages as 0,-1 would do, or \"all\"",
       would = { { embd = "0,-1" }, { embd = "all" } } },
     { "instances that do not divide", { instances = 3 },
-      "num_distributed_optimizer_instances 3 does not divide the 8 ranks of dp x cp; 1 would do", would = { { instances = 1 } } },
+      "num_distributed_optimizer_instances 3 does not divide the 8 ranks of dp x cp; 2 or 4 would do", would = { { instances = 2 }, { instances = 4 } } },
     { "instances that cut the experts' data", { instances = 4, ep = 4 },
       "num_distributed_optimizer_instances 4 does not divide the 2 ranks of expert data parallel; 2 would do",
       would = { { instances = 2 } } },
@@ -90,9 +90,9 @@ return {
       "order 'cp-tp-dp' cuts other optimizer instances out of the dense grid than out of the expert grid; "
       .. "num_distributed_optimizer_instances 1 would do instead of 3", world = 24, would = { { instances = 1 }, { expert_instances = 1 } } },
     { "blocks that leave ranks over", { hybrid_cp = true, pp = 2 }, "hybrid_context_parallel cuts the 10 ranks of dp x cp into "
-      .. "blocks of 4, which leaves 2 over; 12 would do", world = 20 },
+      .. "blocks of 4, which leaves 2 over; 8 or 12 would do", world = 20 },
     { "instances of experts that do not divide", { expert_instances = 3, instances = 2 },
-      "expert_num_distributed_optimizer_instances 3 does not divide the 8 ranks of expert data parallel; 1 would do",
+      "expert_num_distributed_optimizer_instances 3 does not divide the 8 ranks of expert data parallel; 2 or 4 would do",
       would = { { expert_instances = 1 } } },
     { "instances of experts with shared weights", { expert_instances = 2, gtp = 2 }, "expert_num_distributed_optimizer_instances 2 "
       .. "excludes gtp_remat_size 2 and expert_gtp_remat_size 1; set it to 1, or both of them",
@@ -113,7 +113,7 @@ return {
       "order 'tp-gtp_remat-dp-pp' has 'gtp_remat', which is not a dim; it takes each of tp, cp, ep, dp, pp once, as 'tp-cp-ep-dp-pp'",
       would = { { version = "0.19" } } },
     { "dynamic blocks of an odd number of ranks", { version = "dev", dynamic_cp = true, pp = 2 },
-      "dynamic_context_parallel cuts the 3 ranks of dp x cp into blocks of 2, which leaves 1 over; 4 would do", world = 6 },
+      "dynamic_context_parallel cuts the 3 ranks of dp x cp into blocks of 2, which leaves 1 over; 2 or 4 would do", world = 6 },
     { "Engram's stages inside other data", { order = "tp-pp-dp", pp = 2, engram = 2 },
       "order 'tp-pp-dp' gives the dense and the engram grid different pipeline groups; an order that ends in pp would do",
       would = { { order = "tp-dp-pp" } } },

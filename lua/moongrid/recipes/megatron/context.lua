@@ -20,8 +20,9 @@ local function block_sizes(n, least, parameter)
   end
   local largest = math.max(sizes[#sizes] or 2, 2) -- an odd number of ranks is refused in any case
   if n % largest ~= 0 then
-    error(string.format("%s cuts the %d ranks of dp x cp into blocks of %d, which leaves %d over; "
-      .. "%d would do", parameter, n, largest, n % largest, n + largest - n % largest))
+    local below = n - n % largest
+    error(string.format("%s cuts the %d ranks of dp x cp into blocks of %d, which leaves %d over; %s%d would do",
+      parameter, n, largest, n % largest, below > 0 and below .. " or " or "", below + largest))
   end
   return sizes
 end

@@ -2,7 +2,6 @@
 -- links between the instances keep the replicas of a shard equal. Experts may have another number of them.
 
 local arithmetic = ...
-local gcd = arithmetic.gcd
 
 -- Check that a number of instances divides a data-parallel size. `other`: a size that the suggestion divides, too.
 local function check_count(p, parameter, n, size, what, other)
@@ -12,8 +11,8 @@ local function check_count(p, parameter, n, size, what, other)
       parameter, n, gtp, egtp))
   end
   if size % n ~= 0 then
-    error(string.format("%s %d does not divide the %d rank%s of %s; %d would do", parameter, n, size,
-      size == 1 and "" or "s", what, gcd(gcd(n, size), other or size)))
+    error(string.format("%s %d does not divide the %d rank%s of %s; %s would do", parameter, n, size,
+      size == 1 and "" or "s", what, arithmetic.nearest(n, size, function(k) return (other or size) % k == 0 end)))
   end
 end
 
