@@ -95,7 +95,7 @@ ALL_BACKENDS := mpi nccl rccl pmix
 MPI       := $(shell scripts/mpi --module || echo mpi-c)
 HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
 FLAGS_mpi := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
-LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null) -pthread
+LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null) $(shell $(PKG_CONFIG) --libs libxxhash) -pthread
 PC_mpi    := $(MPI)
 # Rewritten only when make is run with another MPI: then what was compiled for the last one is compiled again.
 MPI_FLAGS := $(B)/gen/mpi.flags

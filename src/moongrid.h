@@ -59,7 +59,7 @@
 **   end: a call whose argument is NULL because an earlier call failed returns NULL, -1 or MGRID_USAGE and
 **   leaves *err alone; questions to NULL answer NULL, -1, 0, false or "". No other pointer may be NULL
 **   unless the call says so: that is MGRID_USAGE, and the message names it. The library never prints, exits
-**   or aborts, except in the two places where MPI does not return (mgrid_on_deadline).
+**   or aborts, except in the places where MPI does not return (mgrid_on_deadline).
 **
 ** OWNERSHIP
 **   An object of a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)

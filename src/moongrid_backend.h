@@ -23,9 +23,10 @@ typedef enum mgrid_threads {
   MGRID_THREADS_MULTIPLE    /* any threads at once: two threads may use two backends, each one thread at a time */
 } mgrid_threads;
 
-/* What a rank does at the deadline in the two places where MPI does not return: inside MPI_Comm_create_group, if a
-** rank dies or is stopped after all have arrived there, and inside MPI_Comm_create while a backend opens. A watchdog
-** prints on stderr which group of which family it is, and its ranks. */
+/* What a rank does at the deadline in the places where MPI does not return, if a rank dies or is stopped after all have
+** arrived there: inside MPI_Comm_create_group, inside MPI_Comm_create while a backend opens or mgrid_mpi_world makes a
+** communicator, and inside MPI_Finalize, where mgrid_backend_free calls that. A watchdog prints on stderr which group of
+** which family it is, and its ranks. */
 typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ERROR, /* it keeps waiting; everywhere else the call returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */

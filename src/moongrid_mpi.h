@@ -89,8 +89,8 @@ MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
 }
 
 /* For moongrid.f90, which has mgrid_comm and mgrid_open_comm on top of these two: mgrid_mpi_backend over an INTEGER
-** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of
-** another MPI is not; and the INTEGER of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or
+** (comm%mpi_val of mpi_f08), which is MGRID_USAGE if it is not a communicator of this MPI library, as a handle of another
+** MPI is not, and is collective likewise; and the INTEGER of what mgrid_group_native returns, for NULL that of MPI_COMM_SELF (self) or
 ** MPI_COMM_NULL. */
 MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options, mgrid_error *err);
 MGRID_API MPI_Fint       mgrid_mpi_native_f(const void *native, bool self);

@@ -126,7 +126,7 @@ typedef struct mgrid_open_options {
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
   { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
-/* options may be NULL. */
+/* options may be NULL. Collective over the backend. */
 MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
                                   const mgrid_open_options *options, mgrid_error *err);
 /* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and mgrid_reload; NULL

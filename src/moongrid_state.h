@@ -217,7 +217,7 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 ** then it only answers questions. */
 MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
                                         mgrid_error *err);
-/* The same on a new rank. */
+/* The same on a new rank. Collective over `larger`. */
 MGRID_API mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name,
                                         mgrid_error *err);
 

@@ -69,7 +69,7 @@ $(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND
 $(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
 # These use internal functions, too.
-INSIDE := %/step_ends %/join_other %/closing
+INSIDE := %/step_ends %/join_other %/closing %/struck %/calls
 $(filter $(INSIDE),$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi) $(shell $(PKG_CONFIG) --libs cmocka)
 

@@ -84,7 +84,8 @@ function State:has(family) end
 function State:step(file) end
 
 ---Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" or "gemm",
----else none; timeout: seconds that a call may take; trace: a file for what each rank did in the last step, in the trace
+---else none; timeout: seconds in which nothing moves on any rank, or, with GPUs, that a call may take, until all ranks give
+---up and the error names those that are not there; trace: a file for what each rank did in the last step, in the trace
 ---event format of Chrome; file: as in `step`; unproved: also a step that is not proved. Raises on all ranks.
 ---@param options? { steps?: integer, scale?: number, compute?: string, timeout?: number, trace?: string, file?: string, unproved?: boolean }
 ---@return moongrid.Measured
@@ -280,10 +281,10 @@ function Group:device() end
 ---@field prev integer global rank one position back, around the start
 ---@field ranks integer[] global ranks in order
 
----Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. It is for the
----collectives below, which are for self-tests and benchmarks. All are collective over the group, have
----finished when they return, and return nil, message, status if the job fails. They raise in a query,
----which runs on only one rank.
+---Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. Local. It is for the
+---calls below, which are for self-tests and benchmarks. They have finished when they return, and return nil, message,
+---status if the job fails: at the timeout of the job status 403, with the ranks that are not there. They raise in a
+---query, which runs on only one rank.
 ---@param n integer elements, 1 or more; zeros at first
 ---@param type? "float"|"double"|"int32"|"int64" default "float"
 ---@return moongrid.Buffer? buffer closed by the caller, or garbage collected
@@ -291,7 +292,7 @@ function Group:device() end
 ---@return integer? status
 function Group:buffer(n, type) end
 
----Replace every element by its reduction over all members.
+---Replace every element by its reduction over all members. Collective over the group.
 ---@param buffer moongrid.Buffer of equal size and type on all members
 ---@param op? "sum"|"prod"|"min"|"max"
 ---@return boolean? ok
@@ -299,7 +300,7 @@ function Group:buffer(n, type) end
 ---@return integer? status
 function Group:allreduce(buffer, op) end
 
----Copy one member's buffer to all members.
+---Copy one member's buffer to all members. Collective over the group.
 ---@param buffer moongrid.Buffer the source on that member, overwritten on the others
 ---@param position integer|{ rank: integer } of that member; or its rank in the world
 ---@return boolean? ok
@@ -307,7 +308,7 @@ function Group:allreduce(buffer, op) end
 ---@return integer? status
 function Group:broadcast(buffer, position) end
 
----Gather the elements of all members on every member.
+---Gather the elements of all members on every member. Collective over the group.
 ---@param mine moongrid.Buffer n elements
 ---@param all moongrid.Buffer receives those of every member in group order: n times the group's size
 ---@return boolean? ok
@@ -315,7 +316,7 @@ function Group:broadcast(buffer, position) end
 ---@return integer? status
 function Group:allgather(mine, all) end
 
----Reduce over all members, and scatter the result by position.
+---Reduce over all members, and scatter the result by position. Collective over the group.
 ---@param all moongrid.Buffer n times the group's size elements
 ---@param mine moongrid.Buffer receives the n of this member's position, reduced over all members
 ---@param op? "sum"|"prod"|"min"|"max"
@@ -324,7 +325,8 @@ function Group:allgather(mine, all) end
 ---@return integer? status
 function Group:reduce_scatter(all, mine, op) end
 
----Send a block from each member to each: block i of `out` goes to position i, block i of `into` comes from there.
+---Send a block from each member to each: block i of `out` goes to position i, block i of `into` comes from there. Collective over
+---the group.
 ---@param out moongrid.Buffer a multiple of the group's size elements, the same number on all members
 ---@param into moongrid.Buffer a different buffer, of the same size and type
 ---@return boolean? ok
@@ -332,7 +334,8 @@ function Group:reduce_scatter(all, mine, op) end
 ---@return integer? status
 function Group:all_to_all(out, into) end
 
----Send and receive at once, without deadlock; with nil for one side only send or only receive.
+---Send and receive at once, without deadlock; with nil for one side only send or only receive. Collective over the
+---members that send and receive.
 ---@param out moongrid.Buffer? the elements to send
 ---@param to integer|{ rank: integer }? position to send to, or its rank in the world
 ---@param into moongrid.Buffer? for the received elements, of the same size and type as the sender's
@@ -342,7 +345,7 @@ function Group:all_to_all(out, into) end
 ---@return integer? status
 function Group:sendrecv(out, to, into, from) end
 
----Wait until every member has arrived.
+---Wait until every member has arrived. Collective over the group.
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status

@@ -17,7 +17,8 @@ typedef struct mgrid_comm_spec {
   const int32_t          *ranks;   /* [size], global ranks in group order; NULL if the descriptor has no `lists` */
   int64_t                 size, position; /* size 0: this rank is not a member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
-  int                     tag;            /* [0, 32768), equal on all members, different for each family and round */
+  int                     tag; /* [0, 32768), equal on all members; two families or rounds may have the same one, since
+                                             members create their communicators in one order */
   void *const            *parent; /* the communicator to split it from: NULL, or a pointer to it, which is filled once
                                              the specs before this one are created; also where size is 0 */
 } mgrid_comm_spec;
@@ -46,7 +47,7 @@ typedef struct mgrid_work {
   int64_t         root;     /* MGRID_BROADCAST: position of the sender */
   int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
   bool            rooted; /* of `together`: an all-reduce or all-gather to `root` alone, an all-to-all from it alone */
-  bool            ours;   /* an all-reduce or a broadcast of the library's own, on int64: it has a deadline */
+  bool            ours;   /* a call of the library's own: an error names what this rank does */
 } mgrid_work;
 
 /* One of several calls that begin together. */
@@ -251,9 +252,10 @@ typedef struct mgrid_backend_ops {
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                               mgrid_error *err);
   /* Begin n calls over communicators of this backend, then wait at most `seconds` for all of them. MGRID_TIMED_OUT
-  ** names the calls that did not end; for a single collective, also the members that did not arrive. NULL: not
-  ** supported. */
-  mgrid_status (*together)(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
+  ** names the calls that did not end; for a single collective, also the members that did not arrive. Between `connect` of
+  ** its transport and a verdict ranks wait as in a move, while anything moves; MGRID_GAVE_UP: the verdict names the missing
+  ** ranks. NULL: not supported. */
+  mgrid_outcome (*together)(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds, mgrid_error *err);
 
   /* Suspend the n communicators in this order, or resume them; each is a call over its members. A first call with `dry`
   ** only checks that it can be done. NULL: there is nothing to do. */

@@ -193,8 +193,8 @@ mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgri
   return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
 }
 
-mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
-                                 double seconds, mgrid_error *err) {
+mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                                  double seconds, mgrid_error *err) {
   mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
   mgrid_together  call[MGRID_TOGETHER_MAX];
   if (!b->ops->together)

@@ -91,8 +91,8 @@ mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgr
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
 mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
 /* Begin n calls, the ith over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED: the backend has none. */
-mgrid_status mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
-                                 double seconds, mgrid_error *err);
+mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c, const mgrid_work *w,
+                                  double seconds, mgrid_error *err);
 /* Begin n calls, 1 to MGRID_TOGETHER_MAX, on a stream of a backend that has some: `begin` of backend.h. */
 mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c, const mgrid_work *w,
                                uint64_t tag, double seconds, mgrid_error *err);

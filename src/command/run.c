@@ -164,7 +164,7 @@ static uint64_t call_of(const options *c, mgrid_backend *b) {
 /* Print an error that all ranks have: rank 0 prints it, but if rank 0 is missing or was stopped, the others. A deadline
 ** passes by the clock of each rank, and the first rank to end ends all; so the others wait until rank 0 has printed. */
 static void say(const cli *c, const mgrid_error *err) {
-  const struct timespec first = { 1, 0 };
+  const struct timespec first = { 0, 500000000 };
   if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there")) {
     cli_say_own(c, err);
   } else {
@@ -250,7 +250,7 @@ static mgrid_status run_on_ranks(options *side, const cli_addition *by, const mg
   cli_guard(&c->cli, NULL);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
   if (s) say(&c->cli, err);
-  if (!s) cli_guard_alarm(&c->cli, o.timeout, "the job has not ended"); /* otherwise aborts have their own deadlines */
+  cli_guard_alarm(&c->cli, o.timeout + 0.75, "the job has not ended"); /* if nobody has said who is missing */
   mgrid_backend_free(b);
   cli_guard_end();
   return s;

@@ -52,49 +52,69 @@ static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t memb
 
 /* ------------------------------------------------------------------ compute */
 
-static void sleep_for(double seconds) {
-  struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
-  nanosleep(&t, NULL);
+/* While a rank computes, it says that it is there. An error: other ranks are missing. */
+static mgrid_outcome look(const step_runner *r) {
+  size_t n = 0;
+  return r->watch ? r->watch->look(r->state->backend, true, &n, NULL, r->err) : MGRID_OK;
+}
+
+static mgrid_outcome sleep_for(const step_runner *r, double seconds) {
+  const double  slice = 0.02;
+  const double  until = mgrid_now() + seconds;
+  mgrid_outcome s = MGRID_OK;
+  for (double left = seconds; left > 0 && !s; left = until - mgrid_now()) {
+    double          some = left < slice ? left : slice;
+    struct timespec t = { 0, (long)(some * 1e9) };
+    nanosleep(&t, NULL);
+    s = look(r);
+  }
+  return s;
 }
 
 /* Multiply small matrices until so many operations are done. */
-static void multiply(double flops) {
+static mgrid_outcome multiply(const step_runner *r, double flops) {
   enum { N = 48 };
   float          a[N][N] = { { 1 } }, b[N][N] = { { 1 } }, c[N][N] = { { 0 } };
   volatile float kept = 0; /* or the compiler would leave it out */
-  for (double done = 0; done < flops; done += 2.0 * N * N * N)
+  mgrid_outcome  s = MGRID_OK;
+  for (double done = 0; done < flops && !s; done += 2.0 * N * N * N) {
     for (int i = 0; i < N; i++)
       for (int k = 0; k < N; k++)
         for (int j = 0; j < N; j++) c[i][j] += a[i][k] * b[k][j];
+    s = look(r);
+  }
   kept = c[0][0];
   (void)kept;
+  return s;
 }
 
 double mgrid_step_sleeps(const step_runner *r, const step_node *n) {
   return (n->seconds + n->flops / r->how->flops) * r->how->scale;
 }
 
-static void compute(const step_runner *r, uint32_t at) {
+static mgrid_outcome compute(const step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
   double           begun = mgrid_now();
-  if (r->how->compute == STEP_SLEEP) sleep_for(mgrid_step_sleeps(r, n));
+  mgrid_outcome    s = MGRID_OK;
+  if (r->how->compute == STEP_SLEEP) s = sleep_for(r, mgrid_step_sleeps(r, n));
   if (r->how->compute == STEP_GEMM) {
-    if (n->seconds > 0) sleep_for(n->seconds * r->how->scale);
-    multiply(n->flops * r->how->scale);
+    s = sleep_for(r, n->seconds * r->how->scale);
+    if (!s) s = multiply(r, n->flops * r->how->scale);
   }
   if (r->how->compute != STEP_NOTHING) mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
+  return s;
 }
 
 /* -------------------------------------------------------------------- calls */
 
 /* Say where this rank was, at the end of an error. */
-static mgrid_status failed(const step_runner *r, const step_node *n, mgrid_error *own) {
+static void failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
   mgrid_error_reword(own, "%.700s: rank %lld in %s %s:%d of the step", own->message, (long long)r->rank,
                      mgrid_text_chars(&t), r->s->word[n->file], n->line);
   mgrid_text_free(&t);
-  return mgrid_error_pass(r->err, own);
+  mgrid_error_pass(r->err, own);
 }
 
 /* Whether the communicator is one of the carrier of the state's backend. */
@@ -171,20 +191,20 @@ void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double se
 }
 
 /* Make the calls of an entry, and wait for them. */
-static mgrid_status call(const step_runner *r, uint32_t at) {
-  step_calls   c;
-  mgrid_error  own = MGRID_ERROR_INIT;
-  mgrid_status s = mgrid_step_calls_of(r, at, &c);
+static mgrid_outcome call(const step_runner *r, uint32_t at) {
+  step_calls    c;
+  mgrid_error   own = MGRID_ERROR_INIT;
+  mgrid_outcome s = mgrid_step_calls_of(r, at, &c);
   if (s || c.n == 0) return s;
   double begun = mgrid_now();
   s = mgrid_pool_together(r->state->backend, c.n, c.comm, c.work, r->how->timeout, &own);
-  if (s) return failed(r, &r->p->node[at], &own);
+  if (s) return failed(r, &r->p->node[at], &own), s;
   mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
   return MGRID_OK;
 }
 
-static mgrid_status execute(step_runner *r, bool streams, uint32_t from, uint32_t end) {
-  mgrid_status s = MGRID_OK;
+static mgrid_outcome execute(step_runner *r, bool streams, uint32_t from, uint32_t end) {
+  mgrid_outcome s = MGRID_OK;
   for (uint32_t i = from; i < end && !s; i = r->p->node[i].end) {
     const step_node *n = &r->p->node[i];
     for (int64_t k = 0; n->kind == STEP_LOOP && k < n->number && !s; k++) s = execute(r, streams, i + 1, n->end);
@@ -192,7 +212,7 @@ static mgrid_status execute(step_runner *r, bool streams, uint32_t from, uint32_
     if (streams)
       s = mgrid_step_streams_begin(r, i);
     else if (n->kind == STEP_COMPUTE)
-      compute(r, i);
+      s = compute(r, i);
     else if (n->slot >= 0 || n->kind == STEP_GROUP || n->kind == STEP_SENDRECV)
       s = call(r, i);
   }
@@ -251,34 +271,57 @@ static void free_buffers(step_runner *r) {
   }
 }
 
+/* Prepare to watch all ranks as in a move. Local. */
+static mgrid_status watch(step_runner *r) {
+  mgrid_backend *b = r->state->backend;
+  double         seconds = r->how->timeout;
+  if (mgrid_step_streams(r) || !b->ops->transport || !b->ops->transport->watches) return MGRID_OK;
+  mgrid_status s = b->ops->transport->open(b, &seconds, r->err);
+  if (s) return s;
+  r->watch = b->ops->transport;
+  return r->watch->prepare(b, 0, r->err);
+}
+
+/* Execute the steps of this rank. */
+static mgrid_outcome run(step_runner *r, bool streams) {
+  mgrid_outcome s = r->watch ? r->watch->connect(r->state->backend, r->err) : MGRID_OK;
+  for (int64_t i = 0; i < r->how->steps && !s; i++) {
+    r->last = i + 1 == r->how->steps, r->zero = mgrid_now();
+    if (streams) s = mgrid_step_streams_zero(r);
+    if (!s) s = execute(r, streams, 0, (uint32_t)r->p->n);
+    if (streams && !s) s = mgrid_step_streams_end(r);
+  }
+  return s;
+}
+
 mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const step_how *how, step_spent *spent,
                                 step_spans *spans, double *seconds, mgrid_error *err) {
-  mgrid_error  own = MGRID_ERROR_INIT;
-  int64_t      rank = mgrid_backend_rank(state->backend);
-  step_runner  r = { .s = s,
-                     .p = &s->program[s->class[s->of[rank]].program],
-                     .state = state,
-                     .how = how,
-                     .spent = spent,
-                     .spans = spans,
-                     .rank = rank,
-                     .by_position = has_lists(s),
-                     .err = &own };
-  bool         streams = mgrid_step_streams(&r);
-  mgrid_status status = make_buffers(&r);
+  mgrid_error    own = MGRID_ERROR_INIT;
+  mgrid_backend *b = state->backend;
+  int64_t        rank = mgrid_backend_rank(b);
+  step_runner    r = { .s = s,
+                       .p = &s->program[s->class[s->of[rank]].program],
+                       .state = state,
+                       .how = how,
+                       .spent = spent,
+                       .spans = spans,
+                       .rank = rank,
+                       .by_position = has_lists(s),
+                       .err = &own };
+  bool           streams = mgrid_step_streams(&r);
+  mgrid_outcome  status = make_buffers(&r);
   memset(spent, 0, s->plan->content.nentries * sizeof *spent);
   if (!status && streams) status = mgrid_step_streams_open(&r);
-  status = mgrid_verdict(state->backend, status, &own, &own);
+  if (!status) status = watch(&r);
+  snprintf(b->doing, sizeof b->doing, "execute a step");
+  status = mgrid_verdict(b, status, &own, &own);
   bool   began = !status;
   double begun = mgrid_now();
-  for (int64_t i = 0; i < how->steps && !status; i++) {
-    r.last = i + 1 == how->steps, r.zero = mgrid_now();
-    if (streams) status = mgrid_step_streams_zero(&r);
-    if (!status) status = execute(&r, streams, 0, (uint32_t)r.p->n);
-    if (streams && !status) status = mgrid_step_streams_end(&r);
-  }
+  if (began) status = run(&r, streams);
   *seconds = mgrid_now() - begun;
-  if (streams && began) status = mgrid_step_streams_close(&r, status);
+  if (streams && began) status = mgrid_step_streams_close(&r, mgrid_status_of(status));
+  if (r.watch && began) status = mgrid_verdict(b, status, &own, &own);
+  if (r.watch) r.watch->close(b, began && status);
   if (!status || !began) free_buffers(&r); /* else calls may still use them */
   return status ? mgrid_error_pass(err, &own) : MGRID_OK;
 }

@@ -18,7 +18,7 @@ typedef struct step_how {
   int64_t        steps;
   double         scale;   /* of bytes and of compute */
   double         flops;   /* of a GPU in a second, for STEP_SLEEP */
-  double         timeout; /* seconds that a call may take */
+  double         timeout; /* seconds that a call may take; over MPI, without progress on any rank */
   step_computing compute;
   bool           unproved;
   const char    *trace; /* the file of the last step; NULL: none */
@@ -76,19 +76,20 @@ typedef struct step_buffers {
 } step_buffers;
 
 typedef struct step_runner {
-  const mgrid_step   *s;
-  const step_program *p;
-  mgrid_state        *state;
-  const step_how     *how;
-  step_spent         *spent; /* [nentries] */
-  step_spans         *spans;
-  double              zero; /* when this step began */
-  bool                last; /* this is the last one */
-  int64_t             rank;
-  step_buffers        own, carried; /* for communicators of the backend; of its carrier */
-  size_t              room;         /* elements of each */
-  bool                by_position;  /* some all-to-all of the step has its bytes by position */
-  mgrid_error        *err;
+  const mgrid_step          *s;
+  const step_program        *p;
+  mgrid_state               *state;
+  const step_how            *how;
+  step_spent                *spent; /* [nentries] */
+  step_spans                *spans;
+  double                     zero; /* when this step began */
+  bool                       last; /* this is the last one */
+  int64_t                    rank;
+  step_buffers               own, carried; /* for communicators of the backend; of its carrier */
+  size_t                     room;         /* elements of each */
+  bool                       by_position;  /* some all-to-all of the step has its bytes by position */
+  const mgrid_transport_ops *watch; /* knows at any time which ranks are silent, as in a move; NULL: on streams */
+  mgrid_error               *err;
   /* of run_streams.c */
   uint64_t *reached;                  /* [nslots]: calls that ended, in the end also the first of each stream */
   uint32_t *mark;                     /* [n]: of an event */

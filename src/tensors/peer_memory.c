@@ -79,7 +79,7 @@ void mgrid_reading_offer(mgrid_backend *b, const mgrid_offer *o) {
   for (size_t i = 0; i < m->pairs.n && can; i++)
     can = !mgrid_pairs_converts(&m->pairs, i) && (!o->part[i] || is_readable(o->part[i]));
   memset(r->board->packed, 0, (r->n + 1) * sizeof *r->board->packed);
-  if (can) memcpy((char *)r->board + (r->board->parts = parts), o->part, m->pairs.n * sizeof *o->part);
+  if (can) memcpy((char *)r->board + parts, o->part, m->pairs.n * sizeof *o->part);
   for (size_t i = 0; i < m->npeers && can; i++) {
     const mgrid_mapped *n = m->peer[i].send > 0 ? mgrid_mapped_of(r, m->peer[i].rank) : NULL;
     int64_t             at = n ? pack(b, o, n->rank, &end, most) : 0;
@@ -147,20 +147,22 @@ static mgrid_outcome failed_to_read(const mgrid_read *r, const mgrid_mapped *n, 
   return mgrid_fail(err, MGRID_BACKEND, "the memory of rank %" PRId64 " cannot be read: %s", n->rank, strerror(failed));
 }
 
+/* Read what another process may write at any time: once, so that what is checked is what is used. */
+static int64_t read_once(const int64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+
 mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_error *err) {
   const mgrid_reading *reading = mgrid_reading_of(r->backend);
   mgrid_mapped        *n = mgrid_mapped_of(reading, peer);
   *reads = false;
   if (!n) return MGRID_OK;
   if (!is_in_move(r, n)) return gave_up(n, err);
-  int failed = n->board->size > n->size ? mgrid_mapped_renew(n, n->board->size) : 0;
+  int64_t size = read_once(&n->board->size);
+  int     failed = size > n->size ? mgrid_mapped_renew(n, size) : 0;
   if (failed) return failed_to_read(r, n, failed, err);
-  int64_t parts = n->board->parts, ends = n->size - (int64_t)(r->move->pairs.n * sizeof(void *));
-  if (n->size < mgrid_board_size(reading))
-    return mgrid_cannot_be(err, "a board of %" PRId64 " bytes of rank %" PRId64, n->size, peer);
-  *reads = n->board->packed[reading->place];
-  if (*reads && (parts < 0 || parts > ends || parts % (int64_t)sizeof(void *)))
-    return mgrid_cannot_be(err, "parts at %" PRId64 " of the %" PRId64 " bytes of rank %" PRId64, parts, n->size, peer);
+  int64_t least = mgrid_board_size(reading);
+  if (n->size >= least) *reads = read_once(&n->board->packed[reading->place]) != 0;
+  if (*reads) least += (int64_t)(r->move->pairs.n * sizeof(void *));
+  if (n->size < least) return mgrid_cannot_be(err, "a board of %" PRId64 " bytes of rank %" PRId64, n->size, peer);
   return MGRID_OK;
 }
 
@@ -201,7 +203,7 @@ static mgrid_status next_piece(mgrid_read *r, bool *more, mgrid_error *err) {
     const mgrid_move_piece *piece = &r->stream.piece;
     s = mgrid_stream_next(&r->stream, more, err);
     if (s || !*more) break;
-    char *const *part = (char *const *)((const char *)r->near->board + r->near->board->parts);
+    char *const *part = (char *const *)((const char *)r->near->board + mgrid_board_size(mgrid_reading_of(r->backend)));
     mgrid_rows_of(&r->here, &r->move->pairs, piece, false, r->to[piece->tensor]);
     mgrid_rows_of(&r->there, &r->move->pairs, piece, true, part[piece->tensor]);
     if (is_packed(&r->there)) {
@@ -249,7 +251,7 @@ mgrid_outcome mgrid_read_some(mgrid_read *r, int64_t peer, bool *more, mgrid_err
   mgrid_outcome        s = MGRID_OK;
   if (!r->near) {
     r->near = mgrid_mapped_of(reading, peer);
-    r->packed = r->near->board->packed[reading->place];
+    r->packed = read_once(&r->near->board->packed[reading->place]);
     r->left = r->bytes = 0;
     r->nhere = r->nthere = 0;
     mgrid_stream_end(&r->stream);

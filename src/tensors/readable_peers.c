@@ -170,13 +170,12 @@ mgrid_trial *mgrid_trial_new(void) {
 
 void mgrid_trial_take(mgrid_trial *t) {
   mgrid_mapped n = { .rank = 0 };
-  t->reading.board->number = (uint64_t)try(&n, &t->card);
-  t->reading.board->parts = 1;
+  t->reading.board->number = 1 + (uint64_t)try(&n, &t->card);
 }
 
 int mgrid_trial_end(mgrid_trial *t) {
   const mgrid_board *b = t->reading.board;
-  int                failed = b && b->parts ? (int)b->number : -1;
+  int                failed = b ? (int)b->number - 1 : -1;
   end_board(&t->reading);
   free(t);
   return failed;

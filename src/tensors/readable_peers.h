@@ -10,10 +10,11 @@
 
 #include <sys/uio.h>
 
-/* The start of a file. After it come the addresses of the parts, in the memory of its rank, then packed rows. */
+/* The start of a file. After it, at mgrid_board_size, come the addresses of the parts, in the memory of its rank, then packed
+** rows. Another process may write to its board at any time: read each field once. */
 typedef struct mgrid_board {
   uint64_t cookie, number; /* of this board; of the move's rendezvous, 0: nothing may be read */
-  int64_t  size, parts;    /* bytes of the file; where the addresses start */
+  int64_t  size;           /* bytes of the file */
   int64_t  packed[];       /* [group], by rank: where the rows packed for it start; 0: it gets messages */
 } mgrid_board;
 enum { MGRID_NOWHERE = 1 }; /* of mgrid_board.packed: nothing is packed */
@@ -41,7 +42,7 @@ struct mgrid_reading {
   mgrid_card    *cards; /* [world], until the group is known */
 };
 
-/* Return the bytes of a board. */
+/* Return the bytes of a board; identical in the group. */
 int64_t mgrid_board_size(const mgrid_reading *r);
 /* Grow this rank's file to `size` bytes, with all its memory; the board may move. False: errno says why. */
 bool mgrid_board_grow(mgrid_reading *r, int64_t size);

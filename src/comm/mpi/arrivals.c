@@ -5,13 +5,19 @@
 ** it has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out
 ** first. If the first does not answer, it is the missing one.
 **
-** In a move ranks report from its start, whether they still move data or wait for the others. So the first knows at
+** A rank that does not report may wait in another call, over another group, for the rank that is missing. So the first asks
+** the ranks that it does not hear, as they would report to it. Whoever waits in a call of the library answers, with its
+** call and whom it waits for, as far as it knows. A rank that waits elsewhere is not called missing, but those are that
+** it waits for.
+**
+** In a move or a step ranks report from its start, whether they still work or wait for the others. So the first knows at
 ** any time which ranks are silent, and names a rank that was silent for a deadline, no matter who waits for whom.
 ** Reports count what has moved: if nothing moves for a deadline though no rank is silent, the first reports that too
 ** (an empty list).
 */
 #include "comm/mpi/mpi.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int64_t first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
@@ -31,54 +37,72 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
                      .next = now + seconds / 16 };
 }
 
-typedef struct report { /* to the first */
-  uint64_t number, moved;
-} report;
+/* Does this rank ask the others, and find out by itself who is missing? In a large group too many would ask. */
+static bool asks(const mpi_roll *r) {
+  const int64_t many = 1024;
+  return !r->moves && (first_of(r) == r->m->base.rank || (r->left && r->size <= many));
+}
 
-typedef struct list {   /* from the first */
-  uint64_t      number; /* of the call that this rank has reported */
-  mgrid_missing missing;
-} list;
+typedef struct news {    /* what ranks in calls tell each other */
+  uint64_t      number;  /* the call that the sender is in */
+  uint64_t      to;      /* of an answer or the list: the call in which the receiver asked */
+  uint64_t      moved;   /* by the sender */
+  mgrid_missing missing; /* whom the sender waits for, as far as it knows; the list */
+} news;
 
-/* Receive the reports that have arrived, of any call, and answer each. */
-static void answer(mpi_backend *m) {
-  for (int there = 1; there;) {
-    MPI_Status from;
-    report     got = { 0 };
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->comm, &there, &from) || !there) return;
-    MPI_Recv(&got, sizeof got, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->comm, MPI_STATUS_IGNORE);
-    if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
-    if (m->here) {
-      mpi_report *last = &m->here[from.MPI_SOURCE];
-      if (got.moved != last->moved) m->moving.last = mgrid_now();
-      *last = (mpi_report){ got.number, got.moved, mgrid_now() };
-    }
-    mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &got.number, sizeof got.number);
+static void post(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
+  news n = { r->number, to, r->m->moving.count, r->told ? r->missing : r->blamed };
+  mgrid_mpi_post(r->m, rank, tag, &n, sizeof n);
+}
+
+/* Receive news of that kind, if there are any. */
+static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
+  MPI_Status status;
+  int        there = 0;
+  if (MPI_Iprobe(MPI_ANY_SOURCE, tag, m->comm, &there, &status) || !there) return false;
+  if (MPI_Recv(got, sizeof *got, MPI_BYTE, status.MPI_SOURCE, tag, m->comm, MPI_STATUS_IGNORE)) return false;
+  if (mgrid_missing_heard(&got->missing, m->base.world, NULL)) got->missing = (mgrid_missing){ 0 };
+  *from = status.MPI_SOURCE;
+  return true;
+}
+
+/* Keep what a rank said. */
+static void keep(mpi_backend *m, int64_t from, const news *got) {
+  if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
+  if (!m->here) return;
+  mpi_report *last = &m->here[from];
+  if (got->moved != last->moved) m->moving.last = mgrid_now();
+  *last = (mpi_report){ got->number, got->moved, got->missing, mgrid_now() };
+}
+
+/* Receive the reports and questions that have arrived, of any call, and answer each. */
+static void answer(const mpi_roll *r) {
+  news    got;
+  int64_t from;
+  while (receive(r->m, MGRID_TAG_HERE, &got, &from)) {
+    keep(r->m, from, &got);
+    post(r, from, MGRID_TAG_THERE, got.number);
   }
 }
 
-/* Receive answers and the list, from the first, or from rank 0. */
-static void listen(mpi_roll *r, int64_t from, double now) {
-  MPI_Comm comm = r->m->comm;
-  int      source = (int)from;
-  uint64_t number = 0;
-  list     got = { 0 };
-  for (int there = 1; there;) {
-    if (MPI_Iprobe(source, MGRID_TAG_THERE, comm, &there, MPI_STATUS_IGNORE) || !there) break;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, source, MGRID_TAG_THERE, comm, MPI_STATUS_IGNORE);
-    if (number == r->number && from == first_of(r)) r->since = now, r->answered = true;
-  }
-  for (int there = 1; there && !r->told;) {
-    if (MPI_Iprobe(source, MGRID_TAG_MISSING, comm, &there, MPI_STATUS_IGNORE) || !there) break;
-    MPI_Recv(&got, sizeof got, MPI_BYTE, source, MGRID_TAG_MISSING, comm, MPI_STATUS_IGNORE);
-    if (got.number == r->number) r->told = true, r->missing = got.missing;
-  }
-}
-
-/* Return whether the report is of this call, or of another call of the same ranks. A call may end on some ranks while
+/* Return whether that is the number of this call, or of another call of the same ranks. A call may end on some ranks while
 ** others wait in it for the missing one. */
-static bool is_alike(const mpi_roll *r, const mpi_report *last) {
-  return (last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
+static bool is_alike(const mpi_roll *r, uint64_t number) { return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0; }
+
+/* Receive answers, and the list of this call. */
+static void listen(mpi_roll *r, double now) {
+  news    got;
+  int64_t from;
+  while (receive(r->m, MGRID_TAG_THERE, &got, &from)) {
+    if (got.to != r->number) continue;
+    if (asks(r)) keep(r->m, from, &got);
+    if (from != first_of(r)) continue;
+    r->since = now, r->answered = true;
+    r->left = r->ranks && !r->moves && !is_alike(r, got.number);
+    if (!asks(r)) r->blamed = got.missing;
+  }
+  while (!r->told && receive(r->m, MGRID_TAG_MISSING, &got, &from))
+    if (got.to == r->number) r->told = true, r->missing = got.missing;
 }
 
 /* Return a rank's last report, unless it is of another call and older than this one. NULL: there is none. */
@@ -87,26 +111,40 @@ static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* List the silent ranks; with `alike` also those that wait in another call. */
-static void find_missing(mpi_roll *r, double now, double silent, bool alike) {
-  for (int64_t i = 1; i < r->size; i++) {
-    const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent || (alike && !is_alike(r, last))) mgrid_missing_add(&r->missing, nth_of(r, i));
+/* Add the ranks that a rank waits for, which is in another call. */
+static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missing *out) {
+  for (int64_t i = 0; i < more->n && i < MGRID_MISSING_SHOWN; i++) {
+    bool known = more->rank[i] == r->m->base.rank || out->n >= MGRID_MISSING_SHOWN;
+    for (int64_t k = 0; k < out->n && !known; k++) known = out->rank[k] == more->rank[i];
+    if (!known) mgrid_missing_add(out, more->rank[i]);
   }
 }
 
-/* On the first rank: list the ranks silent for that long, and tell all others. A rank that waits in another call over a
-** group is missing only if no rank is silent. In a call over all ranks such a rank gets the list, too: no rank can
-** continue. */
-static void call_roll(mpi_roll *r, double now, double silent) {
-  find_missing(r, now, silent, false);
-  if (r->missing.n == 0 && !r->moves) find_missing(r, now, silent, true);
-  for (int64_t i = 1; i < r->size; i++) {
+/* List the silent ranks, and those that ranks in other calls wait for; with `alike` the ranks in other calls. */
+static void find_missing(const mpi_roll *r, double now, double silent, bool alike, mgrid_missing *out) {
+  *out = (mgrid_missing){ 0 };
+  for (int64_t i = 0; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last))) continue;
-    list l = { last->number, r->missing };
-    (r->ranks || r->moves ? mgrid_mpi_post : mgrid_mpi_post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l,
-                                                                      sizeof l);
+    if (nth_of(r, i) == r->m->base.rank) continue;
+    bool here = last && now - last->at <= silent, elsewhere = here && !is_alike(r, last->number);
+    if (!here || (alike && elsewhere)) mgrid_missing_add(out, nth_of(r, i));
+  }
+  for (int64_t i = 0; i < r->size && !alike && r->m->here; i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    if (last && now - last->at <= silent && (r->pairs || !is_alike(r, last->number)))
+      add_blamed(r, &last->missing, out);
+  }
+}
+
+/* On the first rank: tell the list to all others that it has heard. In a call over all ranks one that waits in another call
+** gets it, too: no rank can continue. */
+static void tell(mpi_roll *r, double now, double silent) {
+  for (int64_t i = 1; i < r->size && !r->pairs; i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last->number))) continue;
+    news n = { .number = r->number, .to = last->number, .missing = r->missing };
+    (r->ranks || r->moves ? mgrid_mpi_post : mgrid_mpi_post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n,
+                                                                      sizeof n);
   }
   r->told = true;
 }
@@ -121,7 +159,9 @@ static void watch_over(mpi_roll *r, double now) {
     silent = now - (last && last->at > r->since ? last->at : r->since) > r->seconds;
   }
   double last = r->m->moving.last > r->since ? r->m->moving.last : r->since;
-  if (silent || now - last > r->seconds) call_roll(r, now, r->seconds);
+  if (!silent && now - last <= r->seconds) return;
+  find_missing(r, now, r->seconds, false, &r->missing);
+  tell(r, now, r->seconds);
 }
 
 /* Blame the first, which no longer answers; or this rank, if it was away itself. */
@@ -130,12 +170,29 @@ static void give_up(mpi_roll *r) {
   r->told = r->guessed = true;
 }
 
-/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. */
+/* Report to the first rank; and to rank 0, which may wait in a call over all ranks. The first asks the ranks that it does not
+** hear. */
 static void report_now(mpi_roll *r, double now) {
-  report mine = { r->number, r->m->moving.count };
-  r->next = now + r->seconds / 8;
-  if (first_of(r) != r->m->base.rank) mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &mine, sizeof mine);
-  if (first_of(r) != 0 && r->m->base.rank != 0) mgrid_mpi_post(r->m, 0, MGRID_TAG_HERE, &mine, sizeof mine);
+  const int64_t few = 64; /* ranks that report often, so that news passes through many calls before the deadline */
+  r->next = now + r->seconds / (r->size <= few && !r->moves ? 32 : 8);
+  for (int64_t i = 0; i < r->size && asks(r); i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    if (nth_of(r, i) == r->m->base.rank || nth_of(r, i) == first_of(r)) continue;
+    if (!last || last->number != r->number || now - last->at > r->seconds / 4) post(r, nth_of(r, i), MGRID_TAG_HERE, 0);
+  }
+  if (first_of(r) != r->m->base.rank) post(r, first_of(r), MGRID_TAG_HERE, 0);
+  if (first_of(r) == 0 || r->m->base.rank == 0 || now < r->next_to_0) return;
+  post(r, 0, MGRID_TAG_HERE, 0);
+  r->next_to_0 = now + r->seconds / 8;
+}
+
+/* Find out whom this rank waits for, before it asks or reports: what it says is passed on. */
+static void blame(mpi_roll *r, double now) {
+  const double silent = r->seconds * 3 / 8;
+  if (asks(r) && now - r->begun > r->seconds / 4)
+    find_missing(r, now, silent, false, &r->blamed);
+  else if (!asks(r) && now - r->since > silent)
+    r->answered = false, r->blamed = (mgrid_missing){ .n = 1, .rank = { first_of(r) } };
 }
 
 bool mgrid_roll_look(mpi_roll *r) {
@@ -147,43 +204,64 @@ bool mgrid_roll_look(mpi_roll *r) {
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
   r->missing.lost = false;
-  answer(r->m);
+  listen(r, now);
+  bool due = !(first && r->moves) && now >= r->next;
+  if (due && !r->moves) blame(r, now);
+  answer(r);
   if (first && r->moves) watch_over(r, now);
-  if (!(first && r->moves) && now >= r->next) report_now(r, now);
-  if (!first) listen(r, first_of(r), now);
-  if (first_of(r) != 0 && r->m->base.rank != 0) listen(r, 0, now);
+  if (due) report_now(r, now);
   r->looked = mgrid_now();
   if (!first && r->moves && !r->told && now - r->since > r->seconds) give_up(r);
   return r->told;
 }
 
 typedef struct ending {
-  mpi_roll *roll;
-  double    until; /* at least */
+  mpi_roll     *roll;
+  double        until, asked;
+  mgrid_missing known; /* whom the first waited for when it answered last: it may have left its call since then */
 } ending;
 
-/* mgrid_look: wait for the list of missing ranks from the first, as long as that answers. */
-static mgrid_outcome has_list(void *ud) {
+/* mgrid_look: on a rank that asks wait until it is known whom ranks in other calls wait for; on another rank for the list, or
+** what the first one says now. */
+static mgrid_outcome is_known(void *ud) {
   ending   *e = ud;
   mpi_roll *r = e->roll;
-  double    until = r->answered ? r->since + r->m->seconds / 2 : 0;
+  double    now = mgrid_now();
   if (mgrid_roll_look(r)) return MGRID_OK;
   if (mgrid_mpi_is_interrupted(r->m)) return MGRID_LATE; /* the first recovers, and sends no list */
-  return mgrid_now() > (until > e->until ? until : e->until) ? MGRID_LATE : MGRID_NOT_YET;
+  if (asks(r)) {
+    find_missing(r, now, r->m->seconds / 2, false, &r->missing);
+    if (r->missing.n == 0) find_missing(r, now, r->m->seconds / 4, false, &r->missing);
+  } else if (r->since >= e->asked) {
+    r->missing = r->blamed;
+  }
+  return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
+}
+
+/* No rank is known that all wait for: those in other calls are not here, or the first does not answer. */
+static void conclude(const ending *e) {
+  mpi_roll *r = e->roll;
+  if (asks(r))
+    find_missing(r, mgrid_now(), r->m->seconds / 2, true, &r->missing);
+  else if (e->known.n > 0)
+    r->missing = e->known;
+  else if (!r->answered || r->since < e->asked || r->left)
+    give_up(r);
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  const double moment = 0.25; /* for an answer in transit */
+  const double moment = 0.25, longer = 0.85; /* for an answer in transit; from a rank that may share its core */
   double       now = mgrid_now();
-  ending       e = { r, now + moment };
-  r->look = 0;
+  bool         first = first_of(r) == r->m->base.rank;
+  ending       e = { r, now + longer, now, r->blamed };
+  if (!first && !r->answered) e.known.n = 0;
+  if (!first && (!r->answered || r->blamed.n > 0)) e.until = now + moment;
+  r->look = r->next = 0;
   if (mgrid_roll_look(r)) return r->missing;
-  if (first_of(r) == r->m->base.rank) {
-    call_roll(r, now, r->m->seconds / 2);
-    /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait for it. */
-    if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
-  } else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) { /* it may have started later */
-    give_up(r);
-  }
+  if (mgrid_wait(is_known, &e, INFINITY, NULL, NULL) != MGRID_OK) conclude(&e);
+  if (r->told || !first) return r->missing;
+  tell(r, mgrid_now(), r->m->seconds / 2);
+  /* This rank's next call, such as a recovery, may cancel a message that is not received yet: wait for it. */
+  if (!r->ranks && !r->moves) mgrid_mpi_posted(r->m, moment);
   return r->missing;
 }

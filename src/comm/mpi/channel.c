@@ -91,7 +91,7 @@ mpi_channel *mgrid_channel_of(MPI_Comm parent) {
 
 bool mgrid_channel_is_broken(const mpi_channel *c) {
   bool broken = c->broken;
-  for (const mpi_backend *m = c->first; m; m = m->beside) broken |= m->broken;
+  for (const mpi_backend *m = c->first; m; m = m->beside) broken |= m->broken || m->pending;
   return broken;
 }
 

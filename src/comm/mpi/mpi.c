@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - use communicators of MPI: check, destroy, prove, collectives. They are created in create.c; a backend is opened
-** and closed in open.c; wait.c waits for all ranks; move.c moves data.
+** mpi.c - use communicators of MPI: check, destroy, prove. They are created in create.c; a backend is opened and closed in
+** open.c; wait.c waits for all ranks; together.c has collectives, move.c moves data.
 ** No call of MPI here aborts the job: errors on the library's duplicate return, and a group's communicator has the error
 ** handler MPI_ERRORS_RETURN during such a call and its own afterwards.
 */
@@ -100,16 +100,6 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   return s;
 }
 
-/* Members exchange a number for each pair in groups of up to this size. It bounds the proof's memory. */
-enum { PAIRS_MAX = 512 };
-
-/* Buffers of a proof. Leaked if one of its calls does not end. */
-typedef struct proof {
-  int32_t   mine, before, sent;
-  long long sum;
-  int32_t   to[2 * PAIRS_MAX], from[2 * PAIRS_MAX]; /* of each member: its rank, the position it is meant for */
-} proof;
-
 /* A proof in progress; its first failure is kept. */
 typedef struct proving {
   mpi_backend           *m;
@@ -133,7 +123,7 @@ static bool ended(proving *p, mpi_request call, const char *name) {
 }
 
 /* Each member sends each other one its rank and the position that it believes the other has. */
-static void prove_pairs(proving *p, proof *d, int size) {
+static void prove_pairs(proving *p, mpi_proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
   mpi_request            call = { 0 };
   for (int i = 0; i < size; i++) d->to[2 * i] = d->mine, d->to[2 * i + 1] = i;
@@ -149,7 +139,7 @@ static void prove_pairs(proving *p, proof *d, int size) {
 }
 
 /* Check members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all, the topology. */
-static void prove(proving *p, proof *d) {
+static void prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm               comm = p->c->comm;
   mgrid_error           *err = p->err;
@@ -183,7 +173,7 @@ static void prove(proving *p, proof *d) {
     if (!p->s && d->before != spec->ranks[(rank + size - 1) % size])
       p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, d->before);
   }
-  if (size <= PAIRS_MAX) prove_pairs(p, d, size);
+  if (size <= MGRID_PAIRS_MAX) prove_pairs(p, d, size);
   if (p->c->stuck) return;
   if (!p->s) p->s = prove_shape(spec, comm, err);
 }
@@ -192,10 +182,10 @@ static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   mpi_backend *m = (mpi_backend *)b;
   mpi_comm    *c = native;
   proving      p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
-  proof       *d = malloc(sizeof *d), spare; /* a rank without memory must take part, too */
-  if (p.s || m->hurry) return free(d), p.s;  /* hurry: an earlier proof of this state did not end */
+  mpi_proof   *d = malloc(sizeof *d);
+  if (p.s || m->hurry) return free(d), p.s; /* hurry: an earlier proof of this state did not end */
   MPI_Errhandler was = mgrid_mpi_quiet(c->comm);
-  prove(&p, d ? d : &spare);
+  prove(&p, d ? d : &m->spare);
   mgrid_mpi_restore(c->comm, was);
   if (!c->stuck) free(d);
   return p.s;
@@ -221,63 +211,6 @@ static mgrid_status mpi_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
   return MGRID_OK;
 }
 
-static int collective(MPI_Comm comm, const mgrid_work *w) {
-  static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
-  static const MPI_Op       ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
-  MPI_Datatype              type = types[w->type];
-  MPI_Op                    op = ops[w->reduction];
-  int                       n = (int)w->count;
-  bool                      in_place = w->send == w->recv;
-  switch (w->call) {
-  case MGRID_ALLREDUCE: return MPI_Allreduce(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
-  case MGRID_BROADCAST: return MPI_Bcast(w->recv, n, type, (int)w->root, comm);
-  case MGRID_ALLGATHER: return MPI_Allgather(in_place ? MPI_IN_PLACE : w->send, n, type, w->recv, n, type, comm);
-  case MGRID_REDUCE_SCATTER:
-    return MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
-  case MGRID_SENDRECV:
-    return MPI_Sendrecv(w->send, w->to < 0 ? 0 : n, type, w->to < 0 ? MPI_PROC_NULL : (int)w->to, 0, w->recv,
-                        w->from < 0 ? 0 : n, type, w->from < 0 ? MPI_PROC_NULL : (int)w->from, 0, comm,
-                        MPI_STATUS_IGNORE);
-  case MGRID_BARRIER: return MPI_Barrier(comm);
-  case MGRID_ALL_TO_ALL: return MPI_Alltoall(w->send, n, type, w->recv, n, type, comm);
-  }
-  return MPI_ERR_ARG;
-}
-
-/* An all-reduce or a broadcast of the library itself, with a deadline. */
-static mgrid_status of_library(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
-                               mgrid_error *err) {
-  mpi_request call = { 0 };
-  bool        spread = w->call == MGRID_BROADCAST;
-  if (c->stuck)
-    return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used", spec->name);
-  if (spread)
-    call.rc = MPI_Ibcast(w->recv, (int)w->count, MPI_INT64_T, (int)w->root, c->comm, &call.request);
-  else
-    call.rc = MPI_Iallreduce(MPI_IN_PLACE, w->recv, (int)w->count, MPI_INT64_T, MPI_MIN, c->comm, &call.request);
-  mgrid_status s = mgrid_mpi_finish_group(m, spec, c, call, m->seconds, m->base.doing, err);
-  m->hurry = false; /* no verdict follows */
-  return s;
-}
-
-static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                    mgrid_error *err) {
-  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",   "MPI_Allgather", "MPI_Reduce_scatter_block",
-                                       "MPI_Sendrecv",  "MPI_Barrier", "MPI_Alltoall" };
-  mpi_comm                *c = native; /* NULL: a group of one rank */
-  MPI_Comm                 comm = c ? c->comm : MPI_COMM_SELF;
-  mgrid_status             s = mgrid_mpi_usable((mpi_backend *)b, err);
-  if (s) return s;
-  if (w->count > INT32_MAX)
-    return mgrid_fail(err, MGRID_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
-  MPI_Errhandler was = mgrid_mpi_quiet(comm);
-  int            rc = w->ours && c ? MPI_SUCCESS : collective(comm, w);
-  if (w->ours && c) s = of_library((mpi_backend *)b, spec, c, w, err);
-  mgrid_mpi_restore(comm, was);
-  if (s) return s;
-  return rc ? mgrid_mpi_failed_in((mpi_backend *)b, err, rc, names[w->call], spec->name) : MGRID_OK;
-}
-
 const mgrid_backend_ops mgrid_mpi_ops = {
   .allreduce_min = mgrid_mpi_allreduce,
   .allgather = mgrid_mpi_allgather,
@@ -291,7 +224,7 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .buffer_new = mpi_buffer_new,
   .buffer_free = mpi_buffer_free,
   .copy = mpi_copy,
-  .collective = mpi_collective,
+  .collective = mgrid_mpi_collective,
   .together = mgrid_mpi_together,
   .carrier = &mgrid_mpi_carrier,
   .transport = &mgrid_mpi_transport,

@@ -26,10 +26,12 @@ typedef struct mpi_note    mpi_note;
 typedef struct mpi_watch   mpi_watch;
 typedef struct mpi_channel mpi_channel;
 
-/* A rank's last report in a roll call: the call that it is in, how much it has moved, and when it reported. */
+/* What a rank said last in a roll call: the call that it is in, how much it has moved, whom it waits for as far as it knows;
+** and when. */
 typedef struct mpi_report {
-  uint64_t number, moved;
-  double   at;
+  uint64_t      number, moved;
+  mgrid_missing missing;
+  double        at;
 } mpi_report;
 
 /* The roll call of one collective: arrivals.c. */
@@ -42,10 +44,14 @@ typedef struct mpi_roll {
   double         begun, seconds; /* when it started; its deadline */
   double         look, looked;   /* when to look again; when this rank looked last */
   double         next;           /* when to report again; on the first rank in a move: when to look for silent ranks */
+  double         next_to_0;      /* likewise to rank 0 */
   double         since;          /* when the first rank was last heard; before that: when this rank started to listen */
-  bool           moves;          /* of a move */
+  bool           moves;          /* of a move, or of a step */
+  bool           pairs;          /* of messages: this rank is the first, and asks the others */
+  bool           left; /* the first has ended this call, and waits in another: this rank asks the others itself */
   bool           away, answered, told; /* this rank was away for long; the first rank answered; the result is known: */
   bool           guessed;              /* by this rank alone: the first rank does not answer, or this one was away */
+  mgrid_missing  blamed;               /* whom this rank waits for, as far as it knows */
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 
@@ -60,6 +66,16 @@ typedef struct mpi_tree {
   MPI_Request children[MGRID_TREE_CHILDREN],
       own[2]; /* to and from the children; the answer, and the report to the parent */
 } mpi_tree;
+
+/* Buffers of a proof; leaked if one of its calls does not end. Members exchange a number for each pair in groups of up to so
+** many, which bounds the memory. */
+enum { MGRID_PAIRS_MAX = 512 };
+typedef struct mpi_proof {
+  int32_t   mine, before, sent;
+  long long sum;
+  int32_t   to[2 * MGRID_PAIRS_MAX],
+      from[2 * MGRID_PAIRS_MAX]; /* of each member: its rank, the position it is meant for */
+} mpi_proof;
 
 struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
@@ -97,6 +113,7 @@ struct mpi_backend {
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
   mpi_tree    tree;       /* of the small call over all ranks in progress */
+  mpi_proof   spare;      /* for a proof on a rank without memory, which must take part, too */
   mpi_watch  *watch;      /* of creations and the verdict on them; NULL before the first */
   uint64_t    job;        /* a random number, identical on all ranks of this backend: watchdog.c */
   mpi_note   *note;       /* those that MPI has not accepted yet */
@@ -154,13 +171,18 @@ typedef struct mpi_request {
   mpi_backend *tree;
 } mpi_request;
 mgrid_outcome mgrid_mpi_through(void *request); /* mgrid_look at one mpi_request */
-/* Wait for a call over a group; the error names the missing members. Keep its buffers after a failure: MPI may write there. */
+/* Wait for a call over a group; the error names the missing members. Keep its buffers after a failure: MPI may write there.
+** _message: the same for a message with the member at that position. */
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err);
+mgrid_status mgrid_mpi_finish_message(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                      int64_t position, double seconds, const char *name, mgrid_error *err);
 
-/* `together` of backend.h. together.c */
-mgrid_status mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
-                                mgrid_error *err);
+/* together.c. `together` and `collective` of backend.h; they begin calls in the same way. */
+mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
+                                 mgrid_error *err);
+mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                   mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
@@ -242,6 +264,7 @@ mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
 ** none. _fail: then the error, about ranks that rank 0 has not heard. */
 void         mgrid_watch_begin(mpi_backend *m);
 void         mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec);
+void         mgrid_watch_finalize(mpi_backend *m); /* _begin, and this rank is in MPI_Finalize */
 void         mgrid_watch_through(mpi_backend *m);
 bool         mgrid_watch_is_on(const mpi_backend *m);
 bool         mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);

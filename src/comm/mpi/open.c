@@ -160,16 +160,34 @@ static void end(mpi_backend *m) {
   if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
+/* MPI_Finalize waits for all ranks and has no deadline. So all ranks meet first, and the clock is watched meanwhile. If a rank
+** does not come, MPI is left as it is. */
+static void finalize(mpi_backend *m) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  uint64_t     here = 0;
+  mgrid_status s = m->base.world > 1 ? mgrid_mpi_allreduce(&m->base, &here, 1, &e) : MGRID_OK;
+  if (s && s != MGRID_LOST_RANK) {
+    mgrid_log(&m->base.hooks, MGRID_LOG_WARN, "%s; MPI is not finalized", e.message);
+    return;
+  }
+  if (m->base.world > 1) mgrid_watch_finalize(m);
+  end(m), close_session(m);
+  MPI_Finalize();
+}
+
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
+  bool         usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
+  if (usable && m->finalize)
+    finalize(m);
+  else if (usable)
+    end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
   mgrid_watch_free(m);
-  bool usable = mgrid_mpi_there(m) && !m->broken && mgrid_mpi_posted(m, m->seconds);
-  if (usable) end(m), close_session(m); /* after a call that did not end, each of these may wait for ever */
   if (m->channel) mgrid_channel_leave(m, false);
-  if (usable && m->finalize) MPI_Finalize();
-  if (!m->broken) free(m->request);
-  if (!m->broken) free(m->here);
-  if (!m->broken) free(m); /* else MPI may still write to it */
+  if (m->broken || m->pending) return; /* MPI may still write to the memory */
+  free(m->request);
+  free(m->here);
+  free(m);
 }
 
 /* -------------------------------------------------------------------- the begin */
@@ -224,11 +242,10 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
 }
 
 /* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
-** call the host's attribute functions. It has no deadline, so all ranks have met just before, and ranks 0 and 1 watch the
-** clock: to start a thread on every rank would take as long as the creation. */
+** call the host's attribute functions. It has no deadline, so all ranks have met just before, and watch the clock. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
-  if (m->base.rank < 2) mgrid_watch_begin(m);
+  mgrid_watch_begin(m);
   mgrid_watch_enter(m, &spec);
   int rc = MPI_Comm_create(parent, m->members, &m->comm);
   mgrid_watch_enter(m, NULL);
@@ -369,7 +386,11 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
   uint64_t     here = 0; /* the creation has no deadline, so first wait for all with one */
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;
+  const mgrid_comm_spec spec = { .name = "a communicator of the host" };
+  mgrid_watch_begin(m);
+  mgrid_watch_enter(m, &spec);
   int rc = MPI_Comm_create(m->comm, m->members, comm);
+  mgrid_watch_through(m);
   if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", "a communicator of the host");
   s = mgrid_verdict(b, mine.status, &mine, err);
   if (s && !rc) MPI_Comm_free(comm);

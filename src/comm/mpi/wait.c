@@ -38,7 +38,7 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
   mpi_roll   roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
   waiting    w = { call, &roll };
   double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
-  if (m->hurry) roll.next = 0;
+  if (m->hurry) roll.next = roll.next_to_0 = 0;
   m->hurry = false;
   mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? roll.begun + seconds : INFINITY, NULL, NULL);
   mgrid_status  s = MGRID_OK;
@@ -67,18 +67,33 @@ static uint64_t number_of(const char *name, uint64_t nth) {
   return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
 }
 
-mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
-                                    double seconds, const char *name, mgrid_error *err) {
-  uint64_t number = number_of(spec->name, ++c->calls);
-  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds);
-  waiting  w = { call, &roll };
-  if (mgrid_wait(have_all_come, &w, roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
+static mgrid_status finish_with(mpi_roll *roll, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                const char *name, mgrid_error *err) {
+  mpi_backend *m = roll->m;
+  double       seconds = roll->seconds;
+  waiting      w = { call, roll };
+  if (mgrid_wait(have_all_come, &w, roll->begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
   m->hurry = m->pending = c->stuck = true;
   if (w.call.rc) return mgrid_mpi_failed_in(m, err, w.call.rc, name, spec->name);
-  mgrid_missing missing = mgrid_roll_end(&roll);
+  mgrid_missing missing = mgrid_roll_end(roll);
   mgrid_error   who = MGRID_ERROR_INIT;
   mgrid_missing_fail(&missing, seconds, &who);
   return mgrid_fail(err, who.status, "%.700s, in %s over %s", who.message, name, spec->name);
+}
+
+mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                    double seconds, const char *name, mgrid_error *err) {
+  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number_of(spec->name, ++c->calls), seconds);
+  return finish_with(&roll, spec, c, call, name, err);
+}
+
+/* The other member may wait in a message with a third one, so neither is the first of both: each asks the other. */
+mgrid_status mgrid_mpi_finish_message(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                      int64_t position, double seconds, const char *name, mgrid_error *err) {
+  const int32_t me = (int32_t)m->base.rank, pair[] = { me, spec->ranks ? spec->ranks[position] : me };
+  mpi_roll      roll = mgrid_roll_begin(m, pair, position == spec->position ? 1 : 2, number_of(name, 0), seconds);
+  roll.pairs = true;
+  return finish_with(&roll, spec, c, call, name, err);
 }
 
 /* --------------------------------------------------------------- over all ranks
@@ -201,17 +216,13 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
   return s;
 }
 
-/* Collective over the communicator. The error cannot name missing ranks. */
+/* Collective over the communicator. */
 static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
-  mpi_request   call = { 0 };
-  mgrid_missing unknown = { 0 };
+  mpi_request call = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
-  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
-  m->broken |= came != MGRID_OK;
-  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
-  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Comm_idup", "the channel of the library");
-  MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
-  return MGRID_OK;
+  mgrid_status s = finish(m, call, to, "MPI_Comm_idup", err);
+  if (!s) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  return s;
 }
 
 /* ------------------------------------------------------------------- a carrier */
@@ -219,17 +230,19 @@ static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid
 static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  MPI_Comm     local = MPI_COMM_NULL;
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (!s) m->seconds = seconds;
   if (!s && m->talk == MPI_COMM_NULL) s = duplicate(m, m->comm, &m->talk, err);
-  if (s) return s;
-  int rc = MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
-  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_split_type", "the channel of the library");
-  MPI_Comm_rank(local, local_rank);
-  MPI_Comm_size(local, local_size);
-  MPI_Comm_free(&local);
-  return MGRID_OK;
+  uint64_t own = mgrid_machine_id(), *all = s ? NULL : malloc((size_t)b->world * sizeof own);
+  if (!s) s = mgrid_verdict(b, all ? MGRID_OK : mgrid_oom(err), err, err);
+  if (!s) s = mgrid_mpi_allgather(b, &own, all, sizeof own, err);
+  *local_rank = *local_size = 0;
+  for (int64_t r = 0; r < b->world && !s; r++) {
+    *local_size += all[r] == own;
+    *local_rank += all[r] == own && r < b->rank;
+  }
+  free(all);
+  return s;
 }
 
 static void carrier_deadline(mgrid_backend *b, double seconds) {

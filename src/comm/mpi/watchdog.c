@@ -121,6 +121,8 @@ static bool name_unseen(const mpi_watch *w, char to[LIST]) {
   return n > 0;
 }
 
+static const mgrid_comm_spec the_end = { .name = "the job" };
+
 /* Print one line on stderr, in one write: other threads may not use the host's log. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend     *m = w->m;
@@ -132,12 +134,14 @@ static void say_stuck(const mpi_watch *w) {
   const char *names = strrchr(who.message, ':');
   if (names)
     names += 2;
-  else if (s->ranks && name_unseen(w, unseen))
+  else if (name_unseen(w, unseen))
     names = unseen;
-  size_t len = (size_t)mgrid_format(
-      line, room,
-      "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
-      m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
+  const char *call = s == &the_end ? "MPI_Finalize has not ended"
+                     : s->ranks    ? "MPI_Comm_create_group has not made"
+                                   : "MPI_Comm_create has not made";
+  size_t      len = (size_t)mgrid_format(line, room,
+                                         "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s %s: ", m->base.rank,
+                                         m->base.world, w->seconds, call, s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names      ? names
@@ -228,6 +232,11 @@ static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec) {
   pthread_mutex_unlock(&m->watch->lock);
 }
 
+void mgrid_watch_finalize(mpi_backend *m) {
+  mgrid_watch_begin(m);
+  set_place(m, INSIDE, &the_end);
+}
+
 void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec) { set_place(m, spec ? INSIDE : OUTSIDE, spec); }
 void mgrid_watch_through(mpi_backend *m) { set_place(m, THROUGH, NULL); }
 
@@ -241,7 +250,9 @@ bool mgrid_watch_is_on(const mpi_backend *m) {
 }
 
 bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
+  const double others = 0.4; /* seconds for them to see this rank, whose sign ends after that */
   for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
+  for (int turn = 0; mgrid_now() < m->watch->begun + m->watch->seconds + others; turn++) mgrid_pause(turn);
   *missing = m->watch->missing; /* the thread writes no more */
   return missing->n > 0;
 }

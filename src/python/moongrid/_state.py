@@ -172,6 +172,7 @@ class Policy(Bound):
         return found.decode()
 
     def __call__(self, **arguments: Any) -> Any:
+        """Ask it; collective over the ranks that compare the results (`agreed`)."""
         self._state._open()
         library().call("mgrid_policy_call", self._handle, *args_of(arguments))
         return self._value("")
