@@ -46,7 +46,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_entry      *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
-        mgrid_batch_add(&s->batch, s->comm[i]);
+        mgrid_batch_add(&s->batch, s->comm[i], &s->view.comm[i]);
       else if (!wanted || mgrid_same_backend(wanted, own)) /* other backends call members only */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
@@ -79,7 +79,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
     const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
     size_t                  first = s->batch.n;
     for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
-      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next]);
+      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next], &s->view.comm[next]);
       if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
     }
     if (!*choice->asked.parent || !made_by->splits || status) continue;
@@ -298,7 +298,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
     bool wanted = false;
     for (size_t i = 0; i < s->view.nmembers; i++)
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
-    if (wanted) mgrid_batch_add(&s->batch, s->comm[c]);
+    if (wanted) mgrid_batch_add(&s->batch, s->comm[c], &s->view.comm[c]);
   }
   for (size_t i = 0; i < s->view.nmembers && !status; i++)
     if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)

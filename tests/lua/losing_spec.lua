@@ -180,10 +180,14 @@ describe("ranks that are lost", function()
       .. '"shrink", params = { dp = 3 } }; go on from the last checkpoint' }, lines[0], err)
   end)
 
-  it("are none: the job cannot go on", function()
-    local lines, err = run(4, "go_on() say(status(state:prove()))")
-    all_said({ "202 state 'first': no rank is lost, so there is nothing to recover from; but its communicators are revoked: go "
-      .. "on from the last checkpoint", "403" }, lines, err, {})
+  it("are none: all go on with new communicators, as often as they like, and then without a lost one", function()
+    local lines, err = run(4, "go_on() go_on() strike(9, 3) state:prove() go_on()")
+    all_said({ "replace 4   0", "replace 4   0", "shrink 2 3 2 0" }, lines, err, { 3 })
+  end)
+
+  it("are none, and the recipe would stop: its policy is not asked", function()
+    local lines, err = run(4, "go_on()", { fields = 'policy = { on_lost = function() return "stop" end },' })
+    all_said({ "replace 4   0" }, lines, err, {})
   end)
 
   it("are many of many", function()

@@ -159,25 +159,6 @@ void mgrid_mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- the begin */
 
-/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the two words in m->tree.words. */
-static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
-  const mgrid_missing unknown = { 0 };
-  mpi_request         call = { 0 };
-  mgrid_mpi_turn(m->tree.words, 2);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
-  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
-  m->broken |= came != MGRID_OK;
-  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
-  if (came) {
-    m->comm = parent; /* one of its ranks may be lost */
-    mgrid_mpi_failed_in(m, err, call.rc, "MPI_Iallreduce", "the channel of the library");
-    m->comm = MPI_COMM_NULL;
-    return err ? err->status : MGRID_BACKEND;
-  }
-  mgrid_mpi_turn(m->tree.words, 2);
-  return MGRID_OK;
-}
-
 /* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on all. */
 static bool several_jobs(const mpi_backend *m) {
   MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
@@ -187,6 +168,35 @@ static bool several_jobs(const mpi_backend *m) {
   if (others != MPI_GROUP_NULL && others != MPI_GROUP_EMPTY) MPI_Group_free(&others);
   MPI_Group_free(&world);
   return n > 0;
+}
+
+/* A call on the host's communicator has failed. Ranks of another job do not hear of a loss in this one while they wait for ranks
+** that have heard of it and left. So if there are several jobs, end their wait. */
+static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  m->comm = parent; /* one of its ranks may be lost */
+  mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
+  m->comm = MPI_COMM_NULL;
+  if (s == MGRID_LOST_RANK && several_jobs(m)) mgrid_mpi_end_waits(parent);
+  return mgrid_error_pass(err, &why);
+}
+
+enum { VERDICT, JOB, SURVIVES, WORDS }; /* of the first rendezvous */
+
+/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words in m->tree.words. */
+static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_missing unknown = { 0 };
+  mpi_request         call = { 0 };
+  mgrid_mpi_turn(m->tree.words, WORDS);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return fail_in_parent(m, parent, call.rc, "MPI_Iallreduce", err);
+  mgrid_mpi_turn(m->tree.words, WORDS);
+  m->job = m->tree.words[JOB];
+  m->survives = m->tree.words[SURVIVES];
+  return MGRID_OK;
 }
 
 /* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the other, also when it reports a
@@ -201,7 +211,10 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
   free(bytes);
-  return came ? mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library") : MGRID_OK;
+  if (came == MGRID_OK) return MGRID_OK;
+  mgrid_status s = mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
+  mgrid_mpi_end_waits(m->comm); /* others may not hear of a loss: fail_in_parent */
+  return s;
 }
 
 /* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
@@ -210,14 +223,14 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   if (m->base.rank < 2) mgrid_watch_begin(m);
-  mgrid_watch_enter(m, &spec);
+  mgrid_watch_enter(m, &spec, "MPI_Comm_create");
   int rc = MPI_Comm_create(parent, m->members, &m->comm);
-  mgrid_watch_enter(m, NULL);
+  mgrid_watch_enter(m, NULL, NULL);
   mgrid_watch_end(m);
   m->broken |= rc != MPI_SUCCESS;
-  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_create", spec.name);
+  if (rc) return fail_in_parent(m, parent, rc, "MPI_Comm_create", err);
   MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
-  return several_jobs(m) && mgrid_mpi_survives() ? connect_all(m, err) : MGRID_OK;
+  return m->survives && several_jobs(m) ? connect_all(m, err) : MGRID_OK;
 }
 
 /* Every rank makes the same calls, also if it has failed before (s). */
@@ -248,16 +261,17 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   }
   if (s) why = *failed;
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
-  m->tree.words[0] = mgrid_verdict_of(&m->base, s);
-  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0) m->tree.words[1] = (uint64_t)getpid();
+  uint64_t *words = m->tree.words;
+  words[VERDICT] = mgrid_verdict_of(&m->base, s);
+  if (getrandom(&words[JOB], sizeof words[JOB], GRND_NONBLOCK) < 0) words[JOB] = (uint64_t)getpid();
+  words[SURVIVES] = m->survives = mgrid_mpi_survives();
   mgrid_status made = meet(m, parent, err);
-  m->job = m->tree.words[1];
   if (!duplicate)
     m->comm = m->given = parent;
   else if (!made)
     made = make_own(m, parent, err);
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
-  return made ? made : mgrid_verdict_tell(&m->base, m->tree.words[0], s, &why, err);
+  return made ? made : mgrid_verdict_tell(&m->base, words[VERDICT], s, &why, err);
 }
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {
@@ -318,10 +332,14 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   uint64_t     here = 0; /* the creation has no deadline, so first wait for all with one */
+  const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;
+  mgrid_watch_begin(m);
+  mgrid_watch_enter(m, &spec, "MPI_Comm_create");
   int rc = MPI_Comm_create(m->comm, m->members, comm);
-  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", "a communicator of the host");
+  mgrid_watch_through(m);
+  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", spec.name);
   s = mgrid_verdict(b, mine.status, &mine, err);
   if (s && !rc) MPI_Comm_free(comm);
   if (s) *comm = MPI_COMM_NULL;
