@@ -99,12 +99,12 @@ static mgrid_comm_spec spec_of(const mgrid_shared *c) {
   return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag, .turn = -1 };
 }
 
-void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, const mgrid_creation *made) {
+void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn) {
   if (c->real) return;
   size_t n = batch->n++;
   batch->entry[n] = c;
   batch->spec[n] = spec_of(c);
-  batch->spec[n].turn = (int64_t)made->entry * MGRID_ROUNDS_MAX + made->round;
+  batch->spec[n].turn = turn;
   batch->native[n] = NULL;
 }
 

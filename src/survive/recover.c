@@ -166,6 +166,7 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   revoke_all(b);
   a->ops->interrupt(b);
   mgrid_status s = come(a, err);
+  if (!s) s = come(a, err); /* once more: a rank may have been stopped while it waited for others, and find() has no deadline */
   if (s) return s;
   mgrid_status mine = find(a, &ours);
   if ((s = settle(a, mine, false, &done, again, err))) return s;

@@ -4,6 +4,7 @@
 ** others go on, in time and together. In each round one rank of the job dies while all compute, and another while they
 ** recover; those that are left begin the next round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments
 ** [SEED [NTH MICROSECONDS]]: with NTH, each second rank dies in that call, so long after it has begun; 0: before it. TAP from rank 0.
+** With the name of a call of MPI after SEED, rank 1 is stopped before it, and the watchdog ends the others after 3 seconds.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -27,17 +28,26 @@ int main(void) {
 
 /* --------------------------------------------------------------------- the moment */
 
-static bool armed; /* this rank counts its calls of MPI, and dies in one of them: */
-static long calls, nth, microseconds;
+static bool        armed; /* this rank counts its calls of MPI, and dies in one of them: */
+static long        calls, nth, microseconds;
+static const char *stops; /* or it is stopped before this one */
 
 static void die(int signal) {
   (void)signal;
   raise(SIGKILL);
 }
 
-static void counts(void) {
+/* Kill this process later, because mpirun waits for it. */
+static void stop(void) {
+  const unsigned while_others_end = 8;
+  if (fork() == 0) sleep(while_others_end), kill(getppid(), SIGKILL), _exit(0);
+  raise(SIGSTOP);
+}
+
+static void counts(const char *call) {
   struct itimerval soon = { .it_value = { .tv_usec = microseconds } };
-  if (!armed || calls++ != nth) return;
+  if (armed && stops && strcmp(call, stops) == 0) stop();
+  if (!armed || stops || calls++ != nth) return;
   if (microseconds == 0) raise(SIGKILL);
   signal(SIGALRM, die);
   setitimer(ITIMER_REAL, &soon, NULL);
@@ -46,7 +56,7 @@ static void counts(void) {
 /* Functions of MPI in place of their own. */
 #define SPY(name, takes, gives) \
   int name takes { \
-    counts(); \
+    counts(#name); \
     return P##name gives; \
   }
 SPY(MPI_Comm_create, (MPI_Comm c, MPI_Group g, MPI_Comm *made), (c, g, made))
@@ -166,7 +176,8 @@ int main(int argc, char **argv) {
   unsigned seed = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
   srand(seed);
   if (rank == 0) printf("# seed %u\n", seed);
-  o.timeout = DEADLINE, o.on_deadline = MGRID_DEADLINE_ABORT;
+  if (argc == 3) stops = argv[2];
+  o.timeout = stops ? 3 : DEADLINE, o.on_deadline = MGRID_DEADLINE_ABORT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load_text(rt, recipe, strlen(recipe), "moments", &e);
   mgrid_plan    *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
@@ -179,6 +190,7 @@ int main(int argc, char **argv) {
   while (state && losses && size >= 4) {
     int second = rand() % (size - 1); /* the same on all: they draw the same numbers */
     nth = rand() % MOST, microseconds = rand() % 4 ? rand() % SLOWEST : 0;
+    if (stops) second = 1;
     if (argc > 3) nth = strtol(argv[2], NULL, 10), microseconds = strtol(argv[3], NULL, 10);
     snprintf(when, sizeof when, "at its call %ld, after %ld us", nth, microseconds);
     state = lose_two(state, &losses, second, when);

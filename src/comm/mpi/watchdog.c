@@ -87,14 +87,14 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-static bool shows_sign(const mpi_watch *w, int64_t rank) {
+/* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have reached its own deadline. */
+static void look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t          len = sign_name(w, rank, &name);
   int                from = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   bool               shown = from >= 0 && (connect(from, (struct sockaddr *)&name, len) == 0 || errno == EAGAIN);
-  shown = shown && !is_stopped(from);
+  if (shown) w->seen[rank] = !is_stopped(from);
   if (from >= 0) close(from);
-  return shown;
 }
 
 /* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as in the first
@@ -117,12 +117,12 @@ static void find_missing(mpi_watch *w) {
     if (is_unseen(w, r)) mgrid_missing_add(&w->missing, r);
 }
 
-/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), once, at a deadline. */
+/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), at a deadline, and in a recovery that
+** takes long. */
 static void look_around(mpi_watch *w) {
   const mgrid_backend *b = &w->m->base;
-  w->looked = true;
-  w->seen = w->sign >= 0 ? calloc((size_t)b->world, sizeof *w->seen) : NULL;
-  for (int64_t r = 0; r < b->world && w->seen; r++) w->seen[r] = r == b->rank || shows_sign(w, r);
+  if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
+  for (int64_t r = 0; r < b->world && w->seen; r++) look_at(w, r);
   find_missing(w);
 }
 
@@ -205,7 +205,7 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watch(void *ud) {
-  const double again = 0.01, others = 0.5; /* part of the deadline; seconds for others to see this rank */
+  const double again = 0.01, others = 0.5; /* a part of the deadline; seconds for others to see this rank */
   mpi_watch   *w = ud;
   pthread_mutex_lock(&w->lock);
   while (!w->ends) {
@@ -216,9 +216,12 @@ static void *watch(void *ud) {
       rest_until(w, w->begun + w->show * w->seconds);
     } else if (past < w->seconds) {
       if (w->sign < 0 && w->at != OUTSIDE) show_sign(w);
-      rest_until(w, w->sign < 0 ? now + again * w->seconds : w->begun + w->seconds);
+      if (w->call == RECOVERY) look_around(w);
+      double next = now + (w->sign < 0 ? again : w->show) * w->seconds, last = w->begun + w->seconds;
+      rest_until(w, next < last ? next : last);
     } else if (!w->looked) {
       look_around(w);
+      w->looked = true;
       if (w->at == INSIDE) say_stuck(w);
     } else if (past < w->seconds + others) {
       rest_until(w, w->begun + w->seconds + others);
