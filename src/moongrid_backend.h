@@ -23,9 +23,10 @@ typedef enum mgrid_threads {
   MGRID_THREADS_MULTIPLE    /* any threads at once: two threads may use two backends, each one thread at a time */
 } mgrid_threads;
 
-/* What a rank does at the deadline in the two places where MPI does not return: inside MPI_Comm_create_group, if a
-** rank dies or is stopped after all have arrived there, and inside MPI_Comm_create while a backend opens. A watchdog
-** prints on stderr which group of which family it is, and its ranks. */
+/* What a rank does at the deadline in the places where MPI does not return: inside MPI_Comm_create_group, if a rank dies or is
+** stopped after all have arrived there, inside MPI_Comm_create while a backend opens, and in a recovery inside MPIX_Comm_shrink
+** and MPI_Comm_split. Under mpirun --with-ft ulfm groups are made by MPI_Comm_create, and only a rank that is stopped holds up
+** the others, not one that dies. A watchdog prints on stderr which group of which family it is, and the missing ranks. */
 typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ERROR, /* it keeps waiting; everywhere else the call returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */

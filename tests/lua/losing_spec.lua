@@ -295,6 +295,18 @@ describe("a rank that does not come to the recovery", function()
   end)
 end)
 
+-- tests/mpi/moments.c: three times a rank is lost, and another before one of its calls of MPI in the recovery.
+describe("another rank that is lost in the recovery", function()
+  for first = 0, 30, 15 do
+    it(("before call %d, %d or %d: the others go on"):format(first, first + 5, first + 10), function()
+      local out, err = support.run(("LAUNCH_SECONDS=90 LAUNCH_OPTIONS='--with-ft ulfm' scripts/mpi openmpi5 sh -c 'make -s "
+        .. "build/tests/mpi/moments && scripts/launch 8 build/tests/mpi/moments 1 %d 5'"):format(first))
+      assert.falsy(out:find "not ok", out .. err)
+      assert.truthy(out:find "\n1%.%.%d+\n", out .. err)
+    end)
+  end
+end)
+
 -- tests/mpi/moments.c: a rank is stopped in one of the calls of MPI that have no deadline. The watchdog ends the others.
 describe("a rank that is stopped while the others make", function()
   for _, case in ipairs {

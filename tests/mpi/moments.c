@@ -3,7 +3,7 @@
 ** moments.c - a rank is lost at a moment of a recovery that is chosen at random: before one of its calls of MPI, or inside it. The
 ** others go on, in time and together. In each round one rank of the job dies while all compute, and another while they
 ** recover; those that are left begin the next round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments
-** [SEED [NTH MICROSECONDS]]: with NTH, each second rank dies in that call, so long after it has begun; 0: before it. TAP from rank 0.
+** [SEED [NTH STEP]]: with NTH, each second rank dies before that call, in each round STEP calls later. TAP from rank 0.
 ** With the name of a call of MPI after SEED, rank 1 is stopped before it, and the watchdog ends the others after 3 seconds.
 */
 #include "../anew.h"
@@ -80,7 +80,7 @@ SPY(MPIX_Comm_iagree, (MPI_Comm c, int *flag, MPI_Request *r), (c, flag, r))
 
 /* ------------------------------------------------------------------------ a round */
 
-enum { DEADLINE = 20, MOST = 90, SLOWEST = 3000 }; /* seconds; calls of a recovery, or fewer; microseconds */
+enum { DEADLINE = 20, MOST = 60, SLOWEST = 3000 }; /* seconds; calls of a recovery, or fewer; microseconds */
 
 static const char recipe[] = "return recipe { build = function(world)\n"
                              "  local g = grid(world, 'dp', { dp = fill }) local t = topology(world) t.g = g\n"
@@ -187,11 +187,11 @@ int main(int argc, char **argv) {
   mgrid_backend_free(b), mgrid_plan_free(p);
   test(state && losses, "all have a state");
   MPI_Barrier(everyone);
-  while (state && losses && size >= 4) {
+  for (long round = 0; state && losses && size >= 4; round++) {
     int second = rand() % (size - 1); /* the same on all: they draw the same numbers */
     nth = rand() % MOST, microseconds = rand() % 4 ? rand() % SLOWEST : 0;
     if (stops) second = 1;
-    if (argc > 3) nth = strtol(argv[2], NULL, 10), microseconds = strtol(argv[3], NULL, 10);
+    if (argc > 3) nth = strtol(argv[2], NULL, 10) + round * strtol(argv[3], NULL, 10), microseconds = 0;
     snprintf(when, sizeof when, "at its call %ld, after %ld us", nth, microseconds);
     state = lose_two(state, &losses, second, when);
   }

@@ -183,10 +183,12 @@ extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
 void                           mgrid_mpi_close(mgrid_backend *b);
 mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
 
-/* remain.c. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? _end_waits: end the
+/* remain.c. _all_opened: where MPI survives, a call may succeed on some ranks and fail on others; agree over the host's
+** communicator on whether all have opened their backend. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? _end_waits: end the
 ** calls of all ranks on a communicator, for good. */
 extern const mgrid_survival_ops mgrid_mpi_survival;
 mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
+mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err);
 bool                            mgrid_mpi_tells_of_loss(int rc);
 void                            mgrid_mpi_end_waits(MPI_Comm comm);
 bool                            mgrid_mpi_is_interrupted(const mpi_backend *m);

@@ -270,6 +270,10 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
     m->comm = m->given = parent;
   else if (!made)
     made = make_own(m, parent, err);
+  if (duplicate && m->survives && made != MGRID_TIMED_OUT) { /* who did not come will not agree either */
+    made = mgrid_mpi_all_opened(m, parent, made, err);
+    m->broken |= made != MGRID_OK;
+  }
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
   return made ? made : mgrid_verdict_tell(&m->base, words[VERDICT], s, &why, err);
 }

@@ -119,6 +119,21 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
 
 static const mgrid_comm_spec survivors = { .name = "a communicator of the survivors" };
 
+mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err) {
+  int        *flag = malloc(sizeof *flag); /* leaked if the call does not end */
+  mpi_request call = { 0 };
+  if (!flag) return mgrid_oom(err); /* the others find it missing at their deadline */
+  *flag = !mine;
+  call.rc = begin_agree(parent, flag, &call.request);
+  if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
+    return mgrid_missing_fail(&(mgrid_missing){ 0 }, m->seconds, err);
+  bool all = *flag && !call.rc;
+  free(flag);
+  if (all || mine) return mine;
+  return call.rc ? mgrid_mpi_failed_in(m, err, call.rc, "MPIX_Comm_iagree", "the channel of the library")
+                 : mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had opened their backend");
+}
+
 /* The ranks of m that are not in `rest`. */
 static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
   const int n = (int)m->base.world;
