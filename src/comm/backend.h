@@ -18,7 +18,7 @@ typedef struct mgrid_comm_spec {
   int64_t                 size, position; /* size 0: this rank is not a member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
   int                     tag;            /* [0, 32768), equal on all members, different for each family and round */
-  int64_t                 turn; /* of the family and round, in schedule order: groups of one turn share no rank */
+  int64_t                 turn;   /* of the family and round, in schedule order: groups of one turn share no rank */
   void *const            *parent; /* the communicator to split it from: NULL, or a pointer to it, which is filled once
                                              the specs before this one are created; also where size is 0 */
 } mgrid_comm_spec;

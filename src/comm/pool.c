@@ -96,7 +96,8 @@ void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h) {
 }
 
 static mgrid_comm_spec spec_of(const mgrid_shared *c) {
-  return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag, .turn = -1 };
+  return (mgrid_comm_spec){ c->name,     c->backend, c->options, c->ranks,  c->size,
+                            c->position, c->group,   c->tag,     .turn = -1 };
 }
 
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn) {

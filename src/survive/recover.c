@@ -166,7 +166,9 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   revoke_all(b);
   a->ops->interrupt(b);
   mgrid_status s = come(a, err);
-  if (!s) s = come(a, err); /* once more: a rank may have been stopped while it waited for others, and find() has no deadline */
+  if (!s)
+    s = come(a,
+             err); /* once more: a rank may have been stopped while it waited for others, and find() has no deadline */
   if (s) return s;
   mgrid_status mine = find(a, &ours);
   if ((s = settle(a, mine, false, &done, again, err))) return s;
@@ -273,8 +275,7 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   name_lost(a.loss, who);
   mgrid_loss_describe(a.loss, &sums, NULL);
   mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
-            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64
-            " of them idle; all communicators are made again, "
+            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
             "%" PRId64 " of them without a lost member",
             a.now->name, a.loss->nlost ? " without" : ";", who, a.loss->nlost ? "" : " is lost", sums.survivors,
             sums.idle, sums.kept);

@@ -64,8 +64,7 @@ SPY(MPI_Comm_create_group, (MPI_Comm c, MPI_Group g, int tag, MPI_Comm *made), (
 SPY(MPI_Comm_split, (MPI_Comm c, int color, int key, MPI_Comm *made), (c, color, key, made))
 SPY(MPI_Cart_create, (MPI_Comm c, int n, const int *dims, const int *periods, int reorder, MPI_Comm *made),
     (c, n, dims, periods, reorder, made))
-SPY(MPI_Iallreduce,
-    (const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request *r),
+SPY(MPI_Iallreduce, (const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request *r),
     (from, to, n, type, op, c, r))
 SPY(MPI_Ibcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm c, MPI_Request *r),
     (data, n, type, root, c, r))

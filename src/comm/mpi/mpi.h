@@ -189,9 +189,9 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
 extern const mgrid_survival_ops mgrid_mpi_survival;
 mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err);
-bool                            mgrid_mpi_tells_of_loss(int rc);
-void                            mgrid_mpi_end_waits(MPI_Comm comm);
-bool                            mgrid_mpi_is_interrupted(const mpi_backend *m);
+bool         mgrid_mpi_tells_of_loss(int rc);
+void         mgrid_mpi_end_waits(MPI_Comm comm);
+bool         mgrid_mpi_is_interrupted(const mpi_backend *m);
 
 /* gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);

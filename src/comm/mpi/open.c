@@ -170,14 +170,28 @@ static bool several_jobs(const mpi_backend *m) {
   return n > 0;
 }
 
-/* A call on the host's communicator has failed. Ranks of another job do not hear of a loss in this one while they wait for ranks
-** that have heard of it and left. So if there are several jobs, end their wait. */
+/* Ranks of another job do not hear of a loss in this one while they wait for ranks that have heard of it and left. So if there
+** are several jobs, end their wait on this communicator. Not after a loss in another job: the revoke would then wait for ever for
+** the address of a rank whose job has ended. */
+static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
+  uint8_t  *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  bool      here = false;
+  if (lost && !MPI_Comm_group(MPI_COMM_WORLD, &world))
+    for (int r = 0, own; r < m->base.world && !here; r++)
+      here = lost[r] && !MPI_Group_translate_ranks(m->members, 1, &r, world, &own) && own != MPI_UNDEFINED;
+  if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+  free(lost);
+  if (here) mgrid_mpi_end_waits(comm);
+}
+
+/* A call on the host's communicator has failed. */
 static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   m->comm = parent; /* one of its ranks may be lost */
   mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
+  if (s == MGRID_LOST_RANK) tell_other_jobs(m, parent);
   m->comm = MPI_COMM_NULL;
-  if (s == MGRID_LOST_RANK && several_jobs(m)) mgrid_mpi_end_waits(parent);
   return mgrid_error_pass(err, &why);
 }
 
@@ -213,7 +227,7 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   free(bytes);
   if (came == MGRID_OK) return MGRID_OK;
   mgrid_status s = mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
-  mgrid_mpi_end_waits(m->comm); /* others may not hear of a loss: fail_in_parent */
+  tell_other_jobs(m, m->comm);
   return s;
 }
 
@@ -333,9 +347,9 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
   if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
   if (b->ops != &mgrid_mpi_ops)
     return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
-  mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = mgrid_mpi_usable(m, err);
-  uint64_t     here = 0; /* the creation has no deadline, so first wait for all with one */
+  mpi_backend          *m = (mpi_backend *)b;
+  mgrid_status          s = mgrid_mpi_usable(m, err);
+  uint64_t              here = 0; /* the creation has no deadline, so first wait for all with one */
   const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;

@@ -176,8 +176,8 @@ static void say_stuck(const mpi_watch *w) {
   bool                   all = s->ranks || w->call == RECOVERY; /* do all ranks show signs? */
   const char            *names = (all || w->missing.n > 0) && name_absent(w, absent) ? absent : NULL;
   size_t                 len = (size_t)snprintf(
-      line, room, "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not made %s: ", m->base.rank,
-      m->base.world, w->seconds, w->name, s->name);
+                      line, room, "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not made %s: ", m->base.rank,
+                      m->base.world, w->seconds, w->name, s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names      ? names
