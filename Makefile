@@ -160,7 +160,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
+COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
 $(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
@@ -234,6 +234,7 @@ $(B)/gen/texts.o: $(B)/gen/texts.c
 # this very release, so that the loader refuses to bring together two releases.
 MAP     := $(B)/gen/exports.map
 LIB_MAP := $(B)/gen/libmoongrid.map
+OF_PYTHON := src/python/moongrid/_library.py
 $(MAP): Makefile
 	@mkdir -p $(@D)
 	echo 'mgrid_$(SOVER) { global: mgrid_*; local: *; };' > $@
@@ -242,8 +243,8 @@ $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
 CORE_HEADERS := src/moongrid.h $(patsubst %,src/moongrid%.h,_families _plan _backend _carrier _state _recipe) \
                 $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
-$(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
-	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
+$(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ) $(OF_PYTHON)
+	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) $(OF_PYTHON) > $@
 
 # Tables of names need a relocation per name; packing them saves 12 KiB of the library. Loaders before glibc 2.36, and that
 # of musl 1.2.3, do not know packed ones.

@@ -7,6 +7,7 @@
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
+local write = dofile "scripts/whole.lua"
 
 -- Return NCCL's number as text: 21700 is "2.17.0".
 local function release(version)
@@ -204,9 +205,7 @@ for path, blocks in pairs(texts) do
     io.stderr:write(path, " is not what make docs writes\n")
     stale = true
   elseif is ~= was then
-    file = assert(io.open(path, "w"))
-    assert(file:write(is))
-    file:close()
+    write(path, is)
   end
 end
 os.exit(not stale)

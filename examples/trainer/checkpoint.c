@@ -5,8 +5,8 @@
 ** The rank with the first copy of a part of a parameter writes it; the plan of the parameters says which rank that is
 ** (tensors.c). Any layout can read the files, because the index says where each element is. At a resume the ranks with first
 ** copies read: each element is read once, and sent to the other copies over the groups that share it.
-** A save writes files with new names beside the old ones. When all are on the disk, the new index replaces the old one, and only
-** then the old files are removed. So one checkpoint is whole at any time.
+** A save removes what an interrupted one left, and writes files with new names beside the old ones. When all are on the disk, the
+** new index replaces the old one, and only then the old files are removed. So one checkpoint is whole at any time.
 */
 #include "model.h"
 #include "checkpoints/index.h"
@@ -73,7 +73,7 @@ static void write_file(const model *m, const char *path, int rank, mgrid_error *
   list_written(m, rank, &w, err);
   if (w.n && !err->status) file = st_create(path, w.n, w.tensor, err);
   for (size_t i = 0; file && i < w.n && !err->status; i++) st_write(file, w.data[i], w.tensor[i].bytes, err);
-  if (file) st_finish(file, err);
+  if (file) st_finish(file, err->status, err);
   free(w.tensor), free(w.data), free(w.name);
 }
 
@@ -95,14 +95,14 @@ static void write_index(const model *m, const char *folder, int64_t save, int64_
     }
   }
   if (!err->status)
-    shards_index_write(index, folder,
+    shards_index_write(index, folder, MGRID_WRITE_OVER,
                        json_pack("{s:I, s:I, s:I}", "step", (json_int_t)step, "save", (json_int_t)save, "total_size",
                                  (json_int_t)(m->whole * ARRAYS * sizeof(real))),
                        err);
   json_decref(index);
 }
 
-/* Remove the files of other saves, also of interrupted ones. Files that stay do no harm. */
+/* Remove the files of other saves, also of interrupted ones. */
 static void remove_others(const char *folder, int64_t save) {
   DIR *all = opendir(folder);
   for (struct dirent *one; all && (one = readdir(all));) {
@@ -110,7 +110,7 @@ static void remove_others(const char *folder, int64_t save) {
     int        end = 0;
     char       path[PATH];
     const bool ours = sscanf(one->d_name, "save%lld-rank%lld.safetensors%n", &of, &rank, &end) == 2 && end;
-    if (!ours || of == save || (one->d_name[end] && strcmp(one->d_name + end, ".part") != 0)) continue;
+    if (!ours || of == save || one->d_name[end]) continue;
     if (snprintf(path, sizeof path, "%s/%s", folder, one->d_name) < (int)sizeof path) unlink(path);
   }
   if (all) closedir(all);
@@ -136,6 +136,7 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
   const int rank = (int)mgrid_backend_rank(mpi);
   char      path[PATH], file[64];
   int64_t   save = rank == 0 ? last_save(folder, err) + 1 : INT64_MAX;
+  if (rank == 0 && !err->status) remove_others(folder, save - 1);
   if (!everybody(&m->l, err)) return err->status;
   if (mgrid_state_least(m->l.state, &save, err)) return err->status; /* rank 0's */
   file_name(file, save, rank);
@@ -143,8 +144,9 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
     refuse(err, "the name of the folder is too long");
   else
     write_file(m, path, rank, err);
+  const bool wrote = !err->status;
   if (!everybody(&m->l, err)) {
-    unlink(path);
+    if (wrote) unlink(path);
     return err->status;
   }
   if (rank == 0) write_index(m, folder, save, step, err);

@@ -3,6 +3,7 @@
 ** main.c - options, the layout from the recipe, the loop.
 */
 #include "model.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -412,11 +413,10 @@ static int whole_job(const options *o, const char *text, size_t length) {
 }
 
 static int write_text(const char *path, const char *text, size_t length) {
-  FILE *f = fopen(path, "wb");
-  bool  ok = f && fwrite(text, 1, length, f) == length;
-  if (f && fclose(f)) ok = false;
-  if (!ok) fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
-  return ok ? 0 : exit_code(MGRID_USAGE);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = mgrid_write_file(path, MGRID_WRITE_OVER, text, length, &e);
+  if (s) fprintf(stderr, "trainer: %s\n", e.message);
+  return s ? exit_code(s) : 0;
 }
 
 int main(int argc, char **argv) {

@@ -6,6 +6,7 @@
 ** |loss - first| / first, in powers of ten.
 */
 #include "model.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <math.h>
@@ -148,14 +149,13 @@ int plot(const char *path, int n, const char *const *curves) {
   curve *c = room((size_t)n, sizeof *c);
   bool   ok = true;
   for (int i = 0; i < n && ok; i++) ok = read_curve(curves[i], &c[i]);
-  FILE *f = ok ? fopen(path, "w") : NULL;
-  if (f) {
-    draw(f, c, (size_t)n);
-    if (ferror(f)) ok = false;
-    if (fclose(f)) ok = false;
-  }
-  if (ok && !f) ok = false;
-  if (!ok && n > 0 && c[n - 1].n) fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_output *out = ok ? mgrid_output_file(path, MGRID_WRITE_OVER, &e) : NULL;
+  FILE         *f = out ? mgrid_output_stream(out) : NULL;
+  if (f) draw(f, c, (size_t)n);
+  mgrid_output_end(out, e.status, &e);
+  if (e.status) fprintf(stderr, "trainer: %s\n", e.message);
+  ok &= !e.status;
   for (int i = 0; i < n; i++) free(c[i].step), free(c[i].loss);
   free(c);
   return ok ? 0 : exit_code(MGRID_USAGE);

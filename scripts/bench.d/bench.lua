@@ -254,7 +254,5 @@ for _, name in ipairs(order) do
   end
 end
 
-local file = assert(io.open(B.out, "w"))
-file:write(json.encode(result, { indent = true }), "\n")
-file:close()
+dofile "scripts/whole.lua" (B.out, json.encode(result, { indent = true }) .. "\n")
 print(("\nwritten: %s"):format(B.out))

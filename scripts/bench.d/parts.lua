@@ -126,11 +126,9 @@ function parts.instructions(B)
     end
   end
   if B.record then
-    file = assert(io.open(RECORD, "w"))
-    file:write(json.encode({ bound = 1.3, counts = counts, date = os.date "!%Y-%m-%d",
+    dofile "scripts/whole.lua" (RECORD, json.encode({ bound = 1.3, counts = counts, date = os.date "!%Y-%m-%d",
       valgrind = B.first_line "valgrind --version", compiler = B.first_line "${CC:-cc} --version",
-      lua = B.first_line "lua5.4 -v" }, { indent = true, keyorder = { "bound", "counts", "date" } }), "\n")
-    file:close()
+      lua = B.first_line "lua5.4 -v" }, { indent = true, keyorder = { "bound", "counts", "date" } }) .. "\n")
     t:note("recorded in %s", RECORD)
   end
   return { counts = counts }

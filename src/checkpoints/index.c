@@ -22,7 +22,7 @@ mgrid_status shards_part_room(shards_part *part, mgrid_error *err) {
   size_t n = 0;
   for (size_t k = 0; k < part->naxes; k++) n += part->nruns[k];
   mgrid_run *runs = calloc(n + 1, sizeof *runs);
-  if (!runs) return st_oom(err);
+  if (!runs) return mgrid_oom(err);
   part->runs[0] = runs;
   for (size_t k = 1; k < part->naxes; k++) part->runs[k] = part->runs[k - 1] + part->nruns[k - 1];
   return MGRID_OK;
@@ -108,16 +108,17 @@ void shards_index_add(json_t **index, const char *file, const char *name, const 
   *index = NULL;
 }
 
-mgrid_status shards_index_write(json_t *index, const char *folder, json_t *metadata, mgrid_error *err) {
+mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes how, json_t *metadata,
+                                mgrid_error *err) {
   size_t n = strlen(folder) + sizeof "/" SHARDS_INDEX;
   char  *path = malloc(n);
-  if (index && json_object_set_new(index, "metadata", metadata)) st_oom(err);
+  if (index && json_object_set_new(index, "metadata", metadata)) mgrid_oom(err);
   char *text = index && path && !err->status ? json_dumps(index, JSON_INDENT(1)) : NULL;
   if (path) snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
   if (text)
-    st_replace(path, text, err);
+    mgrid_write_file(path, how, text, strlen(text), err);
   else
-    st_oom(err);
+    mgrid_oom(err);
   free(text), free(path);
   return err->status;
 }
@@ -125,7 +126,7 @@ mgrid_status shards_index_write(json_t *index, const char *folder, json_t *metad
 /* ------------------------------------------------------------ an index to read */
 
 static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err) {
-  return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
+  return mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
 }
 
 /* Return the file of this name, in the folder of the index. */
@@ -133,7 +134,7 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
   const json_t *known = json_object_get(files, name);
   if (known) return s->file[json_integer_value(known)];
   if (strchr(name, '/') || *name == '\0' || *name == '.') {
-    st_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it", name);
+    mgrid_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it", name);
     return NULL;
   }
   size_t    n = strlen(folder) + strlen(name) + 1;
@@ -142,9 +143,9 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
   st_file  *f = NULL;
   if (more) s->file = more;
   if (!path || !more || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
-    st_oom(err);
+    mgrid_oom(err);
   else if (snprintf(path, n, "%s%s", folder, name), access(path, F_OK) && errno == ENOENT)
-    st_fail(err, MGRID_REFUSED, "%s is missing; the index names it", path);
+    mgrid_fail(err, MGRID_REFUSED, "%s is missing; the index names it", path);
   else if ((f = st_open(path, err)))
     s->file[s->nfiles++] = f;
   free(path);
@@ -220,15 +221,15 @@ static mgrid_status read_part(shards *s, json_t *files, const char *folder, cons
   part->file = file_of(s, files, folder, name, err);
   st_tensor *in = part->file ? st_find(part->file, t->name) : NULL;
   if (part->file && !in)
-    return st_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", part->file->path, t->name);
+    return mgrid_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", part->file->path, t->name);
   if (!in) return err->status;
   st_tensor is = shards_in_file(t->name, t->type, part);
   if (strcmp(in->type, t->type) != 0 || in->naxes != is.naxes || memcmp(in->shape, is.shape, sizeof is.shape) != 0)
-    return st_fail(err, MGRID_REFUSED, "%s has another shape or type of tensor '%.200s' than the index says",
-                   part->file->path, t->name);
+    return mgrid_fail(err, MGRID_REFUSED, "%s has another shape or type of tensor '%.200s' than the index says",
+                      part->file->path, t->name);
   if (in->taken)
-    return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': two parts are in %.200s, which has one", t->name,
-                   part->file->path);
+    return mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': two parts are in %.200s, which has one",
+                      t->name, part->file->path);
   in->taken = true;
   return MGRID_OK;
 }
@@ -247,7 +248,7 @@ static mgrid_status read_parts(shards *s, json_t *files, const char *folder, sha
     if (!is_number(json_array_get(shape, k), &t->shape[k])) return wrong(t->name, "the shape is wrong", err);
   if (st_elements(t->naxes, t->shape) < 1) return wrong(t->name, "the shape is wrong", err);
   t->part = calloc(json_array_size(parts) + 1, sizeof *t->part);
-  if (!t->part) return st_oom(err);
+  if (!t->part) return mgrid_oom(err);
   for (size_t i = 0; i < json_array_size(parts); i++) {
     t->nparts++;
     if (read_part(s, files, folder, t, json_array_get(parts, i), &t->part[i], err)) return err->status;
@@ -260,7 +261,7 @@ static mgrid_status take_whole(shards_tensor *t, st_file *f, const st_tensor *in
   *t = (shards_tensor){ .name = in->name, .type = in->type, .width = in->width, .naxes = in->naxes };
   memcpy(t->shape, in->shape, sizeof t->shape);
   t->part = calloc(1, sizeof *t->part);
-  if (!t->part) return st_oom(err);
+  if (!t->part) return mgrid_oom(err);
   t->nparts = 1;
   if (whole_part(t, t->part, err)) return err->status;
   t->part->file = f;
@@ -272,7 +273,7 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
   const char *name, *slash = strrchr(path, '/');
   char       *folder = strdup(path);
   s->tensor = calloc(json_object_size(map) + 1, sizeof *s->tensor);
-  if (!folder || !s->tensor || !files) return free(folder), st_oom(err);
+  if (!folder || !s->tensor || !files) return free(folder), mgrid_oom(err);
   folder[slash ? slash + 1 - path : 0] = '\0';
   json_object_foreach(map, name, value) {
     shards_tensor *t = &s->tensor[s->n++];
@@ -289,7 +290,7 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
       if (in)
         take_whole(t, f, in, err);
       else if (f)
-        st_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", f->path, name);
+        mgrid_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", f->path, name);
     }
     if (err->status) break;
   }
@@ -300,17 +301,17 @@ static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_e
 static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
   json_error_t why;
   struct stat  about;
-  if (stat(path, &about)) return st_fail(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
-  if (!S_ISREG(about.st_mode)) return st_fail(err, MGRID_REFUSED, "cannot read %s: it is not a regular file", path);
+  if (stat(path, &about)) return mgrid_fail(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
+  if (!S_ISREG(about.st_mode)) return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it is not a regular file", path);
   s->index = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
   if (!s->index)
-    return st_fail(err, MGRID_REFUSED, "%s: line %d: %.160s; an index, or a file *.safetensors, is expected", path,
-                   why.line, why.text);
+    return mgrid_fail(err, MGRID_REFUSED, "%s: line %d: %.160s; an index, or a file *.safetensors, is expected", path,
+                      why.line, why.text);
   if (!json_is_object(json_object_get(s->index, "weight_map")))
-    return st_fail(err, MGRID_REFUSED, "%s has no weight_map: it is no index of safetensors files", path);
+    return mgrid_fail(err, MGRID_REFUSED, "%s has no weight_map: it is no index of safetensors files", path);
   const json_t *parts = json_object_get(s->index, "parts");
   if (parts && !json_is_object(parts))
-    return st_fail(err, MGRID_REFUSED, "%s: its parts are no object with a tensor's name each", path);
+    return mgrid_fail(err, MGRID_REFUSED, "%s: its parts are no object with a tensor's name each", path);
   json_t *files = json_object();
   read_map(s, path, files, err);
   json_decref(files);
@@ -322,7 +323,7 @@ static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
   if (!f) return err->status;
   s->file = calloc(1, sizeof(st_file *));
   s->tensor = calloc(f->n + 1, sizeof *s->tensor);
-  if (!s->file || !s->tensor) return st_close(f), st_oom(err);
+  if (!s->file || !s->tensor) return st_close(f), mgrid_oom(err);
   s->file[s->nfiles++] = f;
   for (size_t i = 0; i < f->n; i++)
     if (take_whole(&s->tensor[s->n++], f, &f->tensor[i], err)) return err->status;
@@ -336,7 +337,7 @@ static mgrid_status in_folder(const char *folder, char *path, size_t room, bool 
   snprintf(path, room, "%s/" SHARDS_SINGLE, folder);
   *single = access(path, F_OK) == 0;
   if (*single) return MGRID_OK;
-  return st_fail(err, MGRID_REFUSED, "%s has neither " SHARDS_INDEX " nor " SHARDS_SINGLE, folder);
+  return mgrid_fail(err, MGRID_REFUSED, "%s has neither " SHARDS_INDEX " nor " SHARDS_SINGLE, folder);
 }
 
 shards *shards_open(const char *path, mgrid_error *err) {
@@ -349,7 +350,7 @@ shards *shards_open(const char *path, mgrid_error *err) {
   char             *at = malloc(room);
   if (at) snprintf(at, room, "%s", path);
   if (!s || !at)
-    st_oom(err);
+    mgrid_oom(err);
   else if (!folder || !in_folder(path, at, room, &single, err))
     (void)(single ? read_single(s, at, err) : read_index(s, at, err));
   free(at);

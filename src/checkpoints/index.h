@@ -13,6 +13,7 @@
 #ifndef MGRID_SHARDS_H
 #define MGRID_SHARDS_H
 
+#include "base/output.h"
 #include "checkpoints/safetensors.h"
 
 #define SHARDS_INDEX  "model.safetensors.index.json"
@@ -79,6 +80,7 @@ st_tensor shards_in_file(const char *name, const char *type, const shards_part *
 ** memory *index becomes NULL and stays so. */
 void         shards_index_add(json_t **index, const char *file, const char *name, const mgrid_tensor *t,
                               const shards_part *part);
-mgrid_status shards_index_write(json_t *index, const char *folder, json_t *metadata, mgrid_error *err);
+mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes how, json_t *metadata,
+                                mgrid_error *err);
 
 #endif

@@ -4,7 +4,6 @@
 */
 #include "checkpoints/names.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@ enum { ANY = NAMES_CAPTURES + 1 };
 typedef struct reading {
   names       *all;
   names_rule  *rule;
+  const char  *line; /* where it starts */
+  bool         any;  /* * is any text */
   mgrid_error *err;
 } reading;
 
@@ -26,6 +27,11 @@ static mgrid_status wrong(const reading *r, const char *fmt, ...) {
   vsnprintf(what, sizeof what, fmt, args);
   va_end(args);
   return mgrid_fail(r->err, MGRID_BAD_VALUE, "%.250s:%d: %s", r->all->from, r->rule->line, what);
+}
+
+/* Refuse what is at a place of the line. */
+static mgrid_status wrong_at(const reading *r, const char *at, const char *what) {
+  return wrong(r, "character %zu: %s", (size_t)(at - r->line) + 1, what);
 }
 
 /* Turn the captures of a name into bytes, in place. seen: which occur. */
@@ -51,6 +57,11 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
       at += 2;
     } else if (*at == '(' || *at == ')') {
       return wrong(r, "'%s': captures are (%%d+), (%%a+), (%%w+) and (.+)", at);
+    } else if ((unsigned char)*at <= ANY) {
+      return wrong_at(r, at, "a name has no bytes 1 to 5");
+    } else if (*at == '*' && r->any) { /* several are one */
+      if (to == name || to[-1] != ANY) *to++ = ANY;
+      at++;
     } else {
       *to++ = *at++;
     }
@@ -67,6 +78,7 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
   if (side->n == NAMES_ON_A_SIDE) return wrong(r, "a side has at most %d names", NAMES_ON_A_SIDE);
   if (n > 4 && strncmp(word + n - 4, "[%", 2) == 0 && word[n - 1] == ']') {
     slice = word[n - 2] - '1';
+    if (slice < 0 || slice > 8) return wrong_at(r, word + n - 4, "an index is [%1] to [%4], the number of a capture");
     word[n - 4] = '\0';
   }
   if (read_captures(r, word, seen)) return r->err->status;
@@ -130,8 +142,7 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
   if (arrow == 0 || end == arrow + 1) return wrong(r, "NAMES -> NAMES is expected");
   rule->side[0].slice = rule->side[1].slice = -1;
   if (end == arrow + 2 && strcmp(word[arrow + 1], "-") == 0) {
-    for (char *at = word[0]; *at; at++)
-      if (*at == '*') *at = ANY;
+    r->any = true;
     if (arrow > 1 || end < n) return wrong(r, "one name and nothing else is before and after '-> -'");
     return read_side(r, 0, 1, word, seen[0]);
   }
@@ -150,29 +161,29 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
   return read_how(r, n - end, word + end);
 }
 
-mgrid_status names_read(names *out, const char *from, const char *text, mgrid_error *err) {
+mgrid_status names_read(names *out, const char *from, const char *text, size_t length, mgrid_error *err) {
   enum { WORDS = 4 * NAMES_ON_A_SIDE };
-  size_t lines = 1;
-  for (const char *at = text; *at; at++) lines += *at == '\n';
-  *out = (names){ .from = from, .text = strdup(text), .rule = calloc(lines, sizeof *out->rule) };
-  if (!out->text || !out->rule) return mgrid_oom(err);
-  int     nth = 0;
-  reading r = { out, NULL, err };
-  for (char *line = out->text, *next; line && !err->status; line = next) {
-    char  *word[WORDS], *save = NULL;
-    size_t n = 0;
-    next = strchr(line, '\n');
-    if (next) *next++ = '\0';
+  *out = (names){ .from = from, .text = malloc(length + 1) };
+  if (!out->text) return mgrid_oom(err);
+  memcpy(out->text, text, length);
+  out->text[length] = '\0';
+  int nth = 0;
+  for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status; line = stop + 1) {
+    char      *word[WORDS], *save = NULL;
+    size_t     n = 0;
+    names_rule rule = { .line = ++nth }, *more;
+    reading    r = { .all = out, .rule = &rule, .line = line, .err = err };
+    if (!(stop = memchr(line, '\n', (size_t)(end - line)))) stop = end;
+    *stop = '\0';
+    if (line + strlen(line) < stop) return wrong_at(&r, line + strlen(line), "a text has no byte 0");
     line[strcspn(line, "#\r")] = '\0';
-    nth++;
     for (char *at = strtok_r(line, " \t", &save); at && n < WORDS; at = strtok_r(NULL, " \t", &save)) word[n++] = at;
     if (n == 0) continue;
-    r.rule = &out->rule[out->n++];
-    r.rule->line = nth;
-    if (n == WORDS)
-      wrong(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
-    else
-      read_rule(&r, n, word);
+    if (n == WORDS) return wrong(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
+    if (read_rule(&r, n, word)) return err->status;
+    if (!(more = mgrid_grow(out->rule, out->n, sizeof *more))) return mgrid_oom(err);
+    out->rule = more;
+    out->rule[out->n++] = rule;
   }
   return err->status;
 }
@@ -182,48 +193,180 @@ void names_free(names *n) {
   *n = (names){ 0 };
 }
 
-/* ----------------------------------------------------------------- matching */
+/* ----------------------------------------------------------------- matching
+**
+** A table says of each place in the pattern and each place in the name whether the rest of one can make the rest of the
+** other. It is filled from the end, in pattern x name steps. A walk from the start, which only enters such places, then
+** gives each capture the most that it can have, from left to right. To try each way to divide a name would take
+** exponential time.
+**
+** To the table, a capture that occurs again in the same name is any text of its kind. So the walk may find that the texts
+** differ: it turns back to its last choice, and its steps are limited.
+*/
 
-static bool is_kind(char kind, char c) {
-  unsigned char u = (unsigned char)c;
-  return kind == 'd' ? isdigit(u) : kind == 'a' ? isalpha(u) : kind == 'w' ? isalnum(u) : u != 0;
+typedef struct choice { /* of what a capture, or *, stands for */
+  size_t item, from, to, next;
+} choice;
+
+typedef struct matching {
+  const names_rule    *rule;
+  const unsigned char *pattern, *name; /* between the letters that both start and end with */
+  size_t               npattern, nname;
+  bool                 walks; /* the table has all its rows; else the last two, in turn */
+  bool                *table; /* [nname + 2][npattern + 1] */
+  choice              *made;  /* [npattern] */
+  size_t               left;  /* steps of the walk */
+  names_bound          bound;
+} matching;
+
+enum { STEPS = 1 << 14, STEPS_FOR_PLACE = 64, TABLE_MOST = 1 << 24 };
+
+static bool *row_of(const matching *m, size_t at) { return m->table + (m->walks ? at : at & 1) * (m->npattern + 1); }
+
+/* Return whether an item of the pattern stands for the letter, or for texts of such letters. */
+static bool is_of(const names_rule *r, unsigned char item, unsigned char c) {
+  bool digit = c >= '0' && c <= '9', letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  if (item >= ANY) return item == ANY || c == item;
+  char kind = r->kind[item - 1];
+  return kind == '.' || (digit && kind != 'a') || (letter && kind != 'd');
 }
 
-static bool fits(const names_rule *r, const char *pattern, const char *name, names_bound *bound) {
-  for (; *pattern > ANY; pattern++, name++)
-    if (*pattern != *name) return false;
-  if (*pattern == '\0') return *name == '\0';
-  if (*pattern == ANY) {
-    for (size_t n = 0;; n++)
-      if (fits(r, pattern + 1, name + n, bound))
-        return true;
-      else if (name[n] == '\0')
-        return false;
+static bool fill_table(const matching *m) {
+  memset(row_of(m, m->nname + 1), 0, (m->npattern + 1) * sizeof *m->table);
+  for (size_t at = m->nname + 1; at-- > 0;) {
+    bool *row = row_of(m, at), *next = row_of(m, at + 1);
+    row[m->npattern] = at == m->nname;
+    for (size_t i = m->npattern; i-- > 0;) {
+      unsigned char item = m->pattern[i];
+      bool          one = at < m->nname && is_of(m->rule, item, m->name[at]);
+      row[i] = (one && (next[i + 1] || (item <= ANY && next[i]))) || (item == ANY && row[i + 1]);
+    }
   }
-  int    k = *pattern - 1;
-  size_t most = 0;
-  if (bound->at[k]) {
-    return strncmp(name, bound->at[k], bound->length[k]) == 0 && fits(r, pattern + 1, name + bound->length[k], bound);
+  return *row_of(m, 0);
+}
+
+static bool take_steps(matching *m, size_t n) {
+  m->left = m->left > n ? m->left - n : 0;
+  return m->left > 0;
+}
+
+/* Choose the next text after which the rest can follow: a capture has the most first, * the least. */
+static bool choose(matching *m, choice *c) {
+  unsigned char item = m->pattern[c->item];
+  while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {
+    c->to = item == ANY ? c->next++ : c->next--;
+    if (!row_of(m, c->to)[c->item + 1]) continue;
+    if (item < ANY) m->bound.at[item - 1] = (const char *)m->name + c->from;
+    if (item < ANY) m->bound.length[item - 1] = c->to - c->from;
+    return true;
   }
-  while (is_kind(r->kind[k], name[most])) most++;
-  for (; most > 0; most--) {
-    bound->at[k] = name;
-    bound->length[k] = most;
-    if (fits(r, pattern + 1, name + most, bound)) return true;
-  }
-  bound->at[k] = NULL;
+  if (item < ANY) m->bound.at[item - 1] = NULL;
   return false;
 }
 
-bool names_fit(const names_rule *r, int side, size_t i, const char *name, names_bound *bound) {
-  *bound = (names_bound){ { NULL }, { 0 } };
-  return fits(r, r->side[side].name[i], name, bound);
+/* Return the end of the letters from a place on that a capture may have. */
+static size_t run_of(matching *m, unsigned char item, size_t at) {
+  size_t end = at;
+  while (end < m->nname && is_of(m->rule, item, m->name[end])) end++;
+  take_steps(m, end - at);
+  return end;
+}
+
+/* Bind the captures. False: no way was found. */
+static bool walk(matching *m) {
+  size_t n = 0, item = 0, at = 0;
+  while (take_steps(m, 1)) {
+    unsigned char is = m->pattern[item];
+    bool          can = row_of(m, at)[item];
+    if (can && item == m->npattern) return true;
+    if (can && is > ANY) {
+      item++, at++;
+      continue;
+    }
+    if (can && is < ANY && m->bound.at[is - 1]) { /* again */
+      size_t length = m->bound.length[is - 1];
+      take_steps(m, length / 16);
+      if (length <= m->nname - at && memcmp(m->name + at, m->bound.at[is - 1], length) == 0) {
+        item++, at += length;
+        continue;
+      }
+    } else if (can) {
+      choice *c = &m->made[n++];
+      *c = (choice){ .item = item, .from = at, .next = at };
+      if (is < ANY) c->next = m->rule->kind[is - 1] == '.' ? m->nname : run_of(m, is, at);
+    }
+    while (n > 0 && !choose(m, &m->made[n - 1])) n--;
+    if (n == 0) return false;
+    item = m->made[n - 1].item + 1, at = m->made[n - 1].to;
+  }
+  return false;
+}
+
+/* Start with what is between the letters that the pattern and the name start and end with. False: they do not fit, or
+** *fits: they are equal. */
+static bool begin(matching *m, const char *pattern, const char *name, bool *fits) {
+  size_t least = 0;
+  m->pattern = (const unsigned char *)pattern, m->name = (const unsigned char *)name;
+  for (; *m->pattern > ANY; m->pattern++, m->name++)
+    if (*m->pattern != *m->name) return false;
+  *fits = !*m->pattern && !*m->name;
+  if (!*m->pattern) return false;
+  m->npattern = strlen((const char *)m->pattern), m->nname = strlen((const char *)m->name);
+  for (; m->pattern[m->npattern - 1] > ANY; m->npattern--, m->nname--)
+    if (m->nname == 0 || m->pattern[m->npattern - 1] != m->name[m->nname - 1]) return false;
+  for (size_t i = 0; i < m->npattern; i++) least += m->pattern[i] != ANY;
+  return least <= m->nname;
+}
+
+/* Return whether a capture occurs in the pattern twice. */
+static bool recurs(const matching *m) {
+  unsigned seen = 0;
+  for (size_t i = 0; i < m->npattern; i++) {
+    unsigned bit = m->pattern[i] < ANY ? 1U << m->pattern[i] : 0;
+    if (seen & bit) return true;
+    seen |= bit;
+  }
+  return false;
+}
+
+static mgrid_status pay(const names *all, size_t steps, mgrid_error *err) {
+  if (!all->payer || mgrid_pay(all->payer, (int64_t)steps)) return MGRID_OK;
+  return mgrid_fail(err, MGRID_LIMIT, "%.250s: matching names by its rules takes more work than allowed", all->from);
+}
+
+static mgrid_status too_many(const names *all, const names_rule *r, const char *name, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "%.250s:%d: a capture occurs twice in a name, and there are too many ways to find it in '%.100s'",
+                    all->from, r->line, name);
+}
+
+mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name, names_bound *bound,
+                       bool *fits, mgrid_error *err) {
+  matching m = { .rule = r };
+  *fits = false;
+  if (bound) *bound = m.bound;
+  if (pay(all, 1, err) || !begin(&m, r->side[side].name[i], name, fits)) return err->status;
+  size_t places = (m.nname + 1) * (m.npattern + 1), rows = 2, most = STEPS + STEPS_FOR_PLACE * places;
+  m.walks = bound || recurs(&m);
+  if (m.walks) rows = m.nname + 2;
+  if (m.walks && places > TABLE_MOST) return too_many(all, r, name, err);
+  if (pay(all, places, err)) return err->status;
+  m.made = malloc(m.walks * m.npattern * sizeof *m.made + rows * (m.npattern + 1) * sizeof *m.table);
+  if (!m.made) return mgrid_oom(err);
+  m.table = (bool *)(m.made + m.walks * m.npattern);
+  m.left = most;
+  *fits = fill_table(&m) && (!m.walks || walk(&m));
+  free(m.made);
+  if (m.left == 0) return too_many(all, r, name, err);
+  if (*fits && bound) *bound = m.bound;
+  return pay(all, most - m.left, err);
 }
 
 void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out) {
-  for (const char *at = r->side[side].name[i]; *at; at++)
-    if (*at > 0 && *at <= NAMES_CAPTURES)
-      mgrid_text_add(out, "%.*s", (int)bound->length[*at - 1], bound->at[*at - 1]);
+  const unsigned char *at = (const unsigned char *)r->side[side].name[i];
+  for (; *at; at++)
+    if (*at < ANY)
+      mgrid_text_put(out, bound->at[*at - 1], bound->length[*at - 1]);
     else
-      mgrid_text_add(out, "%c", *at);
+      mgrid_text_put(out, (const char *)at, 1);
 }

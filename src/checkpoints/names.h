@@ -11,7 +11,8 @@
 **
 ** A rule says that both sides have the same elements, so it is read in either direction: the side that a checkpoint has
 ** makes the side that a recipe has. A capture is (%d+), (%a+), (%w+) or (.+), where it first occurs; later %1, %2, ...
-** stand for what it captured. All other characters, dots too, stand for themselves; * is any text on the left of `-> -`.
+** stand for what it captured. All other characters, dots and letters that are not ASCII too, stand for themselves, but for
+** bytes 1 to 5, which a name has not; * is any text on the left of `-> -`.
 ** Two words, PATTERN TENSOR, are a layout: each stored tensor whose name fits the pattern of the shell is cut as that
 ** tensor of the recipe, and keeps its name.
 */
@@ -41,10 +42,11 @@ typedef struct names_rule {
 } names_rule;
 
 typedef struct names {
-  const char *from; /* where they are written, for messages */
-  char       *text; /* owns what rules point to */
-  size_t      n;
-  names_rule *rule;
+  const char  *from; /* where they are written, for messages */
+  char        *text; /* owns what rules point to */
+  size_t       n;
+  names_rule  *rule;
+  mgrid_payer *payer; /* of matching, for rules of a recipe; NULL: a user's own, which are free */
 } names;
 
 /* What the captures of a rule stand for in a name. */
@@ -54,10 +56,13 @@ typedef struct names_bound {
 } names_bound;
 
 /* Read rules. `from` is borrowed. */
-mgrid_status names_read(names *out, const char *from, const char *text, mgrid_error *err);
+mgrid_status names_read(names *out, const char *from, const char *text, size_t length, mgrid_error *err);
 void         names_free(names *n);
-/* Return whether a name fits name i of a side, and bind the captures. */
-bool names_fit(const names_rule *r, int side, size_t i, const char *name, names_bound *bound);
+/* Find whether a name fits name i of a side, and bind the captures: each has as much as it can have, from left to right.
+** `bound` NULL: they are not wanted. O(length of the rule's name x length of the name); MGRID_LIMIT where a capture occurs
+** twice in the rule's name, and that is not enough. */
+mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name, names_bound *bound,
+                       bool *fits, mgrid_error *err);
 /* Append name i of a side with its captures. */
 void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out);
 

@@ -46,11 +46,11 @@ static mgrid_status refuse(const proof *p, const box *a, const box *b) {
   for (size_t k = 0; k < p->t->naxes; k++)
     n += (size_t)snprintf(element + n, sizeof element - n, "%s%" PRId64, k ? ", " : "", p->at[k]);
   if (!a)
-    return st_fail(p->err, MGRID_REFUSED, "the index on tensor '%.200s': no part has element [%s]", p->t->name,
-                   element);
-  return st_fail(p->err, MGRID_REFUSED,
-                 "the index on tensor '%.200s': the parts in %.80s and %.80s both have element [%s]", p->t->name,
-                 file_name(a), file_name(b), element);
+    return mgrid_fail(p->err, MGRID_REFUSED, "the index on tensor '%.200s': no part has element [%s]", p->t->name,
+                      element);
+  return mgrid_fail(p->err, MGRID_REFUSED,
+                    "the index on tensor '%.200s': the parts in %.80s and %.80s both have element [%s]", p->t->name,
+                    file_name(a), file_name(b), element);
 }
 
 /* --------------------------------------------------------------------- boxes */
@@ -153,7 +153,7 @@ static mgrid_status prove_axis(proof *p, size_t axis, size_t n, const box *const
   const box  **in = malloc((n + 1) * sizeof(box *));
   for (size_t k = axis; k < p->t->naxes; k++) p->at[k] = 0;
   if (!spans || !now || !in)
-    st_oom(p->err);
+    mgrid_oom(p->err);
   else if (n == 0)
     refuse(p, NULL, NULL);
   else if (axis + 1 == p->t->naxes)
@@ -179,7 +179,7 @@ mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err) {
   if (boxes && each)
     prove_axis(&p, 0, n, each);
   else
-    st_oom(err);
+    mgrid_oom(err);
   free(boxes), free(each);
   return err->status;
 }

@@ -103,7 +103,7 @@ static void read_from(reading *r, const shards_part *from) {
   for (size_t k = 0; k < r->t->naxes; k++) room += from->nruns[k] + want->nruns[k];
   common_run *runs = malloc(room * sizeof *runs), *at = runs;
   bool        any = runs != NULL;
-  if (!runs) st_oom(r->err);
+  if (!runs) mgrid_oom(r->err);
   for (size_t k = 0; k < r->t->naxes && any; at += r->n[k++]) {
     r->run[k] = at;
     r->n[k] = find_common(from->nruns[k], from->runs[k], want->nruns[k], want->runs[k], at);
@@ -128,7 +128,7 @@ mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *w
   r.to_low = want->first + from, r.to_high = r.to_low + n;
   for (size_t i = 0; i < t->nparts && !err->status && r.found < n; i++) read_from(&r, &t->part[i]);
   if (!err->status && r.found != n)
-    st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %" PRId64 " elements of it are in no part", t->name,
-            n - r.found);
+    mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %" PRId64 " elements of it are in no part", t->name,
+               n - r.found);
   return err->status;
 }

@@ -4,6 +4,8 @@
 */
 #include "checkpoints/safetensors.h"
 
+#include "base/output.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,17 +17,6 @@
 #include <unistd.h>
 
 enum { HEADER_MAX = 100000000 }; /* bytes; the limit of other readers, too */
-
-mgrid_status st_fail(mgrid_error *err, mgrid_status status, const char *format, ...) {
-  va_list args;
-  if (err->status) return err->status;
-  va_start(args, format);
-  vsnprintf(err->message, sizeof err->message, format, args);
-  va_end(args);
-  return err->status = status;
-}
-
-mgrid_status st_oom(mgrid_error *err) { return st_fail(err, MGRID_NO_MEMORY, "out of memory"); }
 
 /* -------------------------------------------------------------------- types */
 
@@ -72,7 +63,7 @@ static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, 
   va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
-  return st_fail(err, MGRID_REFUSED, "%s: %s", f->path, what);
+  return mgrid_fail(err, MGRID_REFUSED, "%s: %s", f->path, what);
 }
 
 static mgrid_status open_again(st_file *f, mgrid_error *err) {
@@ -81,7 +72,8 @@ static mgrid_status open_again(st_file *f, mgrid_error *err) {
 }
 
 static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_error *err) {
-  if (open_again(f, err)) return err->status;
+  mgrid_status s = open_again(f, err);
+  if (s) return s;
   for (char *p = to; n > 0;) {
     ssize_t got = pread(f->fd, p, (size_t)n, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
@@ -133,13 +125,15 @@ static int by_place(const void *a, const void *b) {
 }
 
 static mgrid_status read_tensors(st_file *f, int64_t data, mgrid_error *err) {
-  const char *name;
-  json_t     *about;
-  int64_t     end = 0;
+  const char  *name;
+  json_t      *about;
+  int64_t      end = 0;
+  mgrid_status s = MGRID_OK;
   f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor);
-  if (!f->tensor) return st_oom(err);
-  json_object_foreach(f->header, name, about) if (strcmp(name, "__metadata__") != 0
-                                                  && read_tensor(f, name, about, data, err)) return err->status;
+  if (!f->tensor) return mgrid_oom(err);
+  json_object_foreach(f->header, name, about) if (!s && strcmp(name, "__metadata__") != 0)
+      s = read_tensor(f, name, about, data, err);
+  if (s) return s;
   if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
   for (size_t i = 0; i < f->n; end = f->tensor[i].at + f->tensor[i].bytes, i++) {
     const st_tensor *t = &f->tensor[i];
@@ -155,19 +149,20 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   uint64_t      length = 0;
   struct stat   about;
   json_error_t  why;
-  if (open_again(f, err)) return err->status;
+  mgrid_status  s = open_again(f, err);
+  if (s) return s;
   if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return bad(f, err, "is not a regular file");
   if (about.st_size < 8)
     return bad(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
-  if (read_at(f, 0, first, 8, err)) return err->status;
+  if ((s = read_at(f, 0, first, 8, err))) return s;
   for (int i = 8; i-- > 0;) length = length << 8 | first[i];
   if (length > (uint64_t)about.st_size - 8)
     return bad(f, err, "its header has %" PRIu64 " bytes, and the file has %lld; is it a safetensors file, and whole?",
                length, (long long)about.st_size);
   if (length > HEADER_MAX) return bad(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
   char *text = malloc(length + 1);
-  if (!text) return st_oom(err);
-  mgrid_status s = read_at(f, 8, text, (int64_t)length, err);
+  if (!text) return mgrid_oom(err);
+  s = read_at(f, 8, text, (int64_t)length, err);
   if (!s) f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
   free(text);
   if (s) return s;
@@ -181,7 +176,7 @@ st_file *st_open(const char *path, mgrid_error *err) {
   st_file *f = calloc(1, sizeof *f);
   if (f) f->fd = -1, f->path = malloc(strlen(path) + 1);
   if (!f || !f->path)
-    st_oom(err);
+    mgrid_oom(err);
   else if (strcpy(f->path, path), !read_header(f, err))
     return f;
   st_close(f);
@@ -210,71 +205,21 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 /* ------------------------------------------------------------------- writing */
 
 struct st_writer {
-  int     fd;
-  char   *path, *beside;
-  int64_t left; /* bytes of the data not written yet */
+  mgrid_output *file;
+  int64_t       left; /* bytes of the data not written yet */
 };
 
-static mgrid_status cannot(const char *path, mgrid_error *err) {
-  return st_fail(err, MGRID_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err) {
+  if (!w) return before;
+  if (!before && w->left)
+    before = mgrid_fail(err, MGRID_USAGE, "%" PRId64 " bytes of the tensors were not written", w->left);
+  mgrid_status s = mgrid_output_end(w->file, before, err);
+  free(w);
+  return s;
 }
 
-static mgrid_status write_all(st_writer *w, const void *data, int64_t n, mgrid_error *err) {
-  for (const char *p = data; n > 0;) {
-    ssize_t done = write(w->fd, p, (size_t)n);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return cannot(w->path, err);
-    p += done, n -= done;
-  }
-  return MGRID_OK;
-}
-
-static st_writer *begin(const char *path, mgrid_error *err) {
-  size_t     n = strlen(path) + sizeof ".part";
-  st_writer *w = calloc(1, sizeof *w);
-  if (w) w->path = malloc(n), w->beside = malloc(n);
-  if (!w || !w->path || !w->beside) {
-    st_oom(err);
-    if (w) free(w->path), free(w->beside);
-    free(w);
-    return NULL;
-  }
-  strcpy(w->path, path);
-  snprintf(w->beside, n, "%s.part", path);
-  w->fd = open(w->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (w->fd < 0) cannot(w->path, err);
-  return w;
-}
-
-/* A renamed file survives a crash of the machine only if its folder is flushed, too. */
-static mgrid_status sync_folder(const char *path, mgrid_error *err) {
-  const char *slash = strrchr(path, '/');
-  char       *folder = strdup(slash ? path : ".");
-  if (!folder) return st_oom(err);
-  if (slash) folder[slash - path + (slash == path)] = '\0';
-  int  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL); /* some file systems cannot flush a folder */
-  if (!ok) cannot(path, err);
-  if (fd >= 0) close(fd);
-  free(folder);
-  return err->status;
-}
-
-mgrid_status st_finish(st_writer *w, mgrid_error *err) {
-  if (!w) return err->status;
-  if (w->left) st_fail(err, MGRID_USAGE, "%s: %" PRId64 " bytes were not written", w->path, w->left);
-  if (w->fd >= 0 && !err->status && fsync(w->fd)) cannot(w->path, err);
-  if (w->fd >= 0 && close(w->fd)) cannot(w->path, err);
-  if (!err->status && rename(w->beside, w->path)) cannot(w->path, err);
-  if (!err->status)
-    sync_folder(w->path, err);
-  else
-    unlink(w->beside);
-  free(w->path), free(w->beside), free(w);
-  return err->status;
-}
-
-static json_t *header_of(size_t n, st_tensor *tensors) {
+/* NULL: no memory, or *err says why. */
+static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
   json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* torch's readers need it */
   int64_t at = 0;
   for (size_t i = 0; i < n; i++) {
@@ -284,8 +229,14 @@ static json_t *header_of(size_t n, st_tensor *tensors) {
     t->at = at;
     t->bytes = st_elements(t->naxes, t->shape) * t->width;
     at += t->bytes;
-    json_t *about = json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[type_row(NULL, t->type)].in_file, "shape", shape,
-                              "data_offsets", (json_int_t)t->at, (json_int_t)at);
+    size_t  row = type_row(NULL, t->type);
+    json_t *about = row == NTYPES ? NULL
+                                  : json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[row].in_file, "shape", shape,
+                                              "data_offsets", (json_int_t)t->at, (json_int_t)at);
+    if (row == NTYPES)
+      json_decref(shape),
+          mgrid_fail(err, MGRID_REFUSED, "tensor '%.200s' has the type '%.40s', which safetensors files do not have",
+                     t->name, t->type);
     if (json_object_set_new(header, t->name, about)) {
       json_decref(header);
       return NULL;
@@ -296,31 +247,30 @@ static json_t *header_of(size_t n, st_tensor *tensors) {
 
 st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err) {
   unsigned char first[8];
-  json_t       *header = header_of(n, tensors);
+  json_t       *header = header_of(n, tensors, err);
   char         *text = header ? json_dumps(header, JSON_COMPACT) : NULL, *padded = NULL;
   size_t        len = text ? strlen(text) : 0, whole = (len + 7) / 8 * 8; /* data start at a multiple of 8 */
   json_decref(header);
+  st_writer *w = calloc(1, sizeof *w);
   if (text) padded = malloc(whole + 1);
   if (padded) snprintf(padded, whole + 1, "%-*s", (int)whole, text);
   free(text);
-  if (!padded) return st_oom(err), NULL;
+  mgrid_status s = padded && w ? MGRID_OK : mgrid_oom(err);
+  if (!s) w->file = mgrid_output_file(path, MGRID_WRITE_NEW, err);
   for (int i = 0; i < 8; i++) first[i] = (unsigned char)(whole >> 8 * i);
-  st_writer *w = begin(path, err);
-  if (w && !err->status && !write_all(w, first, 8, err)) write_all(w, padded, (int64_t)whole, err);
+  if (!s && w->file) s = mgrid_output_write(w->file, first, 8, err);
+  if (!s && w->file) s = mgrid_output_write(w->file, padded, whole, err);
   free(padded);
-  if (err->status) return st_finish(w, err), NULL;
-  w->left = n ? tensors[n - 1].at + tensors[n - 1].bytes : 0;
-  return w;
+  if (!s && w->file) {
+    w->left = n ? tensors[n - 1].at + tensors[n - 1].bytes : 0;
+    return w;
+  }
+  st_finish(w, s, err);
+  return NULL;
 }
 
 mgrid_status st_write(st_writer *w, const void *data, int64_t n, mgrid_error *err) {
-  if (n > w->left) return st_fail(err, MGRID_USAGE, "%s: more bytes than its tensors have", w->path);
+  if (n > w->left) return mgrid_fail(err, MGRID_USAGE, "more bytes than the tensors have");
   w->left -= n;
-  return write_all(w, data, n, err);
-}
-
-mgrid_status st_replace(const char *path, const char *text, mgrid_error *err) {
-  st_writer *w = begin(path, err);
-  if (w && !err->status) write_all(w, text, (int64_t)strlen(text), err);
-  return st_finish(w, err);
+  return mgrid_output_write(w->file, data, (size_t)n, err);
 }

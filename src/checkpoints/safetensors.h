@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
 ** safetensors.h - one file of tensors: the length of the header in eight bytes, little endian; the header in JSON; the
-** elements of the tensors in C order. Reading checks every number. Writing uses a temporary name, then renames.
+** elements of the tensors in C order. Reading checks every number.
 **
-** This file needs only the public header and jansson, because the example trainer is built with it, too.
+** This file needs only base/ and jansson, because the example trainer is built with it, too.
 */
 #ifndef MGRID_SAFETENSORS_H
 #define MGRID_SAFETENSORS_H
 
-#include "moongrid.h"
+#include "base/base.h"
 
 #include <jansson.h>
 
@@ -49,18 +49,12 @@ mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64
 
 typedef struct st_writer st_writer;
 
-/* Start a file under the name PATH.part, with a header of n tensors, stored in this order. */
+/* Start a file, where there is none, in a folder that is not complete itself, with a header of n tensors, stored in this
+** order. */
 st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err);
 /* Write the next bytes of the data. */
 mgrid_status st_write(st_writer *w, const void *data, int64_t n, mgrid_error *err);
-/* Flush the file to disk and rename it; or remove it if there is an error already. Frees w. */
-mgrid_status st_finish(st_writer *w, mgrid_error *err);
-/* Replace a file by a text; after an error it is unchanged. */
-mgrid_status st_replace(const char *path, const char *text, mgrid_error *err);
-
-/* Put an error into *err unless it holds one already. Also for index.c and its like. */
-mgrid_status st_fail(mgrid_error *err, mgrid_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-mgrid_status st_oom(mgrid_error *err);
+/* Flush the file to disk; or remove it if anything failed `before`. Frees w, which may be NULL. */
+mgrid_status st_finish(st_writer *w, mgrid_status before, mgrid_error *err);
 
 #endif

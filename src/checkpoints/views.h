@@ -14,6 +14,9 @@ typedef struct view_box {
   int64_t              start[MGRID_AXES_MAX], length[MGRID_AXES_MAX]; /* in the wanted tensor */
   int8_t               axis[MGRID_AXES_MAX]; /* the stored tensor's axis for each wanted one; -1: none, length is 1 */
   int64_t              at[MGRID_AXES_MAX];   /* where it starts, by the stored tensor's axes */
+  int64_t              blocks;               /* such boxes, one after the other: */
+  size_t               along;                /* on this wanted axis, */
+  int64_t              step, at_step;        /* each that much further in the wanted tensor, and in the stored one */
 } view_box;
 
 typedef struct view {
@@ -28,7 +31,7 @@ typedef struct view {
 /* Start the view of a tensor of this shape, as a copy of the stored one if that is not NULL. */
 mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape, const shards_tensor *same,
                         mgrid_error *err);
-/* Append room for one more box, all zeros. NULL: out of memory. */
+/* Append room for one more box, of one block, else all zeros. NULL: out of memory. */
 view_box *view_add(view *v, mgrid_error *err);
 void      view_free(view *v);
 /* Read elements from to from + n - 1 of a rank's part. Takes memory for as many elements again, unless the view is

@@ -3,12 +3,12 @@
 ** cli.c - messages of the command; loading its recipe and plan.
 */
 #include "command/slice.h"
+#include "base/output.h"
 #include "plan/plan.h"
 #include "command/built_in_texts.h"
 #include "recipe/runtime.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,13 +21,11 @@
 mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
 
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
-  mgrid_error shown = *e; /* some errors are not made by mgrid_fail: safetensors.c */
-  mgrid_show(shown.message, sizeof shown.message);
   if (c->me != 0) usleep(300000);
   if (c->launched)
-    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, shown.message);
+    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
   else
-    fprintf(stderr, "moongrid: %s\n", shown.message);
+    fprintf(stderr, "moongrid: %s\n", e->message);
   return e->status;
 }
 
@@ -44,10 +42,8 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
 
 mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
   if (t->failed) return mgrid_oom(err);
-  FILE *file = fopen(path, "wb");
-  bool  whole = file && fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
-  if (file && fclose(file) == 0 && whole) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+  fflush(stdout); /* which the file may be */
+  return mgrid_write_file(path, MGRID_WRITE_OVER, mgrid_text_chars(t), t->len, err);
 }
 
 int cli_sink(void *file, const char *text, size_t len) {

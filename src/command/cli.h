@@ -120,6 +120,10 @@ typedef struct cli_command {
 ** was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
+/* Refuse, with a message, an --output that is a file or folder which the command line reads, by device and inode; one that
+** lies in a folder which is read; and one in whose place that lies. apart.c */
+mgrid_status cli_check_output(const cli *c, int argc, char **argv);
+
 /* List the options of a command, its own first. Return how many. */
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]);
 /* List all values that an option may have. Return how many; 0: other values are allowed, too. `room` is for their

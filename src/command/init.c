@@ -3,14 +3,13 @@
 ** init.c - moongrid init: a folder with a first recipe, and with what editors need to know the words of recipes.
 */
 #include "command/cli.h"
-#include "base/base.h"
+#include "base/output.h"
 #include "command/built_in_texts.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ANNOTATIONS ".moongrid"
 
@@ -36,44 +35,35 @@ static mgrid_status make_folder(const char *path, mgrid_error *err) {
   return mkdir(all, 0777) && errno != EEXIST ? refused("make", path, err) : MGRID_OK;
 }
 
-/* Write a file; unless `ours`, only where there is none: *kept says that there was one. */
-static mgrid_status write_file(const char *path, const char *text, bool ours, bool *kept, mgrid_error *err) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (ours ? O_TRUNC : O_EXCL), 0666);
-  *kept = fd < 0 && errno == EEXIST && !ours;
-  if (*kept) return MGRID_OK;
-  FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-  if (!file) {
-    refused("write", path, err);
-    if (fd >= 0) close(fd);
-    return err->status;
-  }
-  bool failed = fputs(text, file) < 0;
-  failed |= fclose(file) != 0;
-  return failed ? refused("write", path, err) : MGRID_OK;
+/* Refuse a link, which may lead out of the folder. */
+static mgrid_status check_no_link(const char *path, mgrid_error *err) {
+  struct stat about;
+  if (lstat(path, &about) || !S_ISLNK(about.st_mode)) return MGRID_OK;
+  return mgrid_fail(err, MGRID_REFUSED, "%s is a link; nothing is written behind it; take it away", path);
 }
 
 /* Write a file of the folder and say so. */
 static mgrid_status put(const char *folder, const char *name, const char *text, const char *otherwise,
                         mgrid_error *err) {
-  char path[4096];
-  bool kept;
+  char        path[4096];
+  struct stat about;
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  mgrid_status s = write_file(path, text, false, &kept, err);
+  bool         kept = lstat(path, &about) == 0;
+  mgrid_status s = kept ? MGRID_OK : mgrid_write_file(path, MGRID_WRITE_HERE, text, strlen(text), err);
   if (!s) printf("%-14s %s\n", name, kept ? otherwise : "written");
   return s;
 }
 
 static mgrid_status put_annotations(const char *folder, mgrid_error *err) {
   char         path[4096];
-  bool         kept;
   size_t       n = 0;
   mgrid_status s = MGRID_OK;
   snprintf(path, sizeof path, "%s/" ANNOTATIONS, folder);
-  if (make_folder(path, err)) return err->status;
+  if (check_no_link(path, err) || make_folder(path, err)) return err->status;
   for (const cli_file *f = cli_files; f->name && !s; f++) {
     if (strncmp(f->name, ":meta", 5) != 0) continue;
     snprintf(path, sizeof path, "%s/" ANNOTATIONS "/%s", folder, f->name + 1);
-    s = write_file(path, f->text, true, &kept, err);
+    s = mgrid_write_file(path, MGRID_WRITE_HERE, f->text, strlen(f->text), err);
     n++;
   }
   if (!s) printf("%-14s written: %zu files of annotations\n", ANNOTATIONS, n);

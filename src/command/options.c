@@ -313,7 +313,7 @@ static mgrid_status parse(cli *c, int argc, char **argv, int *second) {
   }
   for (; optind < argc && !s; optind++)
     s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
-  return s;
+  return s || c->help ? s : cli_check_output(c, argc, argv);
 }
 
 /* Find out what the terminal can show. */

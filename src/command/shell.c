@@ -4,7 +4,7 @@
 ** which is looked for when the prompt starts; without it lines are read as they are.
 */
 #include "command/cli.h"
-#include "base/base.h"
+#include "base/output.h"
 #include "recipe/runtime.h"
 
 #include <dlfcn.h>
@@ -123,7 +123,11 @@ static void begin(editor *e, mgrid_runtime *rt) {
 }
 
 static void finish(editor *e) {
-  if (e->library && *e->history && e->write_history(e->history) == 0) chmod(e->history, 0600);
+  mgrid_output *file = e->library && *e->history ? mgrid_output_file(e->history, MGRID_WRITE_OVER, NULL) : NULL;
+  const char   *place = file ? mgrid_output_place(file) : NULL;
+  bool          good = file && e->write_history(place) == 0;
+  if (good && strcmp(place, e->history) != 0) good = chmod(place, 0600) == 0; /* not a device */
+  mgrid_output_end(file, good ? MGRID_OK : MGRID_OUTPUT, NULL);
   mgrid_text_free(&completing.words);
 }
 

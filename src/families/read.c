@@ -261,8 +261,10 @@ mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world) {
   family     *order = NULL;
   int64_t     low = mgrid_scan_next(s, "(") ? -1 : mgrid_scan_number(s);
   if (low >= 0 && mgrid_scan_take(s, "..")) {
+    from = s->at;
     int64_t high = mgrid_scan_number(s);
     if (!s->failed && high < low) mgrid_scan_fault(s, "a highest rank that is not below the lowest");
+    if (!s->failed && high >= world) s->at = from, mgrid_scan_fault(s, "a rank of this world");
     if (!s->failed) g = mgrid_grid_new((mgrid_window){ world, low, high - low + 1 }, n, dims, s->err);
   } else if (!s->failed) {
     s->at = from;

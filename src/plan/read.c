@@ -219,8 +219,7 @@ static mgrid_status put_items(saved *v, mgrid_error *why) {
 /* Compares the text that the plan writes with the lines that were read. */
 typedef struct comparing {
   const saved *v;
-  size_t       i, at; /* the line, and how much of it was compared */
-  const char  *from;  /* where the compared part of the line starts in the text written */
+  size_t       i; /* the line */
   mgrid_error *why;
 } comparing;
 
@@ -275,11 +274,17 @@ static mgrid_plan *read_text(saved *v, const char *text, size_t length, mgrid_er
     start = stop ? stop + 1 : end;
   }
   if (!(v->rule = malloc((n + 1) * sizeof *v->rule))) return mgrid_null_oom(why);
+  const char *first = memchr(text, '\n', length);
+  bool        windows = first && first > text && first[-1] == '\r'; /* lines end with \r\n, all of them */
   for (const char *start = text, *end = text + length; start < end;) {
     const char *stop = memchr(start, '\n', (size_t)(end - start));
-    size_t      len = (size_t)((stop ? stop : end) - start);
-    v->rule[v->nrules++] =
-        (line){ start, len - (len > 0 && start[len - 1] == '\r') }; /* lines of Windows end with \r\n */
+    line       *l = &v->rule[v->nrules++];
+    *l = (line){ start, (size_t)((stop ? stop : end) - start) };
+    if (stop && windows && (l->len == 0 || l->at[--l->len] != '\r')) {
+      mgrid_fail(why, MGRID_BAD_VALUE, "a line that ends with \\r\\n expected, as the first one does");
+      at_place(v, NULL, v->nrules - 1, why);
+      return NULL;
+    }
     start = stop ? stop + 1 : end;
   }
   return plan_of(v, NULL, why);

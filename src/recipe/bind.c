@@ -108,6 +108,13 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
   lua_pop(L, 1);
 }
 
+bool mgrid_lua_collected(lua_State *L) {
+  lua_Debug ar;
+  if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar)) return false;
+  /* "hook": the collector runs inside a debug hook, whose frame hides its own. */
+  return strcmp(ar.namewhat, "hook") == 0 || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
+}
+
 static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
   for (; list && list->name; list++)
     if (strcmp(list->name, key) == 0) return list;

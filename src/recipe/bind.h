@@ -81,6 +81,11 @@ int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char 
 /* Append the names that the object at `object` has, of its class and of itself, to the list on the top. */
 void mgrid_lua_members(lua_State *L, int object);
 
+/* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while a method allocates, by
+** a metamethod of a table that it reads. So a method reads its arguments and makes its results first, then asks for the
+** object (mgrid_lua_check_...), and asks again after each call that may run Lua; or it holds a reference, as
+** mgrid_state_ref. scripts/closable.lua checks it. */
+
 /* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
 ** there; __gc, or the end of the runtime, calls release. box.c */
 typedef struct mgrid_lua_held mgrid_lua_held;
@@ -89,6 +94,9 @@ void *mgrid_lua_in_box(void *userdata);                           /* its box; NU
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
 int   mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
+/* Return whether the collector calls the running finalizer; a program that calls it by hand frees nothing. So an object
+** lives as long as it is on the stack of a method. bind.c */
+bool mgrid_lua_collected(lua_State *L);
 /* Record that the object in a box holds that many bytes; _reserve: that n times `each` bytes are about to be needed.
 ** Both raise if a recipe has not that much memory left, even after a garbage collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);

@@ -68,8 +68,9 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
-/* With the debug library, programs can call this, too, with any value. */
+/* With the debug library programs can call this, too, with any value, even while a method uses the box. */
 int mgrid_lua_free_box(lua_State *L) {
+  if (!mgrid_lua_collected(L)) return 0;
   bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
               && lua_tocfunction(L, -1) == mgrid_lua_free_box;
   mgrid_lua_held **owner = ours ? lua_touserdata(L, 1) : NULL, *h = owner ? *owner : NULL;

@@ -68,39 +68,47 @@ static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
 /* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
 static int recipe_ask(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_state   *s = mgrid_lua_check_state(L, 2);
-  const char    *query = luaL_checkstring(L, 3);
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_lua_check_state(L, 2);
+  const char *query = luaL_checkstring(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  if (mgrid_runtime_ask_with(rt, s, query, &(mgrid_given){ .from = L, .at = 4, .what = "arguments of a query" }, &e))
-    return raise_runtime(L, &e);
+  mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a query" };
+  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
+  mgrid_runtime_ask_with(rt, s, query, &args, &e);
+  mgrid_state_free(s);
+  if (e.status) return raise_runtime(L, &e);
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
 
 /* recipe:group(state, getter [, { with_context_parallel = true }]) -> Group | nil */
 static int recipe_group(lua_State *L) {
-  mgrid_runtime     *rt = check_recipe(L, 1);
-  mgrid_state       *s = mgrid_lua_check_state(L, 2);
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_lua_check_state(L, 2);
   const char        *getter = luaL_checkstring(L, 3);
   const mgrid_group *g;
   mgrid_error        e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
-  if (mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .from = L, .at = 4, .what = "arguments of a getter" }, &g,
-                               &e))
-    return raise_runtime(L, &e);
+  mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a getter" };
+  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
+  mgrid_runtime_group_with(rt, s, getter, &args, &g, &e);
+  mgrid_state_free(s);
+  if (e.status) return raise_runtime(L, &e);
+  mgrid_lua_check_state(L, 2); /* reading the arguments may have closed it, and freed the group */
   return mgrid_lua_push_group_of(L, 2, g);
 }
 
 /* recipe:set(state, name, value) */
 static int recipe_set(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_state   *s = mgrid_lua_check_state(L, 2);
-  const char    *name = luaL_checkstring(L, 3);
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_lua_check_state(L, 2);
+  const char *name = luaL_checkstring(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
   luaL_checkany(L, 4);
-  if (mgrid_runtime_set_with(rt, s, name, &(mgrid_given){ .from = L, .at = 4, .what = "a setting", .one = true }, &e))
-    return raise_runtime(L, &e);
-  return 0;
+  mgrid_given  value = { .from = L, .at = 4, .what = "a setting", .one = true };
+  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
+  mgrid_runtime_set_with(rt, s, name, &value, &e);
+  mgrid_state_free(s);
+  return e.status ? raise_runtime(L, &e) : 0;
 }
 
 static int push_result(lua_State *L) {
@@ -112,18 +120,20 @@ static int push_result(lua_State *L) {
 ** ranks differ then, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_state   *s = mgrid_lua_check_state(L, 2);
-  const char    *name = luaL_checkstring(L, 3);
-  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_lua_check_state(L, 2);
+  const char *name = luaL_checkstring(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
+  mgrid_state  *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
   mgrid_script_policy_free(p);
+  mgrid_state_free(s);
   if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
@@ -138,6 +148,7 @@ static int recipe_info(lua_State *L) {
 
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
+  if (!mgrid_lua_collected(L)) return 0;
   mgrid_script_runtime_free(*box);
   *box = NULL;
   return 0;
@@ -225,7 +236,7 @@ static int open_over(lua_State *L) {
     "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
   };
   const char        *name = mgrid_backend_usual()->name;
-  mgrid_backend     *given = NULL; /* by the script, as a Job */
+  bool               given = false; /* by the script, as a Job at 2 */
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
@@ -233,10 +244,12 @@ static int open_over(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     snprintf(what, sizeof what, "option of %s", row_of(L)->name);
     mgrid_lua_check_keys(L, 1, what, known, 7, false);
-    if (lua_getfield(L, 1, "carrier") == LUA_TUSERDATA)
-      given = mgrid_lua_check_job(L, -1);
-    else if (!lua_isnil(L, -1))
-      name = luaL_checkstring(L, -1);
+    lua_settop(L, 1);
+    given = lua_getfield(L, 1, "carrier") == LUA_TUSERDATA;
+    if (given)
+      mgrid_lua_check_job(L, 2);
+    else if (!lua_isnil(L, 2))
+      name = luaL_checkstring(L, 2);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
@@ -246,7 +259,7 @@ static int open_over(lua_State *L) {
     o.share_gpu = lua_toboolean(L, -1);
   }
   mgrid_backend **box = mgrid_lua_new_job(L);
-  mgrid_backend  *carrier = given ? mgrid_backend_ref(given) : carrier_of(L, name, o.timeout, &e);
+  mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : carrier_of(L, name, o.timeout, &e);
   *box = carrier ? mgrid_backend_over(carrier, row_of(L)->name, &o, &e) : NULL;
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
@@ -254,12 +267,12 @@ static int open_over(lua_State *L) {
 
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
 static int job_materialize(lua_State *L) {
-  mgrid_backend *b = mgrid_lua_check_job(L, 1);
-  mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
-  const char    *name = luaL_optstring(L, 3, "");
-  mgrid_state  **box = mgrid_lua_new_state(L, true);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  *box = mgrid_materialize(p, b, name, &e);
+  mgrid_lua_check_job(L, 1);
+  mgrid_plan   *p = mgrid_lua_check_plan(L, 2);
+  const char   *name = luaL_optstring(L, 3, "");
+  mgrid_state **box = mgrid_lua_new_state(L, true);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  *box = mgrid_materialize(p, mgrid_lua_check_job(L, 1), name, &e);
   if (!*box) return mgrid_lua_failure(L, &e);
   mgrid_lua_keep_recipe(L, 2);
   return 1;

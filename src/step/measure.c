@@ -2,9 +2,9 @@
 **
 ** measure.c - a step that is executed, and what all ranks measured beside what was planned.
 */
+#include "base/output.h"
 #include "step/run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static json_t *report(const gathered *g, const step_how *how) {
 
 /* Memory, and on rank 0 the file of the trace. Local. */
 static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how *how, step_spent **spent, double **mine,
-                            FILE **file, mgrid_error *err) {
+                            mgrid_output **file, mgrid_error *err) {
   size_t families = g->s->plan->content.nentries;
   *spent = calloc(families + 1, sizeof **spent);
   *mine = calloc(g->width, sizeof **mine);
@@ -142,18 +142,17 @@ static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how 
   if (!*spent || !*mine || !g->all || !g->scratch || !g->sum) return mgrid_oom(err);
   for (size_t i = 0; i < g->s->nprograms; i++) mgrid_step_sums(g->s, &g->s->program[i], &g->sum[i * families]);
   if (!how->trace || b->rank != 0) return MGRID_OK;
-  *file = fopen(how->trace, "w");
-  return *file ? MGRID_OK : mgrid_fail(err, MGRID_REFUSED, "%s: %s", how->trace, strerror(errno));
+  *file = mgrid_output_file(how->trace, MGRID_WRITE_OVER, err);
+  return *file ? MGRID_OK : err->status;
 }
 
 /* Collective, but for the end of the file. */
 static mgrid_status write_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *spans,
-                                FILE **file, mgrid_error *err) {
-  mgrid_status status = mgrid_step_trace(s, b, how, spans, *file, err);
-  if (status || !*file) return status;
-  bool bad = ferror(*file), closed = fclose(*file) == 0;
+                                mgrid_output **file, mgrid_error *err) {
+  mgrid_status status = mgrid_step_trace(s, b, how, spans, *file ? mgrid_output_stream(*file) : NULL, err);
+  if (*file) status = mgrid_output_end(*file, status, err);
   *file = NULL;
-  return bad || !closed ? mgrid_fail(err, MGRID_REFUSED, "%s: %s", how->trace, strerror(errno)) : MGRID_OK;
+  return status;
 }
 
 mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
@@ -163,7 +162,7 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
   gathered       g = { s, 1 + 3 * s->plan->content.nentries, mgrid_backend_world(b), NULL, NULL, NULL };
   step_spent    *spent = NULL;
   double        *mine = NULL;
-  FILE          *file = NULL;
+  mgrid_output  *file = NULL;
   step_spans     spans = { .on = how->trace != NULL };
   *out = NULL;
   mgrid_status status = check(s, state, how, &own);
@@ -175,7 +174,7 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
   if (!status) status = b->ops->allgather(b, mine, g.all, g.width * sizeof *mine, &own);
   if (!status && !(*out = report(&g, how))) status = mgrid_oom(&own);
   if (!status && how->trace) status = mgrid_verdict(b, write_trace(s, b, how, &spans, &file, &own), &own, &own);
-  if (file) fclose(file), remove(how->trace);
+  mgrid_output_end(file, status, NULL);
   if (status && *out) json_decref(*out), *out = NULL;
   free(spent);
   free(mine);

@@ -22,6 +22,8 @@ static void line(void *all, const char *name, int64_t world, mgrid_scan *s) {
     mgrid_scan_fault(s, "one line of spares");
   else if ((r->f = mgrid_family_read(s, world)) && (r->f->count != 1 || r->f->total >= world))
     mgrid_scan_fault(s, "one group of spares, and other ranks");
+  else if (r->f && !mgrid_pay(s->payer, r->f->total)) /* they become a list */
+    mgrid_scan_fail(s);
 }
 
 static mgrid_status end(void *all, mgrid_topology *t, mgrid_error *err) {

@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include "../failing.h"
+#include "checkpoints/safetensors.h"
 #include "command/cli.h"
 #include "moongrid_tensor.h"
 
@@ -133,9 +134,36 @@ static void test_rules(void **state) {
   layout = "recipe.lua";
 }
 
+/* Errors of the files are those of all others: NULL for no error, and names from outside written out. */
+static void test_errors(void **state) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  st_tensor   strange = { .name = "a", .type = "f4", .width = 1, .naxes = 1, .shape = { 3 } };
+  (void)state;
+  put("text", "not a header", 12);
+  assert_null(st_open("text", NULL));
+  assert_null(st_open("none\033[2J", NULL));
+  assert_null(st_open("none\033[2J", &e));
+  assert_string_equal(e.message, "none\\x1b[2J: cannot be opened: No such file or directory");
+  assert_null(st_create("made", 1, &strange, NULL));
+  mgrid_error_clear(&e);
+  assert_null(st_create("made", 1, &strange, &e));
+  assert_string_equal(e.message, "tensor 'a' has the type 'f4', which safetensors files do not have");
+  assert_false(is_there("made"));
+  strange.type = "u8";
+  mgrid_error_clear(&e);
+  assert_int_equal(st_finish(st_create("made", 1, &strange, &e), MGRID_OK, NULL), MGRID_USAGE); /* not a byte of 3 */
+  assert_false(is_there("made"));
+  st_writer *w = st_create("made", 1, &strange, &e);
+  assert_non_null(w);
+  assert_int_equal(st_write(w, "1234", 4, &e), MGRID_USAGE);
+  assert_int_equal(st_finish(w, e.status, &e), MGRID_USAGE);
+  assert_false(is_there("made"));
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_file), cmocka_unit_test(test_an_index),
-                                      cmocka_unit_test(test_parts), cmocka_unit_test(test_rules) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_one_file),
+                                      cmocka_unit_test(test_an_index), cmocka_unit_test(test_parts),
+                                      cmocka_unit_test(test_rules) };
   char                    away[sizeof home + 8];
   if (!mkdtemp(home) || chdir(home)) return 1;
   furnish();

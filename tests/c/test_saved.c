@@ -284,6 +284,12 @@ static void test_refusals(void **unused) {
          "of such "
          "a plan "
          "has it in 'flats'");
+  refuse(HEAD "grid g: a 2 over ranks 0..9223372036854775807\n", bad,
+         "x:3: character 27: a rank of this world expected, not '9223372036854775807'");
+  refuse("moongrid 1\r\nworld 8\nfamily tp: (2:1) x (4:2)\r\n", bad,
+         "x:2: a line that ends with \\r\\n expected, as the first one does");
+  refuse(HEAD "family tp: (2:1) x (4:2)\r\n", bad, "x:3: character 25: ' ' expected, not '\\x0d'");
+  refuse("moongrid 1\r\nworld 8\r", bad, "x:2: character 8: the end of the line expected, not '\\x0d'");
   refuse("{", bad, "x:1: string or '}' expected near end of file");
   refuse("{}", bad, "x: a list 'rules' expected, which the JSON of a plan has");
   refuse("{\"rank\": 1}", bad, "x: this is the view of one rank; without --rank the whole plan is saved");
@@ -330,7 +336,29 @@ static void test_limits(void **unused) {
   mgrid_text_free(&t);
 }
 
-/* A few bytes changed: refused, with a place, or a plan whose text is exactly this. */
+/* What is read is refused, with a place, or is a plan whose text is exactly this; lines may end with \r\n, and the last end
+** may be missing. */
+static bool check_canonical(const rng *r, const char *text, size_t len) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan *read = mgrid_plan_read(text, len, "bent", &e);
+  check(r, !read == (e.status != MGRID_OK));
+  check(r, read || strncmp(e.message, "bent:", 5) == 0);
+  if (!read) return false;
+  mgrid_text again = written(read, mgrid_plan_print), ends = { 0 };
+  const bool windows = strstr(text, "\r\n") != NULL;
+  for (size_t i = 0; i < again.len; i++) {
+    if (again.data[i] == '\n' && windows) mgrid_text_str(&ends, "\r");
+    mgrid_text_put(&ends, again.data + i, 1);
+  }
+  size_t n = ends.len - (text[len - 1] == '\n' ? 0 : windows ? 2 : 1);
+  check(r, n == len && memcmp(ends.data, text, n) == 0);
+  mgrid_text_free(&ends);
+  mgrid_text_free(&again);
+  mgrid_plan_free(read);
+  return true;
+}
+
+/* A few bytes changed. */
 static void test_bent(void **unused) {
   (void)unused;
   int made = 0;
@@ -342,7 +370,7 @@ static void test_bent(void **unused) {
     mgrid_plan *p = mgrid_plan_new(t.topology, &e);
     mgrid_text  whole = written(p, mgrid_plan_print);
     for (int i = 0; i < 60; i++) {
-      static const char bytes[] = "0123456789()[]{}:, x+|\n abflmnoprstuw=";
+      static const char bytes[] = "0123456789()[]{}:, x+|\n\r abflmnoprstuw=";
       mgrid_text        bent = { 0 };
       mgrid_text_put(&bent, whole.data, whole.len);
       for (int64_t k = rng_between(&r, 1, 2); k > 0; k--) {
@@ -352,17 +380,14 @@ static void test_bent(void **unused) {
         else
           bent.data[at] = bytes[rng_between(&r, 0, sizeof bytes - 2)];
       }
-      mgrid_plan *read = mgrid_plan_read(bent.data, bent.len, "bent", anew(&e));
-      check(&r, !read == (e.status != MGRID_OK));
-      check(&r, read || strncmp(e.message, "bent:", 5) == 0);
-      if (read) {
-        mgrid_text again = written(read, mgrid_plan_print);
-        size_t     n = bent.len - (bent.len > 0 && bent.data[bent.len - 1] == '\n'); /* the last end may be missing */
-        check(&r, again.len == n + 1 && memcmp(again.data, bent.data, n) == 0);
-        mgrid_text_free(&again);
-        made++;
-      }
-      mgrid_plan_free(read);
+      made += check_canonical(&r, bent.data, bent.len);
+      mgrid_text_free(&bent);
+    }
+    for (size_t at = 0; at < whole.len; at++) { /* one line ends as on Windows, or the last one by \r alone */
+      if (whole.data[at] != '\n') continue;
+      mgrid_text bent = { 0 };
+      mgrid_text_add(&bent, "%.*s\r%s", (int)at, whole.data, at + 1 < whole.len ? whole.data + at : "");
+      check(&r, !check_canonical(&r, bent.data, bent.len));
       mgrid_text_free(&bent);
     }
     mgrid_text_free(&whole);
@@ -372,11 +397,59 @@ static void test_bent(void **unused) {
   assert_true(made > 1000);
 }
 
+/* Each number replaced by those at which arithmetic ends. */
+static void bend_numbers(const rng *r, const mgrid_plan *p) {
+  static const char *const ends[] = {
+    "0", "1", "2147483647", "2147483648", "4294967296", "4611686018427387904", "9223372036854775807"
+  };
+  mgrid_text whole = written(p, mgrid_plan_print);
+  for (size_t at = 0, n; at < whole.len; at += n) {
+    n = strspn(whole.data + at, "0123456789");
+    for (size_t i = 0; n > 0 && i < sizeof ends / sizeof *ends; i++) {
+      mgrid_text bent = { 0 };
+      mgrid_text_put(&bent, whole.data, at);
+      mgrid_text_str(&bent, ends[i]);
+      mgrid_text_str(&bent, whole.data + at + n);
+      check_canonical(r, bent.data, bent.len);
+      mgrid_text_free(&bent);
+    }
+    n += n == 0;
+  }
+  mgrid_text_free(&whole);
+}
+
+static void test_numbers(void **unused) {
+  (void)unused;
+  world  *w = malloc(sizeof *w);
+  int64_t length[DEALT_AXES];
+  for (uint64_t seed = first_seed(); seed < first_seed() + 200; seed++) {
+    mgrid_error    e = MGRID_ERROR_INIT;
+    rng            r = rng_new(seed);
+    drawn_topology t = draw_topology(&r, 16);
+    draw_more(&r, &t);
+    mgrid_plan *p = mgrid_plan_new(t.topology, &e);
+    bend_numbers(&r, p);
+    mgrid_plan_free(p);
+    topology_free(&t);
+    memset(w, 0, sizeof *w);
+    draw_sides(&r, w);
+    for (size_t i = 0; i < 2; i++) length[i] = rng_between(&r, 1, DEALT_LENGTH);
+    draw_tensor(&r, &w->from, 2, length, true);
+    if (rng_chance(&r, 50)) draw_flat(&r, &w->from);
+    p = plan_with(&r, &w->from);
+    bend_numbers(&r, p);
+    mgrid_plan_free(p);
+    dealt_free(&w->from);
+    mgrid_grid_free(w->to.d.grid);
+  }
+  free(w);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_drawn),   cmocka_unit_test(test_families), cmocka_unit_test(test_tensors),
     cmocka_unit_test(test_recipes), cmocka_unit_test(test_million),  cmocka_unit_test(test_refusals),
-    cmocka_unit_test(test_limits),  cmocka_unit_test(test_bent),
+    cmocka_unit_test(test_limits),  cmocka_unit_test(test_bent),     cmocka_unit_test(test_numbers),
   };
   return run_program("saved", tests, argc, argv);
 }

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua DRIVER SOURCE...: C for userdata.c on stdout: the text of the driver, and the names of all functions and
--- methods that the sources register.
+-- embed.lua DRIVER [SOURCE...]: C for a fuzz target on stdout: the text of the driver; for userdata.c also the names
+-- of all functions and methods that the sources register.
 
 local driver = io.open(arg[1]):read "a"
 local found, names = {}, {}
@@ -11,6 +11,7 @@ end
 for _, not_here in ipairs { "mpi", "nccl", "pmix" } do found[not_here] = nil end -- would start MPI
 for name in pairs(found) do names[#names + 1] = ('"%s"'):format(name) end
 table.sort(names)
-io.write("static const char *const names[] = { ", table.concat(names, ", "), " };\nstatic const char driver[] = {")
+if #arg > 1 then io.write("static const char *const names[] = { ", table.concat(names, ", "), " };\n") end
+io.write "static const char driver[] = {"
 for i = 1, #driver do io.write(i % 20 == 1 and "\n" or "", driver:byte(i), ",") end
 io.write "\n};\n"

@@ -19,6 +19,24 @@ local numbers = { 8, 16, 12, 1, 0, -1, 2, 3, 4, 0.5, 1e300, 2^53, math.maxintege
 
 local value
 
+-- A table whose metamethods, or whose finalizer, close what is in the slots.
+local function closer()
+  local function close()
+    for i = 1, SLOTS do pcall(function() slots[i]:close() end) end
+    collect()
+  end
+  local events = { "__index", "__len", "__pairs", "__call", "__tostring", "__eq", "__newindex" }
+  local meta = { __gc = byte() % 2 == 0 and close or nil }
+  for _, event in ipairs(events) do
+    meta[event] = function()
+      close()
+      if event == "__pairs" then return next, {} end
+      return event == "__tostring" and "x" or 1
+    end
+  end
+  return setmetatable({}, meta)
+end
+
 local function list(depth)
   local t = {}
   for i = 1, byte() % 5 do t[i] = value(depth) end
@@ -49,6 +67,7 @@ function value(depth)
   if k < 14 then return words[byte() % #words + 1] end
   if k == 14 then return moongrid.fill end
   if k == 15 then return byte() % 2 == 0 end
+  if k == 18 then return closer() end
   if k > 17 or (depth or 0) > 2 then return nil end
   if k == 16 then return byte() % 2 == 0 and list((depth or 0) + 1) or record((depth or 0) + 1) end
   return callback()
@@ -90,6 +109,7 @@ local steps = {
   function() value()[words[byte() % #words + 1]] = value() end,
   function() local _ <close> = value() end,
   function() slots[byte() % SLOTS + 1] = nil collect() end,
+  function() closer() end, -- garbage that closes in the middle of a later call
   function() collect(byte() % 2 == 0 and "generational" or "incremental") end,
   function() keep(coroutine.wrap(function(v, ...) return v[name()](v, ...) end)(value(), values())) end,
   function() -- metamethods by hand: __gc twice, __index of another kind, __close of a value that is used further

@@ -204,10 +204,10 @@ describe("moongrid reshard", function()
     })
     local line = ("build/moongrid reshard %s --to %s -o %s --world 2 wide=65536 --window 1"):format(big, recipe, at "left")
     -- stopped as soon as it writes, so that it is killed on the way however fast it is
-    local _, _, code = run(("bash -c '%s & while [ ! -e %s/model-00001-of-00002.safetensors.part ]; do :; done; "
+    local _, _, code = run(("bash -c '%s & while [ ! -e %s/model-00001-of-00002.safetensors ]; do :; done; "
       .. "kill -STOP $!; kill -KILL $!; wait $!'"):format(line, at "left.part"))
     assert.equal(137, code)
-    assert.same({ "model-00001-of-00002.safetensors.part" }, files "left.part")
+    assert.same({ "model-00001-of-00002.safetensors" }, files "left.part")
     local out, err
     out, err, code = reshard(single, "left", "--world 4")
     assert.same({ "", 0 }, { err, code })
@@ -247,7 +247,8 @@ describe("moongrid reshard", function()
       bad("twice", file_of('{"a":1,"a":1}', ""), "FILE: its header is not a JSON object: duplicate object key near '\"a\"'")
       wrong(at "not.safetensors", "FILE: cannot be opened: No such file or directory")
       wrong(at "not.json", "cannot open FILE: No such file or directory")
-      wrong(folder, "FILE has neither model.safetensors.index.json nor model.safetensors")
+      os.execute("mkdir " .. at "bare")
+      wrong(at "bare", "FILE has neither model.safetensors.index.json nor model.safetensors")
       os.execute("mkfifo " .. at "pipe.safetensors")
       wrong(at "pipe.safetensors", "FILE: is not a regular file")
     end)
@@ -276,7 +277,7 @@ describe("moongrid reshard", function()
     it("what recipe and checkpoint do not both have", function()
       wrong(write("lack.safetensors", whole { original[1], original[2] }), "the checkpoint has no tensor that is 'up' of the recipe")
       wrong(write("extra.safetensors", whole { original[1], original[2], original[3], { "b.ias", "U8", { 5 }, bias } }),
-        recipe .. ": no tensor 'b.ias'; nearest is 'bias' (up, layers_qkv, bias)")
+        recipe .. ": no tensor 'b.ias'; nearest is 'bias'; --names with the rule 'b.ias -> -' leaves it out")
       wrong(single, "tensor 'up' is f32 640 x 1037 in the checkpoint, and 'up' of the recipe is f32 641 x 1037",
         "--world 4 wide=641")
       wrong(write("type.safetensors", whole { { "bias", "I8", { 5 }, bias }, original[2], original[3] }),
@@ -434,33 +435,69 @@ end }]])
       local _, err, code = reshard(single, "b.safetensors", "--world 4")
       assert.same({ ("moongrid: %s is there already; nothing is written over\n"):format(at "b.safetensors"), 1 }, { err, code })
       _, err, code = reshard(single, "no/where", "--world 4")
-      assert.same({ ("moongrid: cannot make %s.part: No such file or directory\n"):format(at "no/where"), 3 }, { err, code })
+      assert.same({ ("moongrid: cannot make %s: No such file or directory\n"):format(at "no/where"), 3 }, { err, code })
     end)
 
     it("a folder that another process makes, or that is not its own", function()
       if os.execute "command -v flock > /dev/null" == nil then return pending "no flock" end
-      os.execute("mkdir " .. at "both.part")
-      write("both.part/model-00001-of-00002.safetensors.part", "half")
       local line = ("build/moongrid reshard %s --to %s -o %s --world 4"):format(single, recipe, at "both")
+      local function stays(with, message)
+        local _, err, code = run(line)
+        assert.same({ ("moongrid: %s %s\n"):format(at "both.part", message), 1 }, { err, code })
+        assert.same(with, files "both.part/")
+      end
+      local somebodys = "is there already, and moongrid has not made it; take it away, or write " .. at "both" .. " under another name"
+      os.execute("mkdir " .. at "both.part")
+      stays({}, somebodys)
+      write("both.part/model-00001-of-00002.safetensors", "half")
+      stays({ "model-00001-of-00002.safetensors" }, somebodys)
+      os.execute("chmod +t " .. at "both.part")
       local _, err, code = run(("flock %s %s"):format(at "both.part", line))
       assert.same({ ("moongrid: another process is making %s just now\n"):format(at "both"), 1 }, { err, code })
-      assert.same({ "model-00001-of-00002.safetensors.part" }, files "both.part")
+      assert.same({ "model-00001-of-00002.safetensors" }, files "both.part")
       write("both.part/notes", "of somebody")
-      _, err, code = run(line)
-      assert.same({ ("moongrid: %s is there already, with a file 'notes' in it; take it away\n"):format(at "both.part"), 1 },
-        { err, code })
-      assert.same({ "model-00001-of-00002.safetensors.part", "notes" }, files "both.part")
+      stays({ "model-00001-of-00002.safetensors", "notes" }, "is there already, with a file 'notes' in it; take it away")
       os.execute("rm -r " .. at "both.part")
       write("both.part", "a file")
       _, err, code = run(line)
-      assert.same({ ("moongrid: cannot make %s: Not a directory\n"):format(at "both.part"), 3 }, { err, code })
-      os.execute("rm " .. at "both.part")
+      assert.same({ ("moongrid: %s %s\n"):format(at "both.part", somebodys), 1, "a file" }, { err, code, support.read(at "both.part") })
+      os.execute(("rm %s; mkdir -m 1700 %s; ln -s %s %s"):format(at "both.part", at "elsewhere", at "elsewhere", at "both.part"))
+      stays({}, somebodys)
+      os.execute(("rm -r %s %s"):format(at "both.part", at "elsewhere"))
+    end)
+
+    it("to write over, into or around what it reads", function()
+      local _, _, code = reshard(single, "in.part", "--world 2")
+      assert.equal(0, code)
+      os.execute(("ln -s in.part %s; ln -s %s %s"):format(at "link", at ".", at "here"))
+      for _, case in ipairs {
+        { "in.part", "in", "in would be written over in.part" },
+        { "link", "in", "in would be written over link" },
+        { "in.part/model-00001-of-00002.safetensors", "in", "in would be written over in.part/model-00001-of-00002.safetensors" },
+        { "in.part", "here/in", "here/in would be written over in.part" },
+        { "in.part", "in.part", "in.part would be in in.part" },
+        { "in.part", "in.part/out", "in.part/out would be in in.part" },
+        { "link", "in.part/out", "in.part/out would be in link" },
+        { "in.part", "here/link/out", "here/link/out would be in in.part" },
+        { "in.part", ".", ". would be written over in.part" },
+      } do
+        for _, mark in ipairs { "chmod -t ", "chmod +t " } do -- that of a killed process changes nothing
+          os.execute(mark .. at "in.part")
+          local was = files "in.part"
+          local _, err
+          _, err, code = run(("cd %s && %s/build/moongrid reshard %s --to %s --world 1 -o %s"):format(at ".", os.getenv "PWD",
+            case[1], recipe, case[2]))
+          assert.same({ ("moongrid: %s, which is read; take another name\n"):format(case[3]), 1 }, { err, code })
+          assert.same(was, files "in.part")
+        end
+      end
+      os.execute(("rm -r %s %s %s"):format(at "in.part", at "link", at "here"))
     end)
 
     it("a disk that is full, and leaves nothing behind", function()
       local _, err = run(("bash -c 'trap \"\" XFSZ; ulimit -f 900; exec build/moongrid reshard %s --to %s -o %s --world 4'"):format(
         single, recipe, at "none"))
-      assert.equal(("moongrid: %s/model-00001-of-00002.safetensors: cannot be written: File too large\n"):format(at "none.part"), err)
+      assert.equal(("moongrid: cannot write %s/model-00001-of-00002.safetensors: File too large\n"):format(at "none.part"), err)
       assert.is_nil((io.open(at "none")))
       assert.is_nil((io.open(at "none.part")))
     end)

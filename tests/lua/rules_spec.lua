@@ -140,6 +140,29 @@ describe("rules between names", function()
     assert.same({ ("moongrid: %s:1: [%%2] is not a capture\n"):format(at "names"), 1 }, { err, code })
   end)
 
+  it("have as many blocks as elements, in little memory", function()
+    local n = 20000 -- more blocks than are read at once
+    local one, two, both = numbers(n, 0), numbers(2 * n, n), {}
+    for i = 1, n do table.move({ one[i], two[2 * i - 1], two[2 * i] }, 1, 3, 3 * i - 2, both) end
+    local from = files.write(at "two.safetensors", { { "a", "I32", { n }, one }, { "b", "I32", { 2 * n }, two } })
+    local ab = layout("ab.lua", { { "ab", "i32", { 3 * n }, 1 } })
+    assert.same(both, reshard(from, ab, rules("a + b -> ab by " .. n)).ab[3])
+    os.execute(("mv %s %s"):format(at "cut", at "blocks"))
+    local apart_again = layout("a_b.lua", { { "a", "i32", { n }, 1 }, { "b", "i32", { 2 * n } } })
+    assert.same(files.read(from), reshard(at "blocks", apart_again, rules("a + b -> ab by " .. n)))
+    local many = 1 << 20
+    local wide = text_file("wide.safetensors", files.header { { "a", "U8", { many } }, { "b", "U8", { many } } } .. ("\0"):rep(2 * many))
+    local to = layout("wide.lua", { { "ab", "u8", { 2 * many } } })
+    local _, err, code = run(("ulimit -v 100000; build/moongrid reshard %s --to %s --window 1 %s -o %s"):format(wide, to,
+      rules("a + b -> ab by " .. many), at "wide"))
+    assert.same({ "", 0 }, { err, code })
+  end)
+
+  it("count only the digits of a capture in an index", function()
+    local from = files.write(at "digits.safetensors", { { "x", "I32", { 13, 1 }, numbers(13, 0) } })
+    assert.same({ 13 }, reshard(from, layout("w.lua", { { "w120", "i32", { 1 } } }), rules "w(%d+)0 -> x[%1]").w120[3])
+  end)
+
   it("convert floats to the nearest, ties to even", function()
     local x = { 1, 1 + 2 ^ -11, 1 + 3 * 2 ^ -11, 65504, 65519, 65520, -1e30, 2 ^ -24, 2 ^ -25, 2 ^ -25 * 1.5, 6e-8, -0.0, 1 / 0, 2 ^ -14 - 2 ^ -26 }
     local from = files.write(at "x.safetensors", { { "x", "F32", { #x }, x } })
@@ -182,6 +205,13 @@ describe("rules between names", function()
     ["(%d+)(%d+)(%d+)(%d+)(%d+) -> x"] = "1: a rule has at most 4 captures",
     ["a.(%w+) -> b[%1]"] = "1: the index %1 is not a capture of digits, (%d+)",
     ["a.(%d+) -> b%1[%1]"] = "1: %1 is in the name and its index",
+    ["x[%0] -> norm"] = "1: character 2: an index is [%1] to [%4], the number of a capture",
+    ["norm -> x[%/]"] = "1: character 10: an index is [%1] to [%4], the number of a capture",
+    ["\n \3\2x -> norm"] = "2: character 2: a name has no bytes 1 to 5",
+    ["m.\5 -> -"] = "1: character 3: a name has no bytes 1 to 5",
+    ["m.norm -> norm\0"] = "1: character 15: a text has no byte 0",
+    ["m.norm% -> norm"] = "1: %  in '%' is not a capture; the rule has 0 before it",
+    [all[1] .. " by 99999999999999999999"] = "1: 'by 99999999999999999999' is neither a number of 1 or more nor a parameter that is one",
     ["a -> b by"] = "1: 'by' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there",
     ["a -> b axis 9"] = "1: axis 9; axes are 0 to 7",
     ["a -> b axis x"] = "1: axis x; axes are 0 to 7",
@@ -198,7 +228,7 @@ describe("rules between names", function()
     ["m.layers.(%d+).q.weight -> l0_qkv[%1]"] = "1: 'm.layers.0.q.weight' f32 8 x 3 is not 'l0_qkv' f32 3",
     ["m.norm norms"] = "1: no tensor 'norms'; nearest is 'norm' (l0_qkv, norm)",
   } do
-    it("are refused: " .. text:gsub("%s+", " "), function()
+    it("are refused: " .. text:gsub("[%s%c]+", " "), function()
       local one = layout("one.lua", { { "l0_qkv", "f32", { 16, 3 }, 1 }, { "norm", "f32", { 3 } } })
       local got, err, code = reshard(apart, one, rules(text))
       assert.same({ nil, ("moongrid: %s:%s\n"):format(at "names", message), 1 }, { got, err, code })
@@ -208,7 +238,7 @@ describe("rules between names", function()
   it("refuse what nothing needs, what nothing makes, and other types", function()
     local one = layout("one.lua", { { "l0_qkv", "f32", { 16, 3 }, 1 } })
     local _, err = reshard(apart, one, rules(all[1]))
-    assert.equal(("moongrid: %s: no tensor 'm.norm'; known: l0_qkv\n"):format(at "names"), err)
+    assert.equal(("moongrid: %s: no tensor 'm.norm'; --names with the rule 'm.norm -> -' leaves it out\n"):format(at "names"), err)
     assert.truthy(reshard(apart, one, rules(all[1] .. "\n*.norm -> -")))
     one = layout("one.lua", { { "l0_qkv", "f32", { 16, 3 }, 1 }, { "norm", "f32", { 3 } }, { "more", "f32", { 3 } } })
     _, err = reshard(apart, one, rules(all[1] .. "\n" .. all[2]))
@@ -227,6 +257,69 @@ describe("rules between names", function()
     local stack = layout("stack.lua", { { "s", "f32", { 2, 8, 3 } }, { "m.layers.0.k.weight", "f32", { 4, 3 } } })
     _, err = reshard(apart, stack, rules "m.layers.(%d+).q.weight -> s[%1]\n*.norm -> -\n*.v.weight -> -")
     assert.equal(("moongrid: %s:1: the checkpoint has slices 0 to 0 of 's', whose first axis has 2\n"):format(at "names"), err)
+  end)
+end)
+
+-- What nobody who means well would write; a few seconds and 400 MB are allowed.
+describe("rules and names made to be hostile", function()
+  local one = at "one.lua"
+  setup(function()
+    os.execute("mkdir -p " .. folder)
+    layout("one.lua", { { "w", "i32", { 2 }, 1 } })
+  end)
+  teardown(function() os.execute("rm -rf " .. folder) end)
+
+  -- moongrid reshard: the message of its refusal, or its tensors
+  local function tried(from, to, line)
+    os.execute(("rm -rf %s"):format(at "out"))
+    local _, err, code = run(("ulimit -t 5 -v 400000; build/moongrid reshard %s --to %s --world 1 tp=1 %s -o %s"):format(from, to, line or "", at "out"))
+    assert.truthy(code == 0 or code == 1 or code == 3, ("%d: %s"):format(code, err)) -- 3: a limit
+    return code > 0 and err:gsub("^moongrid: ", ""):gsub("\n$", "") or files.read(at "out/model-00001-of-00001.safetensors")
+  end
+
+  local function stored(...)
+    local list = { { "x", "I32", { 2 }, { 1, 2 } } }
+    for _, name in ipairs { ... } do list[#list + 1] = { name, "I32", { 1 }, { 7 } } end
+    return files.write(at "hostile.safetensors", list)
+  end
+
+  local long, only_x = ("a"):rep(4000), { w = { "I32", { 2 }, { 1, 2 } } }
+  for rule, name in pairs {
+    ["*a*a*a*a*a*b -> -"] = long, ["*a*a*a*a*a*a*a*a*b* -> -"] = long, [("*a"):rep(300) .. " -> -"] = long, [("*"):rep(30000) .. " -> -"] = long,
+    ["(.+)(.+)(.+)b -> -"] = long, ["(.+)(.+)(.+)(.+)b* -> -"] = long, ["(%a+)(%w+)(.+)*b(%a+) -> -"] = long, [long .. " -> -"] = long,
+    [("a"):rep(200000) .. "(.+) -> -"] = ("a"):rep(200001), ["a(%d+)a(%d+)*(%w+) -> -"] = ("a1"):rep(50000),
+    ["(.+)%1b%1* -> -"] = ("a"):rep(400), ["(.+)x%1 -> -"] = ("ab"):rep(900) .. "x" .. ("ab"):rep(900),
+  } do
+    local fits = not rule:find "b"
+    for _, way in ipairs { "--names", "the recipe" } do
+      it(("end: %s on %d letters, in %s"):format(rule:sub(1, 40), #name, way), function()
+        local text = "x -> w\n" .. rule
+        local got = way == "--names" and tried(stored(name), one, rules(text)) or tried(stored(name), layout("own.lua", { { "w", "i32", { 2 } } }, text))
+        if fits then
+          assert.same(only_x, got)
+        else
+          assert.truthy(got:find(": no tensor 'aaa", 1, true), got)
+        end
+      end)
+    end
+  end
+
+  it("are refused where a capture occurs twice and there are too many ways to find it", function()
+    assert.truthy(tried(stored(long), one, rules "x -> w\n(.+)(.+)(.+)(.+)%1%2%3%4 -> -"):find(
+      "^[^:]*names:2: a capture occurs twice in a name, and there are too many ways to find it in 'aaa"))
+  end)
+
+  it("are refused in a recipe where they take more work than allowed", function()
+    local own = layout("own.lua", { { "w", "i32", { 2 } } }, "x -> w\n" .. ("*a"):rep(9000) .. "* -> -")
+    assert.equal(at "own.lua" .. ": matching names by its rules takes more work than allowed", tried(stored(("a"):rep(90000)), own))
+  end)
+
+  it("may have any byte but those, each as itself", function()
+    for _, name in ipairs { "\u{e9}", "mod\u{e8}le.x", "\u{4e2d}\u{6587}", "\u{1f600}", "\u{7f}x", "[x", "x]", "^$.-?" } do
+      local from = files.write(at "bytes.safetensors", { { name .. "7", "I32", { 2 }, { 1, 2 } }, { name, "I32", { 1 }, { 7 } } })
+      local to = layout("w7.lua", { { "w7", "i32", { 2 } } })
+      assert.same({ w7 = only_x.w }, tried(from, to, rules(name .. "(%d+) -> w%1\n" .. name .. " -> -")))
+    end
   end)
 end)
 
@@ -261,6 +354,31 @@ describe("a folder of Hugging Face's", function()
     assert.is_nil(files.read(at "out/model-00004-of-00004.safetensors")["model.layers.0.self_attn.k_proj.weight"])
     assert.equal(0, select(3, run(("build/moongrid reshard %s --to llama --params %s -o %s"):format(at "out", at "hf/config.json", at "back"))))
     assert.same(files.read(at "hf/model.safetensors"), files.read(at "back/model-00001-of-00001.safetensors"))
+  end)
+
+  it("tells the rule that leaves out what the recipe lacks, and obeys it", function()
+    local function follows(more, message)
+      os.execute("mkdir -p " .. at "more")
+      files.write(at "more/model.safetensors", table.move(more, 1, #more, #list + 1, table.move(list, 1, #list, 1, {})))
+      text_file("more/config.json", config)
+      local line = ("build/moongrid reshard %s --to llama tp=2 -o %s"):format(at "more", at "fewer")
+      local _, err, code = run(line)
+      assert.same({ "moongrid: llama: no tensor " .. message .. "\n", 1 }, { err, code })
+      text_file("rule", err:match "the rule '([^']*)'" .. "\n")
+      _, err, code = run(line .. " --names " .. at "rule")
+      assert.same({ "", 0 }, { err, code })
+      os.execute("rm -r " .. at "more" .. " " .. at "fewer")
+    end
+    local head = { "lm_head.weight", "F32", { 10, 8 }, numbers(80, 1) } -- the config ties it to the embedding
+    follows({ head }, "'lm_head.weight'; --names with the rule 'lm_head.weight -> -' leaves it out")
+    local mtp = {} -- a layer behind num_hidden_layers, for multi-token prediction
+    for i, name in ipairs { "eh_proj.weight", "enorm.weight", "self_attn.q_proj.weight" } do
+      mtp[i] = { "model.layers.1." .. name, "F32", { 8 }, numbers(8, i) }
+    end
+    follows(mtp, "'model.layers.1.eh_proj.weight'; --names with the rule 'model.layers.1.(.+) -> -' leaves it out, and the 2 "
+      .. "others that begin so")
+    follows({ { "model.layers.1.eh_proj.weight", "F32", { 8 }, numbers(8, 1) } },
+      "'model.layers.1.eh_proj.weight'; nearest is 'model.layers.0.mlp.up_proj.weight'; --names with the rule 'model.layers.1.eh_proj.weight -> -' leaves it out")
   end)
 
   it("is refused with one message", function()

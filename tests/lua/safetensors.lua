@@ -13,19 +13,27 @@ function M.pack(dtype, numbers)
   return table.concat(list)
 end
 
--- write(PATH, { { name, dtype, shape, numbers }, ... })
-function M.write(path, tensors)
-  local header, data, at = {}, {}, 0
-  for i, t in ipairs(tensors) do
-    data[i] = M.pack(t[2], t[4])
+-- header({ { name, dtype, shape }, ... }): what a file starts with
+function M.header(tensors)
+  local header, at = {}, 0
+  for _, t in ipairs(tensors) do
+    local size = string.packsize(formats[t[2]])
+    for _, n in ipairs(t[3]) do size = size * n end
     header[t[1]] = {
-      dtype = t[2], shape = setmetatable(t[3], { __jsontype = "array" }), data_offsets = { at, at + #data[i] },
+      dtype = t[2], shape = setmetatable(t[3], { __jsontype = "array" }), data_offsets = { at, at + size },
     }
-    at = at + #data[i]
+    at = at + size
   end
   local text = json.encode(header)
+  return string.pack("<I8", #text) .. text
+end
+
+-- write(PATH, { { name, dtype, shape, numbers }, ... })
+function M.write(path, tensors)
+  local data = {}
+  for i, t in ipairs(tensors) do data[i] = M.pack(t[2], t[4]) end
   local f = assert(io.open(path, "wb"))
-  f:write(string.pack("<I8", #text), text, table.concat(data))
+  f:write(M.header(tensors), table.concat(data))
   f:close()
   return path
 end

@@ -2,7 +2,10 @@
 """What moongrid.torch refuses, and that every rank is told: each status and message whole."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 from processes import ROOT, Tap, need, run
 from tap import refusal
@@ -14,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 WORLD = 8
+MOONGRID = ("RefusedError: ", "UnknownNameError: ", "UsageError: ", "BackendError: ")
 ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/recipes/bare.lua")
 Refusal = tuple[int, str]
 MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
@@ -71,10 +75,98 @@ def together(rank: int) -> dict[str, Refusal]:
         "no collection": lambda: mg.megatron_collection(made),
     }.items():
         found[name] = refusal(call)
-    dist.group.WORLD.bound_device_id = torch.device("cuda:0")
-    found["bound"] = refusal(lambda: mg.groups(plan))
-    dist.group.WORLD.bound_device_id = None
     return found
+
+
+class Bad:
+    """A value whose text raises."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError("no text")
+    __repr__ = __str__
+
+
+def raised(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as why:  # of any kind
+        return f"{type(why).__name__}: {why}"
+    return ""
+
+
+def odd_calls(rank: int) -> list[tuple[str, str, str]]:
+    """Rank 2 fails in a way of its own; then all make the same groups, of other sizes each time: no call may meet another
+    than its own."""
+    found = []
+    for i, (name, call) in enumerate({
+        "a Path": lambda: mg.groups("megatron", {"tp": Path("2")}),
+        "a set": lambda: mg.groups("megatron", {"tp": {2}}),
+        "bytes": lambda: mg.groups("megatron", {"tp": b"2"}),
+        "an object": lambda: mg.groups("megatron", {"tp": object}),
+        "an object without a text": lambda: mg.groups("megatron", {"tp": Bad()}),
+        "a lone surrogate": lambda: mg.groups("megatron", {"order": "\udcff"}),
+        "a name that is a number": lambda: mg.groups("megatron", {3: 2}),
+        "parameters that are a number": lambda: mg.groups("megatron", 3),
+        "a recipe that is None": lambda: mg.groups(None),
+        "a backend that is None": lambda: mg.groups("megatron", backends={"": None}),
+        "backends that are a name": lambda: mg.groups("megatron", backends="gloo"),
+        "a backend by number": lambda: mg.groups("megatron", backends={1: "gloo"}),
+        "an agreement in seconds": lambda: mg.groups("megatron", agreement=5),
+        "an agreement of no time": lambda: mg.groups("megatron", agreement=timedelta(0)),
+        "a timeout in seconds": lambda: mg.groups("megatron", timeout=5),
+    }.items()):
+        sane = lambda: mg.groups("megatron", agreement=timedelta(seconds=50))
+        first = raised(call if rank == 2 else sane)
+        second = raised(lambda: mg.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50)).destroy())
+        found.append((name, first, second))
+    return found
+
+
+def bound(rank: int) -> tuple[Any, ...]:
+    """init_process_group(device_id=...), as DeepSpeed calls it: groups of unequal numbers on the ranks, each used."""
+    default = dist.group.WORLD
+    default.bound_device_id = torch.device("cpu", 0)
+    made = mg.groups(ODD)
+    for group in {id(one.group): one.group for one in made.made if one.group is not None}.values():
+        dist.all_reduce(torch.ones(1), group=group)
+    made.create("later")
+    devices = {str(one.group.bound_device_id) for one in made.made if one.group is not None}
+    kept = str(default.bound_device_id)
+    made.destroy()
+    return kept, devices
+
+
+def keys(rank: int) -> int:
+    """Keys that 20 agreements leave in the store."""
+    store = dist.distributed_c10d._get_default_store()
+    plan = mg.plan(ODD, WORLD)
+    mg.groups(plan).destroy()
+    dist.barrier()
+    before = store.num_keys()
+    dist.barrier()
+    for _ in range(20):
+        # Without torch's own groups, which leave keys of their own.
+        mg._agreed(lambda: (plan, "keys", None), timedelta(seconds=50))
+    dist.barrier()
+    return int(store.num_keys() - before)
+
+
+def gone(rank: int) -> list[Refusal]:
+    """After torch's destroy_process_group()."""
+    made = mg.groups("megatron", {"tp": 2})
+    dist.barrier()
+    dist.destroy_process_group()
+    found = [refusal(call) for call in (lambda: made["tp"], lambda: made["cp"], lambda: made.create("tp"), made.destroy,
+                                        lambda: mg.groups("megatron"), lambda: mg.device_mesh(made, "dense"),
+                                        lambda: mg.checked(made).__enter__())]
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # as the harness ends by a barrier
+    return [*found, refusal(lambda: made["tp"])]
+
+
+def empty(rank: int) -> Refusal:
+    """A plan without families is one."""
+    none = mg.plan(str(ROOT / "tests/torch/recipes/none.lua"), WORLD)
+    return refusal(lambda: mg.groups(none).destroy())
 
 
 def differs(theirs: str, ours: str) -> Refusal:
@@ -115,9 +207,11 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
     ("no family for a dim", *everywhere(101, "no family has the groups of dim 'cp' of grid 'dense'; add t.cp = t.dense "
                                              "\"cp\" to the recipe")),
     ("no collection", *everywhere(200, "a ProcessGroupCollection needs the families of the recipe megatron")),
-    ("bound", *everywhere(402, "init_process_group(device_id=...) makes torch split every group from the world with "
-                               "all ranks; leave device_id out")),
 ]
+
+GONE = "is gone: destroy_process_group destroyed the groups with torch's world"
+ENDED = "family 'tp' is not created: the groups were destroyed"
+START = "torch.distributed is not initialized: call init_process_group first"
 
 
 def absent(rank: int) -> Refusal:
@@ -138,4 +232,18 @@ if __name__ == "__main__":
         tap.same([one.pop(name) for one in every], [mine if r == 2 else theirs for r in range(WORLD)], name)
     tap.same(every, [{}] * WORLD, "no call without an expectation")
     tap.same(run(WORLD, absent), [(403, "rank 3 did not make groups within 0:00:01")] * WORLD, "a rank that comes late")
+    results = run(WORLD, odd_calls)
+    for i, (name, mine, _) in enumerate(results[2]):
+        quoted = mine.split(": ", 1)[1] if mine.startswith(MOONGRID) else mine
+        tap.check(bool(mine) and not mine.startswith("AssertionError"), f"rank 2 refuses {name}", mine)
+        told = {results[r][i][1] for r in range(WORLD) if r != 2}
+        tap.same(told, {f"BackendError: rank 2 cannot make groups: {quoted}"}, f"the others are told of {name}")
+        tap.same({results[r][i][2] for r in range(WORLD)}, {""}, f"the next call after {name}")
+    tap.same(run(WORLD, bound), [("cpu:0", {"cpu:0"})] * WORLD, "a default group with a device")
+    tap.check(max(run(WORLD, keys)) <= 1, "agreements leave no keys")
+    tap.same(run(WORLD, gone), [[(202, f"family 'tp' {GONE}"), (202, f"family 'cp' {GONE}"), (202, f"family 'tp' {GONE}"),
+                                 (0, ""), (202, START), (202, "a mesh over grid 'dense' is not created: the groups were "
+                                                              "destroyed"), (202, START), (202, ENDED)]] * WORLD,
+             "after destroy_process_group")
+    tap.same(run(WORLD, empty), [(0, "")] * WORLD, "a plan without families")
     tap.end()

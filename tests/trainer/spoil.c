@@ -2,14 +2,18 @@
 **
 ** spoil.c - a disk that is full, or a process that ends or stops, at a place that SPOIL says: "write 500 full" fails, with
 ** ENOSPC, the write that would bring the 501st byte into a regular file, "write 500 kill" kills after these 500, "read 500
-** kill" when so many were read of files at a place; "rename 1 kill" and "unlink 0 kill" kill before the second rename, the
+** kill" when so many were read of files at a place; "rename 0 kill" and "unlink 0 kill" kill before the first renameat, the
 ** first unlink. Beside kill there are leave, stop (killed after some seconds, so that its launcher ends) and pause (goes on
-** after a moment); those of reads and writes print "struck SECONDS", of the clock of the day. LD_PRELOAD.
+** after a moment); those of reads and writes print "struck SECONDS", of the clock of the day.
+** "call 7 kill" kills before the eighth call that changes something below the folder of SPOIL_UNDER; in a write, after half of
+** it. Streams of libc write without being seen. LD_PRELOAD.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +62,69 @@ static void strike_and_say(way how) {
   strike(how);
 }
 
+/* ------------------------------------------------- calls that change something */
+
+/* Return whether this call, on a path or on an open file, is where SPOIL strikes. */
+static int is_next(int fd, const char *path) {
+  static long calls;
+  way         how = KILL;
+  char        link[64], open_file[4096] = "";
+  long        at = left_of("call", &how);
+  const char *under = at < 0 ? NULL : getenv("SPOIL_UNDER");
+  if (!under) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if ((!path || (*path != '/' && fd != AT_FDCWD)) && readlink(link, open_file, sizeof open_file - 1) > 0)
+    path = open_file;
+  return path && strncmp(path, under, strlen(under)) == 0 && calls++ == at;
+}
+
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
+
+int open(const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+  va_end(args);
+  if (flags & O_CREAT && is_next(AT_FDCWD, path)) strike(KILL);
+  return REAL(open, const char *, int, mode_t)(path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+  va_end(args);
+  if (flags & O_CREAT && is_next(folder, path)) strike(KILL);
+  return REAL(openat, int, const char *, int, mode_t)(folder, path, flags, mode);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  if (is_next(AT_FDCWD, path)) strike(KILL);
+  return REAL(mkdir, const char *, mode_t)(path, mode);
+}
+
+int fsync(int fd) {
+  if (is_next(fd, NULL)) strike(KILL);
+  return REAL(fsync, int)(fd);
+}
+
+int rename(const char *from, const char *to) {
+  if (is_next(AT_FDCWD, from)) strike(KILL);
+  return REAL(rename, const char *, const char *)(from, to);
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+  if (is_next(folder, path)) strike(KILL);
+  return REAL(unlinkat, int, const char *, int)(folder, path, flags);
+}
+
+int rmdir(const char *path) {
+  if (is_next(AT_FDCWD, path)) strike(KILL);
+  return REAL(rmdir, const char *)(path);
+}
+
+/* ---------------------------------------------------------- the other places */
+
 /* The bytes before the place are written, as they are where a disk becomes full. */
 ssize_t write(int fd, const void *data, size_t n) {
   static long written;
@@ -65,6 +132,7 @@ ssize_t write(int fd, const void *data, size_t n) {
   long        at = left_of("write", &how);
   struct stat about;
   ssize_t (*real)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+  if (is_next(fd, NULL)) real(fd, data, n / 2), strike(KILL);
   if (at < 0 || written < 0 || fstat(fd, &about) || !S_ISREG(about.st_mode)) return real(fd, data, n);
   if (written >= at && how == FULL) return strike(how);
   size_t  some = n > (size_t)(at - written) ? (size_t)(at - written) : n;
@@ -94,10 +162,12 @@ static int passes(const char *call, long *calls) {
   return at < 0 || (*calls)++ != at || strike(how) == 0;
 }
 
-int rename(const char *from, const char *to) {
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
   static long calls;
-  int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
-  return passes("rename", &calls) ? real(from, to) : -1;
+  if (is_next(from_folder, from)) strike(KILL);
+  return passes("rename", &calls)
+             ? REAL(renameat, int, const char *, int, const char *)(from_folder, from, to_folder, to)
+             : -1;
 }
 
 /* Of checkpoints alone: MPI has files of its own. */

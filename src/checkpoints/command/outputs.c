@@ -20,6 +20,41 @@ static mgrid_status unknown(const outputs *o, const char *name, const char *wher
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
+/* Return the length of the shortest beginning of a stored tensor's name, up to a dot, that several tensors have and none that
+** is used; 0: there is none. *n: how many have it. */
+static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
+  for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+    size_t length = (size_t)(dot + 1 - name), used = 0;
+    *n = 0;
+    for (size_t i = 0; i < o->from->n; i++) {
+      bool has = strncmp(o->from->tensor[i].name, name, length) == 0;
+      *n += has, used += has && o->used[i];
+    }
+    if (!used && *n > 1) return length;
+  }
+  return 0;
+}
+
+/* Refuse a stored tensor that nothing needs, with the rule that leaves it out, and all of its kind. */
+static mgrid_status not_needed(const outputs *o, const char *name, const char *where, mgrid_error *err) {
+  enum { MOST = 128 };
+  const char *known[MOST], *near;
+  size_t      n = 0, several = 0, used = 0;
+  for (size_t i = 0; i < o->from->n; i++) used += o->used[i];
+  size_t length = unused_beginning(o, name, &several);
+  if (!used || !mgrid_is_item_name(name)) return unknown(o, name, where, err);
+  if (length)
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME,
+                      "%s: no tensor '%.200s'; --names with the rule '%.*s(.+) -> -' leaves it out, and the %zu others "
+                      "that begin so",
+                      where, name, (int)length, name, several - 1);
+  for (; n < mgrid_plan_ntensors(o->plan) && n < MOST; n++) known[n] = mgrid_plan_tensor_name(o->plan, n);
+  near = mgrid_nearest(name, known, n);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME,
+                    "%s: no tensor '%.200s'%s%.200s%s; --names with the rule '%.255s -> -' leaves it out", where, name,
+                    near ? "; nearest is '" : "", near ? near : "", near ? "'" : "", name);
+}
+
 static output *add(outputs *o, const char *name, size_t wanted, mgrid_error *err) {
   if ((o->n & (o->n - 1)) == 0) {
     output *more = realloc(o->at, (o->n ? 2 * o->n : 1) * sizeof *more);
@@ -110,11 +145,11 @@ static mgrid_status by_rules(outputs *o, const names *all, mgrid_error *err) {
 }
 
 /* Mark stored tensors that rules do not want. */
-static void drop(outputs *o, const names *all) {
-  names_bound bound;
-  for (size_t k = 0; all && k < all->n; k++)
-    for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0; i++)
-      if (!o->used[i]) o->used[i] = names_fit(&all->rule[k], 0, 0, o->from->tensor[i].name, &bound);
+static mgrid_status drop(outputs *o, const names *all, mgrid_error *err) {
+  for (size_t k = 0; all && k < all->n && !err->status; k++)
+    for (size_t i = 0; i < o->from->n && !all->rule[k].layout && all->rule[k].side[1].n == 0 && !err->status; i++)
+      if (!o->used[i]) names_fit(all, &all->rule[k], 0, 0, o->from->tensor[i].name, NULL, &o->used[i], err);
+  return err->status;
 }
 
 mgrid_status outputs_find(outputs *o, mgrid_error *err) {
@@ -132,10 +167,10 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   if (ok && !by_layouts(o, err) && !by_rules(o, o->given, err)) {
     for (size_t k = 0; k < n; k++) ruled[k] = o->made[k];
     if (!by_names(o, ruled, err)) by_rules(o, o->own, err);
-    drop(o, o->given), drop(o, o->own);
+    if (!err->status && !drop(o, o->given, err)) drop(o, o->own, err);
   }
   for (size_t i = 0; i < o->from->n && !err->status; i++)
-    if (!o->used[i]) unknown(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);
+    if (!o->used[i]) not_needed(o, o->from->tensor[i].name, o->given ? o->given->from : o->recipe, err);
   for (size_t k = 0; k < n && !err->status; k++)
     if (!o->made[k])
       mgrid_fail(err, MGRID_REFUSED, "the checkpoint has no tensor that is '%s' of the recipe",

@@ -3,11 +3,11 @@
 ** reshard.c - moongrid reshard: a checkpoint of safetensors files in another layout.
 **
 ** Each rank that holds the first copy of something gets a file. Files are written in sequence, each from its first byte to
-** its last through one buffer, the window. They go into a folder with a temporary name (new_folder.h), which is renamed when
-** every byte is on the disk.
+** its last through one buffer, the window. They go into a folder that has its name when every byte is on the disk
+** (base/output.h).
 */
+#include "base/output.h"
 #include "checkpoints/command/outputs.h"
-#include "checkpoints/new_folder.h"
 #include "command/cli.h"
 #include "recipe/runtime.h"
 
@@ -111,7 +111,7 @@ static mgrid_status write_rank(work *w, int64_t rank, shards_part *part, st_tens
   st_writer *to = s ? NULL : st_create(path.data, n, tensor, err);
   for (size_t i = 0; to && i < o->n && !err->status; i++)
     if (part[i].elements) copy_part(w, to, &o->at[i].view, &part[i], err);
-  if (to && !st_finish(to, err)) w->made++;
+  if (to && !st_finish(to, err->status, err)) w->made++;
   for (size_t i = 0; i < o->n; i++) shards_part_free(&part[i]);
   mgrid_text_free(&path);
   return err->status;
@@ -131,7 +131,7 @@ static mgrid_status write_index(work *w, mgrid_error *err) {
   json_t *was = json_object_get(w->from->index, "metadata");
   json_t *metadata = json_is_object(was) ? json_copy(was) : json_object();
   json_object_set_new(metadata, "total_size", json_integer((json_int_t)w->all));
-  return shards_index_write(w->index, w->folder, metadata, err);
+  return shards_index_write(w->index, w->folder, MGRID_WRITE_NEW, metadata, err);
 }
 
 static mgrid_status write_all(work *w, mgrid_error *err) {
@@ -153,14 +153,11 @@ static mgrid_status write_all(work *w, mgrid_error *err) {
 }
 
 static mgrid_status write_folder(work *w, mgrid_error *err) {
-  static const char *mine[] = { "model-*-of-*.safetensors", "model-*-of-*.safetensors.part", SHARDS_INDEX,
-                                SHARDS_INDEX ".part", NULL };
-  beside             folder;
-  if (!beside_open(&folder, w->o->output, mine, err)) {
-    w->folder = folder.path.data;
-    write_all(w, err);
-  }
-  return beside_close(&folder, err);
+  static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
+  mgrid_output            *folder = mgrid_output_folder(w->o->output, files, err);
+  if (!folder) return err->status;
+  w->folder = mgrid_output_place(folder);
+  return mgrid_output_end(folder, write_all(w, err), err);
 }
 
 /* Read the rules of --names, and those of the recipe, if it is not a saved plan. */
@@ -168,12 +165,16 @@ static mgrid_status read_rules(const options *o, mgrid_runtime *rt, names *given
   mgrid_text text = { 0 };
   json_t    *info = NULL, *line;
   size_t     i;
-  if (o->names && !mgrid_read_file(o->names, &text, err)) names_read(given, o->names, mgrid_text_chars(&text), err);
+  if (o->names && !mgrid_read_file(o->names, &text, err))
+    names_read(given, o->names, mgrid_text_chars(&text), text.len, err);
   text.len = 0;
   if (!err->status && rt) mgrid_runtime_info_json(rt, &info, err);
-  json_array_foreach(json_object_get(info, "names"), i, line) mgrid_text_add(&text, "%s\n", json_string_value(line));
+  json_array_foreach(json_object_get(info, "names"), i, line) {
+    mgrid_text_put(&text, json_string_value(line), json_string_length(line));
+    mgrid_text_str(&text, "\n");
+  }
   if (text.failed) mgrid_oom(err);
-  if (!err->status && text.len) names_read(own, o->cli.recipe, text.data, err);
+  if (!err->status && text.len) names_read(own, o->cli.recipe, text.data, text.len, err);
   json_decref(info);
   mgrid_text_free(&text);
   return err->status;
@@ -234,6 +235,9 @@ static void use_config(options *o, mgrid_text *path) {
   if (!o->cli.params && !path->failed && access(path->data, R_OK) == 0) o->cli.params = path->data;
 }
 
+/* Matching for the rules of a recipe, which may come from anybody: a few seconds of it. */
+static bool pay(void *steps, int64_t n) { return (*(int64_t *)steps -= n) > 0; }
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options o = { 0 };
   if (!cli_parse(&o.cli, self, argc, argv)) return o.cli.code;
@@ -246,12 +250,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_plan    *plan = NULL;
   names          given = { 0 }, own = { 0 };
   mgrid_text     config = { 0 };
+  int64_t        steps = INT64_C(1) << 30;
+  mgrid_payer    payer = { .pay = pay, .ud = &steps };
   if (!cli_open(&o.cli, &rt, &err) && !read_rules(&o, rt, &given, &own, &err)) {
+    own.payer = &payer;
     if (own.n) use_config(&o, &config);
     plan = o.cli.world || !rt ? cli_plan(&o.cli, rt, o.cli.world, &err) : smallest_plan(&o, rt, &err);
   }
   if (plan) reshard(&o, plan, &given, &own, &err);
-  if (err.status) mgrid_error_reword(&err, "%s", err.message); /* names of files and tensors may be anything */
   if (err.status) cli_say(&o.cli, &err);
   names_free(&given), names_free(&own);
   mgrid_text_free(&config);

@@ -8,6 +8,7 @@
 #include "checkpoints/command/outputs.h"
 #include "checkpoints/elements.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +87,9 @@ static int64_t number_of(const mgrid_content *c, const char *text) {
   char *end;
   for (size_t i = 0; i < c->nparams; i++)
     if (strcmp(c->param[i].name, text) == 0) text = c->param[i].value;
+  errno = 0;
   int64_t n = strtoll(text, &end, 10);
-  return *end == '\0' && n > 0 ? n : 0;
+  return *end == '\0' && n > 0 && errno == 0 ? n : 0;
 }
 
 static mgrid_status set_blocks(applied *a) {
@@ -119,10 +121,15 @@ static mgrid_status find_stored(applied *a, bool *any) {
   return a->err->status;
 }
 
-/* Return the index that a slice of the stored tensors has. */
+/* Return the index that a slice of the stored tensors has; of too many digits the largest one. */
 static int64_t stored_slice(const applied *a) {
-  int capture = stored_side(a)->slice;
-  return capture < 0 ? -1 : strtoll(a->bound.at[capture], NULL, 10);
+  int     capture = stored_side(a)->slice;
+  int64_t n = 0;
+  if (capture < 0) return -1;
+  for (size_t i = 0; i < a->bound.length[capture]; i++)
+    if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, a->bound.at[capture][i] - '0', &n))
+      return INT64_MAX;
+  return n;
 }
 
 /* Set the forms of the stored tensors, as parts or as the whole. */
@@ -172,7 +179,7 @@ static mgrid_status check_forms(const applied *a) {
     const form *p = &a->part[i];
     fits = p->naxes == a->whole.naxes;
     for (size_t k = 0; k < p->naxes && fits; k++) fits = k == axis || p->shape[k] == a->whole.shape[to_whole(a, k)];
-    sum += fits ? p->shape[axis] : 0;
+    if (fits) fits = !__builtin_add_overflow(sum, p->shape[axis], &sum);
     if (fits && p->shape[axis] % a->blocks)
       return refuse(a, "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64 " equal blocks", p->name,
                     p->shape[axis], axis, a->blocks);
@@ -194,26 +201,26 @@ static mgrid_status check_forms(const applied *a) {
   return a->err->status;
 }
 
-/* Append the boxes of part i: one for each block. */
-static mgrid_status add_boxes(const applied *a, view *v, size_t i, const shards_tensor *of) {
-  size_t  axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
-  int64_t block = a->part[i].shape[axis] / a->blocks, before = 0;
-  int64_t all = a->whole.shape[to_whole(a, axis)] / a->blocks;
-  for (size_t k = 0; k < i; k++) before += a->part[k].shape[axis] / a->blocks;
-  for (int64_t g = 0; g < a->blocks; g++) {
-    view_box *b = view_add(v, a->err);
-    if (!b) return a->err->status;
-    b->of = of;
-    if (shift) b->start[0] = a->slice, b->length[0] = 1, b->axis[0] = -1;
-    if (skip) b->at[0] = stored_slice(a);
-    for (size_t k = 0; k < a->whole.naxes; k++) { /* axis k of the parts */
-      size_t  wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
-      int64_t in_part = k == axis ? g * block : 0, in_whole = k == axis ? g * all + before : 0;
-      b->axis[shift + wanted] = (int8_t)(skip + from);
-      b->start[shift + wanted] = gathers(a) ? in_whole : in_part;
-      b->length[shift + wanted] = k == axis ? block : a->part[i].shape[k];
-      b->at[skip + from] = gathers(a) ? in_part : in_whole;
-    }
+/* Append the box of part i, one for all blocks. */
+static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_tensor *of) {
+  size_t    axis = (size_t)a->rule->axis, skip = stored_side(a)->slice >= 0, shift = a->slice >= 0;
+  int64_t   blocks = a->nparts > 1 ? a->blocks : 1, block = a->part[i].shape[axis] / blocks, before = 0;
+  int64_t   all = a->whole.shape[to_whole(a, axis)] / blocks;
+  view_box *b = view_add(v, a->err);
+  if (!b) return a->err->status;
+  for (size_t k = 0; k < i; k++) before += a->part[k].shape[axis] / blocks;
+  b->of = of;
+  b->blocks = blocks;
+  if (shift) b->start[0] = a->slice, b->length[0] = 1, b->axis[0] = -1;
+  if (skip) b->at[0] = stored_slice(a);
+  for (size_t k = 0; k < a->whole.naxes; k++) { /* axis k of the parts */
+    size_t  wanted = gathers(a) ? to_whole(a, k) : k, from = gathers(a) ? k : to_whole(a, k);
+    int64_t in_whole = k == axis ? before : 0;
+    b->axis[shift + wanted] = (int8_t)(skip + from);
+    b->start[shift + wanted] = gathers(a) ? in_whole : 0;
+    b->length[shift + wanted] = k == axis ? block : a->part[i].shape[k];
+    b->at[skip + from] = gathers(a) ? 0 : in_whole;
+    if (k == axis) b->along = shift + wanted, b->step = gathers(a) ? all : block, b->at_step = gathers(a) ? block : all;
   }
   return MGRID_OK;
 }
@@ -222,8 +229,8 @@ static mgrid_status add_boxes(const applied *a, view *v, size_t i, const shards_
 static mgrid_status apply(applied *a, view *v, bool *any) {
   if (find_stored(a, any) || !*any) return a->err->status;
   if (set_stored(a) || set_wanted(a) || set_blocks(a) || check_forms(a)) return a->err->status;
-  if (!gathers(a)) return add_boxes(a, v, a->slot, a->of[0]);
-  for (size_t i = 0; i < a->nparts && !a->err->status; i++) add_boxes(a, v, i, a->of[i]);
+  if (!gathers(a)) return add_box(a, v, a->slot, a->of[0]);
+  for (size_t i = 0; i < a->nparts && !a->err->status; i++) add_box(a, v, i, a->of[i]);
   return a->err->status;
 }
 
@@ -257,7 +264,8 @@ mgrid_status rules_make(outputs *o, const names *all, const char *wanted, view *
         applied a = {
           .o = o, .all = all, .rule = rule, .wanted = want, .side = side, .slot = i, .slice = -1, .err = err
         };
-        if (!names_fit(rule, side, i, wanted, &a.bound)) continue;
+        bool fits;
+        if (names_fit(all, rule, side, i, wanted, &a.bound, &fits, err) || !fits) continue;
         if (rule->side[side].slice >= 0)
           apply_slices(&a, v, &any);
         else

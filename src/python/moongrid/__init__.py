@@ -23,9 +23,10 @@ from ._loss import Communicators, Loss, MissingPart
 from ._move import Descriptor, Move, Peer, Piece, Sums, move
 from ._mpi import Job, mpi
 from ._pictures import Picture, Report
-from ._plan import Change, Checked, Plan, Recipe, Topology, load, load_text, plan, read, recipes, topology
+from ._plan import Change, Checked, Plan, Recipe, load, load_text, plan, read, recipes
 from ._state import Group, Policy, Segment, Shift, State
 from ._step import Step, StepCall
+from ._topology import Topology, topology
 
 __all__ = ["BackendError", "Change", "Checked", "Communicators", "Coverage", "Descriptor", "DisagreeError", "Family",
            "Grid", "Group", "Job", "Kind", "LimitError", "Loss", "MissingPart", "MoongridError", "Move", "Peer",

@@ -13,6 +13,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from ._abi import Status
 from ._errors import error
+from ._library import Bound
 from ._step import Step, StepCall
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ _CALLS = {
 }
 
 
-class CheckedCalls:
+class CheckedCalls(Bound):
     """What `moongrid.torch.checked` yields."""
+
+    _remedy = "it watches the calls of its process"
 
     def __init__(self, made: Groups, step: Step, rank: int) -> None:
         self._made, self._step, self._rank = made, step, rank
@@ -102,7 +105,7 @@ class CheckedCalls:
     def _seen(self, name: str, arguments: Arguments, group: dist.ProcessGroup) -> StepCall:
         """The call that the trainer makes."""
         call, families = _CALLS[name], self._families[id(group)]
-        position = -1
+        position: Any = -1
         if call.peer:
             position = arguments.get(f"group_{call.peer}")
             if position is None:

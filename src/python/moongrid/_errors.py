@@ -24,6 +24,9 @@ class MoongridError(RuntimeError):
             self.status = Status(status // 100 * 100)
         self.file, self.line = file, line
 
+    def __reduce__(self) -> tuple[object, ...]:  # of an exception it has the message alone
+        return type(self), (int(self.status), str(self), self.file, self.line)
+
     def __str__(self) -> str:  # of KeyError it would have quotes
         return str(self.args[0])
 

@@ -39,7 +39,7 @@ def _window(world: int | Window) -> _abi.mgrid_window:
 
 
 def _dims(sizes: Mapping[str, int]) -> tuple[int, Any]:
-    dims = [_abi.mgrid_dim(name=n.encode(), size=whole(s, n)) for n, s in sizes.items()]
+    dims = [_abi.mgrid_dim(name=encoded(n), size=whole(s, n)) for n, s in sizes.items()]
     return len(dims), (_abi.mgrid_dim * len(dims))(*dims)
 
 
@@ -134,6 +134,12 @@ class Grid(Owner):
     def at(self, **coords: int) -> Grid:
         """Keep the ranks at fixed coordinates; the other dims stay."""
         return Grid(library().call("mgrid_grid_at", self._handle, self._coords(coords)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ._topology import grid_of, topology
+        kept = topology(self.window.world)
+        kept["grid"] = self
+        return grid_of, (kept.plan().save(),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grid) and bool(library().c.mgrid_grid_equal(self._handle, other._handle))
@@ -337,6 +343,13 @@ class Family(Owner):
 
     # ------------------------------------------------------------------------------------------ said
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ._topology import family_of, topology
+        kept = topology(self.world)
+        kept["family"] = kept["again"] = self
+        plan = kept.plan()
+        return family_of, (plan.save(), self.size > 1 and plan.shares("again") is None)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Family) and bool(library().c.mgrid_family_equal(self._handle, other._handle))
 
@@ -380,4 +393,4 @@ def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Covera
 
 def rule(world: int | Window, text: str) -> Family:
     """Make a family from the text of its rule, "(2:1) x (4:2)", which str(family) writes; layouts of CuTe as well."""
-    return Family(library().call("mgrid_family_parse", _window(world), text.encode()))
+    return Family(library().call("mgrid_family_parse", _window(world), encoded(text)))

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from ctypes import POINTER, c_char_p, c_int64, c_size_t, c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from . import _abi
 from ._errors import error
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # A list of ranks: a numpy array of int64 where numpy is installed, else an array.array of them; both have tolist().
 Ranks = Union["numpy.typing.NDArray[numpy.int64]", "array.array[int]"]
+
+_Owner = TypeVar("_Owner", bound="Owner")
 
 PACKAGE = Path(__file__).resolve().parent
 NAME = f"libmoongrid.so.{_abi.INTERFACE}"
@@ -83,6 +85,12 @@ class Library:
         self.call(name, *arguments, _abi.mgrid_sink(take), None)
         return b"".join(pieces).decode()
 
+    def write(self, file: str | os.PathLike[str], text: str) -> None:
+        """Write a file as the library and the command do: until the new one is complete, the old one stays."""
+        data, failed = text.encode(), _abi.mgrid_error()
+        if self.c.mgrid_write_file(os.fsencode(file), 0, data, c_size_t(len(data)), ctypes.byref(failed)):
+            raise error(failed.status, failed.message.decode(errors="replace"))
+
     def described(self, name: str, *arguments: Any) -> str:
         """Return the text of a function that writes as snprintf, and has no error."""
         function = getattr(self.c, name)
@@ -112,13 +120,30 @@ def libraries() -> str:
     return str(Path(library().path).resolve().parent)
 
 
-class Owner:
-    """An object of the library, freed with this one. `_free` names the function that frees it."""
+class Bound:
+    """An object that stays in its process: to copy or to pickle it is a TypeError, with `_remedy`."""
+
+    _remedy = ""
+
+    def __reduce__(self) -> Any:  # copy.copy and copy.deepcopy ask for it, too
+        name = type(self).__name__
+        raise TypeError(f"{'an' if name[0] in 'AEIO' else 'a'} {name} cannot be pickled: {self._remedy}")
+
+
+class Owner(Bound):
+    """An object of the library, freed with this one. `_free` names the function that frees it. It never changes, so a copy
+    of it is the object itself; a second owner of the handle would free it twice."""
 
     _free = ""
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
+
+    def __copy__(self: _Owner) -> _Owner:
+        return self
+
+    def __deepcopy__(self: _Owner, memo: dict[int, Any]) -> _Owner:
+        return self
 
     def __del__(self) -> None:
         handle = self.__dict__.pop("_handle", None)
@@ -151,7 +176,10 @@ def encoded(name: Any) -> bytes:
     """Return a name as C takes it."""
     if not isinstance(name, str):
         raise error(_abi.Status.BAD_VALUE, f"{name!r} is no name")
-    return name.encode()
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise error(_abi.Status.BAD_VALUE, f"{name!r} is not a text that UTF-8 can write") from None
 
 
 def names_of(names: Iterable[str]) -> tuple[int, Any]:

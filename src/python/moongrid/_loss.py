@@ -39,6 +39,7 @@ class Loss(Owner):
     """
 
     _free = "mgrid_loss_free"
+    _remedy = "pickle the plan, and ask it again: plan.lose(ranks)"
 
     def __init__(self, handle: int, before: Plan) -> None:
         super().__init__(handle)

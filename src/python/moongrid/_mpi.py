@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi
 from ._abi import OnDeadline, Status, Threads
 from ._errors import error
-from ._library import NAME, PACKAGE, encoded, handle_of, library, names_of
+from ._library import NAME, Bound, PACKAGE, encoded, handle_of, library, names_of
 from ._plan import Params, Plan, Recipe, params_of
 from ._state import State, new_state
 from ._values import words_of
@@ -71,9 +71,11 @@ def forget(given: dict[int, Intracomm]) -> None:
         ctypes.memmove(MPI._addressof(comm), MPI._addressof(MPI.COMM_NULL), MPI._sizeof(MPI.Comm))
 
 
-class Job:
+class Job(Bound):
     """A running job over a communicator, whose ranks are the world. Made by `mpi`; close it on all ranks, after its states
     and before MPI is finalized (it is a context manager)."""
+
+    _remedy = "it belongs to its process; open it there, by mpi(comm)"
 
     def __init__(self, handle: int, MPI: Any) -> None:
         self._handle: int | None = handle
@@ -120,7 +122,7 @@ class Job:
         handle = library().call("mgrid_open", self._open(), os.fsencode(recipe), *names_of(words), ctypes.byref(options))
         c = library().c
         runtime = c.mgrid_runtime_ref(c.mgrid_state_runtime(handle))
-        return new_state(handle, Recipe(runtime, os.fspath(recipe)), self)
+        return new_state(handle, Recipe(runtime, os.fspath(recipe)), self, words, options.params)
 
     def close(self) -> None:
         """Leave the job. Collective; again is harmless."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import html
 import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _abi, _command
 from ._abi import Status
@@ -59,10 +60,10 @@ class Plan(Owner, Mapping[str, Family]):
 
     _free = "mgrid_plan_free"
 
-    def __init__(self, handle: int, recipe: Recipe | None = None, name: str = "", words: Sequence[str] = (),
+    def __init__(self, handle: int, recipe: Recipe | _Source | None = None, name: str = "", words: Sequence[str] = (),
                  file: bytes | None = None, alone: bool = False) -> None:
         super().__init__(handle)
-        self.recipe = recipe  # None: of a topology, or read from a file
+        self._recipe = recipe  # a source: of a plan that was pickled, to be loaded when it is needed
         self.name = name
         self._words = list(words)  # "tp=8", with which the recipe was planned,
         self._file = file          # and a file of parameters
@@ -70,6 +71,16 @@ class Plan(Owner, Mapping[str, Family]):
         self._losses: dict[str | None, Owner] = {}
 
     # ------------------------------------------------------------------------------------ what it has
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe that made it; None: it is of a topology, or was read from a file."""
+        if isinstance(self._recipe, tuple):
+            recipe = _load_again(*self._recipe)
+            if not self._alone and recipe.planned(self.world, self._file, self._words).digest != self.digest:
+                raise error(Status.DISAGREE, f"recipe '{recipe.name}' makes another plan than when this one was pickled")
+            self._recipe = recipe
+        return self._recipe
 
     @property
     def world(self) -> int:
@@ -227,7 +238,7 @@ class Plan(Owner, Mapping[str, Family]):
         if one is given."""
         text = library().text("mgrid_plan_save", self._handle)
         if file is not None:
-            Path(file).write_text(text, encoding="utf-8")
+            library().write(file, text)
         return text
 
     def step(self, file: str | os.PathLike[str] | None = None) -> Step:
@@ -235,7 +246,7 @@ class Plan(Owner, Mapping[str, Family]):
         if self.recipe is None:
             raise error(Status.NOT_NOW, "the step of a plan is its recipe's: plan(recipe, ...) makes one that has it")
         name = os.fsencode(file) if file is not None else None
-        return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name))
+        return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name), self, name)
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
         """Return everything as a dict: with all groups, or what a rank is in."""
@@ -269,6 +280,13 @@ class Plan(Owner, Mapping[str, Family]):
     def __repr__(self) -> str:
         words = "".join(f", {word}" for word in self._line())
         return f"Plan({self.name or 'a topology'!r}, world={self.world}{words}: {len(self)} families)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        source = self._recipe.source if isinstance(self._recipe, Recipe) else self._recipe
+        kept, file = json.loads(self.save()), self._file and os.path.abspath(self._file)
+        if source and source[1] is None:
+            kept["recipe"] = source[0]  # the library asks a plan only of the recipe of that name
+        return _plan_again, (json.dumps(kept), source, self.name, self._words, file, self._alone)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.digest == other.digest
@@ -307,10 +325,13 @@ class Recipe(Owner):
 
     _free = "mgrid_runtime_free"
 
-    def __init__(self, handle: int, name: str, text: str | None = None) -> None:
+    def __init__(self, handle: int, name: str, text: str | None = None, limits: Mapping[str, float] | None = None) -> None:
         super().__init__(handle)
         self.name = name
         self.text = text  # of a recipe without a file
+        file = None if text is not None or name in recipes() else os.path.abspath(name)
+        # By which another process loads it: a bundled name, a file as it is now, or a text.
+        self.source: _Source = (file or name, text, dict(limits or {}), file and _digest_of(file))
 
     @functools.cached_property
     def info(self) -> dict[str, Any]:
@@ -321,9 +342,21 @@ class Recipe(Owner):
     def plan(self, world: int, params: Params = None, **more: Any) -> Plan:
         """Evaluate the recipe for a world; parameters are by name or alias. Local."""
         file, given = params_of(params)
-        words = words_of({**given, **more})
+        return self.planned(world, file, words_of({**given, **more}))
+
+    def planned(self, world: int, file: bytes | None, words: Sequence[str]) -> Plan:
+        """Evaluate the recipe with a file of parameters and words of a command line."""
         handle = library().call("mgrid_runtime_plan_file", self._handle, world, file, *names_of(words))
         return Plan(handle, self, self.name, words, file)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_again, self.source
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recipe) and self.source == other.source
+
+    def __hash__(self) -> int:
+        return hash(self.source[:2])
 
     def __repr__(self) -> str:
         return f"Recipe({self.name!r})"
@@ -354,14 +387,14 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
     if not isinstance(recipe, (str, os.PathLike)):
         raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
-    made = Recipe(_runtime(limits), os.fspath(recipe))
+    made = Recipe(_runtime(limits), os.fspath(recipe), None, limits)
     library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe))
     return made
 
 
 def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
     """Load a recipe from its text; messages call it `name`."""
-    made, lines = Recipe(_runtime(limits), name, text), text.encode()
+    made, lines = Recipe(_runtime(limits), name, text, limits), encoded(text)
     library().call("mgrid_runtime_load_text", made._handle, lines, len(lines), encoded(name))
     return made
 
@@ -378,52 +411,39 @@ def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = N
 
 def read(file: str | os.PathLike[str]) -> Plan:
     """Read a plan that was saved, by `Plan.save` or by the command (plan --rules, --json, --text)."""
-    text = Path(file).read_bytes()
-    return Plan(library().call("mgrid_plan_read", text, len(text), os.fsencode(file)), None, os.fspath(file))
+    return Plan(saved(Path(file).read_bytes(), os.fsencode(file)), None, os.fspath(file))
 
 
-class Topology(Owner):
-    """Families by name, in the order of creation, from which a plan is made without a recipe.
-
-        g = mg.grid(8, tp=2, pp=2, dp=mg.fill)
-        t = mg.topology(8)
-        t["tp"] = g("tp")
-        t.add("dp", g("dp"), lazy=True)
-        plan = t.plan()
-    """
-
-    _free = "mgrid_topology_free"
-
-    def add(self, name: str, family: Family, **options: Any) -> None:
-        """Add a family, with options of its communicators (mgrid_options of moongrid_plan.h: unique=True, lazy=True,
-        backend="none", ...)."""
-        struct = _abi.mgrid_options()
-        allowed = [field for field, *_ in struct._fields_ if field != "size"]
-        for option, value in options.items():
-            setattr(struct, known(option, allowed, "option"), value.encode() if isinstance(value, str) else value)
-        library().call("mgrid_topology_add", self._handle, encoded(name), handle_of(family, Family),
-                       ctypes.byref(struct))
-
-    def __setitem__(self, name: str, value: Family | Grid) -> None:
-        if isinstance(value, Grid):
-            library().call("mgrid_topology_add_grid", self._handle, name.encode(), value._handle)
-        elif isinstance(value, Family):
-            self.add(name, value)
-        else:
-            raise error(Status.BAD_VALUE, f"'{name}' is neither a Family nor a Grid, but {type(value).__name__}")
-
-    def concurrent(self, *families: str) -> None:
-        """Declare families that are used at the same time, the most urgent first: they never share a communicator."""
-        library().call("mgrid_topology_concurrent", self._handle, *names_of(families))
-
-    def plan(self) -> Plan:
-        """Make the plan."""
-        return Plan(library().call("mgrid_plan_new", self._handle))
+def saved(text: bytes, name: bytes = b"a pickle") -> int:
+    """Return the handle of a saved plan."""
+    handle: int = library().call("mgrid_plan_read", text, len(text), name)
+    return handle
 
 
-def topology(world: int) -> Topology:
-    """Make an empty topology of a world."""
-    return Topology(library().call("mgrid_topology_new", world))
+# ------------------------------------------------------------------------------------------- pickles
+
+
+# Name or file, text, limits, digest of the file.
+_Source = tuple[str, Optional[str], dict[str, float], Optional[str]]
+
+
+def _digest_of(file: str) -> str | None:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _load_again(name: str, text: str | None, limits: Mapping[str, float], digest: str | None) -> Recipe:
+    made = load(name, **limits) if text is None else load_text(text, name, **limits)
+    if made.source[-1] != digest:
+        raise error(Status.DISAGREE, f"recipe '{name}' has changed since it was pickled")
+    return made
+
+
+def _plan_again(text: str, recipe: _Source | None, name: str, words: Sequence[str], file: bytes | None,
+                alone: bool) -> Plan:
+    return Plan(saved(text.encode()), recipe, name, words, file, alone)
 
 
 def recipes() -> list[str]:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import byref, c_bool, c_double, c_int64, c_size_t
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from . import _abi
 from ._abi import Coverage, Kind, Native, Status
 from ._errors import error, known
 from ._families import Grid
-from ._library import Ranks, library, names_of, new_ranks, numbers_of, record
+from ._library import Bound, Ranks, encoded, library, names_of, new_ranks, numbers_of, record
 from ._plan import Change, Plan, Recipe
 from ._values import arg_of, args_of, words_of
 
@@ -42,8 +42,10 @@ class Shift(NamedTuple):
     dest: int
 
 
-class Group:
+class Group(Bound):
     """This rank's group of a family: an ordered list of ranks, and its communicator. It keeps its state alive."""
+
+    _remedy = "it belongs to a state of this process; copy its ranks, group.ranks, or pickle the plan"
 
     def __init__(self, state: State, handle: int) -> None:
         self._state, self._at = state, handle
@@ -119,7 +121,7 @@ class Group:
     def shift(self, dim: str, displacement: int = 1) -> Shift:
         """As MPI_Cart_shift, by the name of a dim, for a family with a Cartesian shape."""
         source, dest = c_int64(), c_int64()
-        library().call("mgrid_group_shift", self._handle, dim.encode(), displacement, byref(source), byref(dest))
+        library().call("mgrid_group_shift", self._handle, encoded(dim), displacement, byref(source), byref(dest))
         return Shift(source.value, dest.value)
 
     def segment(self, *sizes: int) -> Segment:
@@ -153,12 +155,14 @@ class Group:
         return f"Group({self.family!r}[{self.index}], position {self.position} of [{shown}])"
 
 
-class Policy:
+class Policy(Bound):
     """A decision of a recipe. Call it with its arguments by name; the result is a plain value."""
+
+    _remedy = "it belongs to a state of this process; pickle the plan, and ask plan.policy(name) there"
 
     def __init__(self, state: State, name: str) -> None:
         self.name, self._state = name, state
-        self._handle: int = library().call("mgrid_policy_new", state.recipe_of(), state._open(), name.encode())
+        self._handle: int = library().call("mgrid_policy_new", state.recipe_of(), state._open(), encoded(name))
         state._policies.append(self)
 
     @property
@@ -212,10 +216,12 @@ class Policy:
         return f"Policy({self.name!r})"
 
 
-class State(Mapping[str, "Group | None | list[Group]"]):
+class State(Bound, Mapping[str, "Group | None | list[Group]"]):
     """A plan seen from this rank. state["dp"] is its Group; None where the rank is in none; a list where it may be in
     several. Made by `Plan.at`, without communicators, or by `Job.materialize` and `Job.open`: then close it before its
     job, on all ranks in one order (it is a context manager)."""
+
+    _remedy = "it belongs to its process; pickle state.plan, and ask plan.at(rank) there"
 
     def __init__(self, handle: int, plan: Plan, recipe: Recipe | None, job: Any = None) -> None:
         self._at: int | None = handle
@@ -258,7 +264,7 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         """Return this rank's groups of a family: none, one, or in a cover several."""
         known(family, self.plan.families, "family")
         found: list[Group] = []
-        while handle := library().call("mgrid_state_group_nth", self._open(), family.encode(), len(found)):
+        while handle := library().call("mgrid_state_group_nth", self._open(), encoded(family), len(found)):
             found.append(Group(self, handle))
         return found
 
@@ -273,11 +279,11 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def coord(self, grid: str, dim: str) -> int:
         """Return this rank's coordinate in a dim of a grid of the plan, or -1 outside the grid."""
-        return int(library().call("mgrid_state_coord", self._open(), grid.encode(), dim.encode()))
+        return int(library().call("mgrid_state_coord", self._open(), encoded(grid), encoded(dim)))
 
     def submesh(self, grid: str, *dims: str) -> Grid | None:
         """Return the part of a grid along these dims that this rank is in, or None outside the grid."""
-        handle = library().call("mgrid_state_submesh", self._open(), grid.encode(), *names_of(dims))
+        handle = library().call("mgrid_state_submesh", self._open(), encoded(grid), *names_of(dims))
         return Grid(handle) if handle else None
 
     @property
@@ -296,7 +302,7 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         recipe, state, length = self.recipe_of(), self._open(), c_size_t()
         buffer = ctypes.create_string_buffer(256)
         for _ in range(2):
-            library().call("mgrid_runtime_ask", recipe, state, query.encode(), n, args, buffer, len(buffer),
+            library().call("mgrid_runtime_ask", recipe, state, encoded(query), n, args, buffer, len(buffer),
                            byref(length))
             if length.value < len(buffer):
                 break
@@ -306,7 +312,7 @@ class State(Mapping[str, "Group | None | list[Group]"]):
     def group(self, getter: str, **arguments: Any) -> Group | None:
         """Return the group that a getter of the modelled system returns: state.group("get_data_parallel_group")."""
         n, args = args_of(arguments)
-        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), getter.encode(), n, args)
+        handle = library().call("mgrid_runtime_group", self.recipe_of(), self._open(), encoded(getter), n, args)
         return Group(self, handle) if handle else None
 
     def set(self, name: str, value: Any) -> None:
@@ -326,7 +332,7 @@ class State(Mapping[str, "Group | None | list[Group]"]):
 
     def create(self, family: str) -> None:
         """Make the communicators of a lazy family. Collective over the job; again is harmless."""
-        library().call("mgrid_state_create", self._open(), family.encode())
+        library().call("mgrid_state_create", self._open(), encoded(family))
 
     def prove(self) -> int:
         """Prove every communicator by collectives, and return the number of those of this rank. Collective."""
@@ -339,11 +345,12 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         """Evaluate the recipe again (None: the same one, whose file may have changed) with all its parameters, and make its
         communicators beside the old ones; equal ones are kept. Collective, all or nothing. Close the old state then."""
         runtime, state, change = ctypes.c_void_p(), ctypes.c_void_p(), _abi.mgrid_change()
+        words = words_of({**(params or {}), **more})
         library().call("mgrid_reload", self.recipe_of(), self._open(), os.fsencode(recipe) if recipe else None,
-                       *names_of(words_of({**(params or {}), **more})), byref(runtime), byref(state), byref(change))
+                       *names_of(words), byref(runtime), byref(state), byref(change))
         assert runtime.value and state.value and self.recipe
         of = Recipe(runtime.value, os.fspath(recipe) if recipe else self.recipe.name)
-        return new_state(state.value, of, self.job), Change(**record(change))
+        return new_state(state.value, of, self.job, words), Change(**record(change))
 
     def close(self) -> None:
         """End the state and its groups. Collective if it has communicators; again is harmless."""
@@ -383,10 +390,10 @@ class State(Mapping[str, "Group | None | list[Group]"]):
         return "\n".join(f"{family}: {' '.join(map(repr, self.groups(family))) or 'none'}" for family in self)
 
 
-def new_state(handle: int, recipe: Recipe | None, job: Any) -> State:
+def new_state(handle: int, recipe: Recipe, job: Any, words: Sequence[str], file: bytes | None = None) -> State:
     """A state that the library has made, with its plan."""
     c = library().c
-    plan = Plan(c.mgrid_plan_ref(c.mgrid_state_plan(handle)), recipe, recipe.name if recipe else "")
+    plan = Plan(c.mgrid_plan_ref(c.mgrid_state_plan(handle)), recipe, recipe.name, words, file)
     return State(handle, plan, recipe, job)
 
 

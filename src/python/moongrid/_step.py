@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
+from ._abi import Status
+from ._errors import error
 from ._library import Owner, library
+
+if TYPE_CHECKING:
+    from ._plan import Plan
 
 
 class StepCall(NamedTuple):
@@ -37,6 +43,10 @@ class Step(Owner):
 
     _free = "mgrid_step_free"
 
+    def __init__(self, handle: int, plan: Plan, file: bytes | None) -> None:
+        super().__init__(handle)
+        self._plan, self._file = plan, file
+
     @property
     def classes(self) -> int:
         """The number of classes of ranks."""
@@ -48,6 +58,15 @@ class Step(Owner):
         text = ctypes.create_string_buffer(33)
         library().c.mgrid_step_digest(self._handle, text)
         return text.value.decode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _step_again, (self._plan, self._file and os.path.abspath(self._file), self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     def class_of(self, rank: int) -> int:
         """Return the class of a rank, -1: there is no such rank."""
@@ -72,3 +91,10 @@ class Step(Owner):
                                found.file.decode(), found.line, found.bytes, found.position)
         finally:
             c.mgrid_step_follower_free(follower)
+
+
+def _step_again(plan: Plan, file: bytes | None, digest: str) -> Step:
+    made = plan.step(os.fsdecode(file) if file else None)
+    if made.digest != digest:
+        raise error(Status.DISAGREE, "the recipe makes another step than when this one was pickled")
+    return made

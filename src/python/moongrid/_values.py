@@ -11,10 +11,19 @@ from typing import Any
 from . import _abi
 from ._abi import Kind, Status
 from ._errors import error
+from ._library import encoded
 
 def words_of(params: Mapping[str, Any]) -> list[str]:
     """Return parameters as the words of a command line: tp=2, hcp=[2,1]."""
-    return [f"{name}={value if isinstance(value, str) else json.dumps(plain(value))}" for name, value in params.items()]
+    return [f"{name}={value if isinstance(value, str) else _json(name, plain(value))}" for name, value in params.items()]
+
+
+def _json(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise error(Status.BAD_VALUE, f"parameter {name!r} is {value!r}; None, a truth value, a number, text, or lists and "
+                                      "dicts of these would do") from None
 
 
 def plain(value: Any) -> Any:
@@ -24,7 +33,7 @@ def plain(value: Any) -> Any:
 
 def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
     """Return a value as an mgrid_arg, which keeps alive what it points to."""
-    arg = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg), name=name.encode())
+    arg = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg), name=encoded(name))
     into = getattr(arg, "as")
     value = plain(value)
     if value is None:
@@ -36,7 +45,7 @@ def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
     elif isinstance(value, float):
         arg.kind, into.number = Kind.IS_NUMBER, value
     elif isinstance(value, str):
-        arg.kind, into.text = Kind.IS_TEXT, value.encode()
+        arg.kind, into.text = Kind.IS_TEXT, encoded(value)
     elif isinstance(value, Mapping):
         inner = [arg_of(str(key), one) for key, one in value.items()]
         arg.kind = Kind.IS_TABLE

@@ -20,18 +20,18 @@ import dataclasses
 import inspect
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh
 
 from ._abi import Status
 from ._checked import CheckedCalls
 from ._errors import MoongridError, error, known
+from ._library import Bound
 from ._plan import Plan, plan
 from ._step import Step
 
@@ -39,26 +39,63 @@ __all__ = ["CheckedCalls", "Groups", "Made", "MoongridError", "Plan", "Status", 
            "megatron_collection", "plan"]
 
 Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
+_Choice = TypeVar("_Choice")
+c10d: Any = dist.distributed_c10d  # what is torch's own there has no types,
+stores: Any = dist                 # nor have its stores
 
 
 # ---------------------------------------------------------------- the agreement
 
 
-def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> int:
-    """Have all ranks the same plan, and do they ask for the same? Collective over the world, by torch's
-    store alone. A rank without a plan takes part with its failure, so that nobody waits for it. Returns the
-    number of this agreement, which is the same on all ranks and was never used before."""
+_AGREEMENT = timedelta(minutes=5)
+
+
+def _agreed(choose: Callable[[], tuple[Plan, str, _Choice]], timeout: Any) -> tuple[int, _Choice]:
+    """Call `choose` for a plan, the text of what else is asked for, and a value; then compare plan and text with those of
+    all ranks. Collective over the world, by torch's store alone. Return the number of this agreement, which is the same on
+    all ranks and was never used before, and the value.
+
+    Whatever fails on this rank, the call is counted before and the failure is told to the others: nobody waits for this
+    rank, and its next call meets theirs."""
+    if not dist.is_initialized():
+        raise error(Status.NOT_NOW, "torch.distributed is not initialized: call init_process_group first")
+    calls = stores.PrefixStore("moongrid", c10d._get_default_store())
+    number: int = calls.add(f"calls of {dist.get_rank()}", 1)
+    found, failure = None, None
+    try:
+        if not isinstance(timeout, timedelta) or timeout <= timedelta():
+            timeout, given = _AGREEMENT, timeout
+            raise error(Status.BAD_VALUE, f"agreement is {given!r}, not a timedelta above 0")
+        found = choose()
+    except Exception as why:  # of any kind: the others are told
+        failure = why
+    try:
+        _compare(calls, number, found and found[0], found[1] if found else _told(failure), timeout)
+    except MoongridError as why:
+        raise failure or why from None
+    except RuntimeError as why:
+        raise failure or error(Status.BACKEND, f"torch's store failed: {why}") from why
+    assert found is not None
+    return number, found[2]
+
+
+def _told(failure: Exception | None) -> str:
+    said = str(failure) if isinstance(failure, MoongridError) else f"{type(failure).__name__}: {failure}"
+    return said.encode(errors="replace").decode()
+
+
+def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: timedelta) -> None:
+    """Have all ranks the same plan, and do they ask for the same? Without a plan `asked` is why there is none."""
     rank, world = dist.get_rank(), dist.get_world_size()
-    calls = dist.PrefixStore("moongrid", c10d._get_default_store())
-    number: int = calls.add(f"calls of {rank}", 1)
-    store = dist.PrefixStore(str(number), calls)
-    mine = f"{plan.digest} {asked}" if plan else f"failed: {failure}"
-    if store.add(f"count {mine}", 1) == 1 and plan:
+    store = stores.PrefixStore(str(number), calls)
+    mine = f"{plan.digest} {asked}" if plan is not None else f"failed: {asked}"
+    if store.add(f"count {mine}", 1) == 1 and plan is not None:
         store.set(f"text {mine}", str(plan))  # by the first that has it
     # One counter decides: the last rank to come, or the first that waits no longer.
     late = 1 << 32
     if store.add("here", 1) == world:
-        store.set("outcome", "equal" if plan and store.add(f"count {mine}", 0) == world else "different")
+        equal = plan is not None and store.add(f"count {mine}", 0) == world
+        store.set("outcome", "equal" if equal else "different")
     try:
         store.wait(["outcome"], timeout)
     except RuntimeError:  # DistStoreError since torch 2.5
@@ -68,7 +105,10 @@ def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> i
         store.wait(["outcome"], timeout)
     outcome = store.get("outcome").decode()
     if outcome == "equal":
-        return number
+        if store.add("left", 1) == world:  # by the last that reads them, so that rank 0 does not keep them
+            for key in (f"count {mine}", f"text {mine}", "here", "outcome", "left"):
+                store.delete_key(key)
+        return
     if outcome != "different":
         raise error(Status.TIMED_OUT, outcome)
     store.set(f"rank {rank}", mine)
@@ -107,14 +147,17 @@ class Made:
     group: dist.ProcessGroup | None = None  # None: not created
 
 
-class Groups(Mapping[str, Group]):
+class Groups(Bound, Mapping[str, Group]):
     """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None where this rank is in
     no group of the family; a list where a rank may be in several (pairs). Made by `groups`."""
+
+    _remedy = "process groups belong to their process; pickle groups.plan, and make them there"
 
     def __init__(self, plan: Plan, backends: Mapping[str, str], timeout: timedelta | None, sort_ranks: bool) -> None:
         """Choose, and make nothing yet."""
         self.plan = plan
         self._number = 0  # of the agreement; 0: nothing is made
+        self._default = dist.group.WORLD  # as long as it is torch's, the groups live
         self._alone: dist.ProcessGroup | None = None
         self._view = plan.json(dist.get_rank())
         self.made = [self._choose(i, what["options"], backends, timeout, sort_ranks)
@@ -155,25 +198,33 @@ class Groups(Mapping[str, Group]):
     def create(self, family: str) -> None:
         """Make this rank's groups of a lazy family. Collective over the members of each; again is harmless."""
         where = self._view["families"][known(family, self.plan.families, "family")]
+        self.alive(f"family '{family}'")
         for one in where if isinstance(where, list) else [where]:
             number = one and one["communicator"]
-            if number is not None and self._number and self.made[number].group is None:
+            if number is not None and self.made[number].group is None:
                 self._create(number)
 
     def destroy(self) -> None:
         """Destroy the process groups, the last first. Every member does it; then this object is empty."""
         made, self.made, self._number = self.made, [], 0
         for group in [self._alone, *(one.group for one in reversed(made))]:
-            if group is not None:
+            if group is not None and self._default is dist.group.WORLD:  # else torch has destroyed them with the world
                 dist.destroy_process_group(group)
         self._alone = None
 
-    def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
+    def alive(self, what: str) -> None:
+        """Raise unless the groups live: neither `destroy` nor torch's destroy_process_group() has ended them."""
         if self._number == 0:
-            raise error(Status.NOT_NOW, f"family '{family}' is not created: the groups were destroyed")
+            raise error(Status.NOT_NOW, f"{what} is not created: the groups were destroyed")
+        if not dist.is_initialized() or self._default is not dist.group.WORLD:
+            raise error(Status.NOT_NOW, f"{what} is gone: destroy_process_group destroyed the groups with torch's world")
+
+    def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
+        self.alive(f"family '{family}'")
         if where["communicator"] is None:
             return self.one_rank()
-        if (group := self.made[where["communicator"]].group) is None:
+        group: dist.ProcessGroup | None = self.made[where["communicator"]].group
+        if group is None:
             raise error(Status.NOT_NOW, f"family '{family}' is not created: it is lazy, call create")
         return group
 
@@ -183,7 +234,7 @@ class Groups(Mapping[str, Group]):
         if self._alone is None:
             rank, backend = dist.get_rank(), dist.get_backend()
             self._alone = _new_group(f"moongrid/{self._number}/alone/{rank}", [rank], backend,
-                                     c10d._get_default_timeout(backend), None, dist.HashStore(), "one rank")
+                                     c10d._get_default_timeout(backend), None, stores.HashStore(), "one rank")
         return self._alone
 
     def _choose(self, number: int, asked: Mapping[str, Any], backends: Mapping[str, str], timeout: timedelta | None,
@@ -210,23 +261,30 @@ class Groups(Mapping[str, Group]):
         self.made[number] = dataclasses.replace(made, group=group)
 
 
-def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: dist.Store,
+def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: Any,
                description: str) -> dist.ProcessGroup:
     """torch's new_group for the members alone, under a name of ours. new_group(use_local_synchronization=True)
     names a group by a count of this process, and where ranks are in unequal numbers of groups the counts
     differ: the members then wait for each other under different names (README.md). Our names come from the
-    plan. The rest is what new_group does."""
+    plan. The rest is what new_group does, but for a default group with a device (init_process_group(device_id=...)):
+    from that torch would split each group, which is collective over the world. While ours are made it has none;
+    they have its device."""
     keyword = "backend_options" if "backend_options" in inspect.signature(
         c10d._new_process_group_helper).parameters else "pg_options"
+    default: Any = dist.group.WORLD
+    device, default.bound_device_id = default.bound_device_id, None
     try:
         group, _ = c10d._new_process_group_helper(len(ranks), ranks.index(dist.get_rank()), ranks,
-                                                  dist.Backend(backend), store, name, timeout=timeout,
+                                                  dist.Backend(backend), store, name, timeout=timeout, device_id=device,
                                                   group_desc=description, **{keyword: options})
     except Exception as why:  # torch raises many kinds
         message = f"{backend} made no group of ranks {ranks} for {description}: {why}"
         raise error(Status.BACKEND, message) from why
+    finally:
+        default.bound_device_id = device
     c10d._world.pg_group_ranks[group] = {rank: position for position, rank in enumerate(ranks)}
-    return group
+    made: dist.ProcessGroup = group
+    return made
 
 
 def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> object:
@@ -247,12 +305,12 @@ def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> 
 
 
 def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backends: Mapping[str, str] | None = None,
-           timeout: timedelta | None = None, agreement: timedelta = timedelta(minutes=5),
-           sort_ranks: bool = False) -> Groups:
+           timeout: timedelta | None = None, agreement: timedelta = _AGREEMENT, sort_ranks: bool = False) -> Groups:
     """Make the groups of a recipe (or of a Plan) in torch. Collective over the world: first all ranks agree
     on the plan and on these arguments, then each makes the groups it is in, in the plan's order. A refusal is
     raised on every rank before anything is made; where torch itself fails later the other members of the
-    group find out by its timeout. Every error is a MoongridError.
+    group find out by its timeout. An error is a MoongridError; where another exception ends the call on one rank, the
+    others get a MoongridError that quotes it. init_process_group(device_id=...) makes no difference: see README.md.
 
     backends    what the recipe's option `backend` means: by default {"": that of the default group, "mpi":
                 "gloo", "nccl": "nccl"}; {"nccl": "gloo"} runs a recipe for GPUs on a laptop
@@ -260,35 +318,30 @@ def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *, backe
     agreement   how long to wait for the other ranks
     sort_ranks  sort the ranks of each group, as torch's new_group does; by default the order is the recipe's
     """
-    if not dist.is_initialized():
-        raise error(Status.NOT_NOW, "torch.distributed is not initialized: call init_process_group first")
-    chosen = {"": dist.get_backend(), "mpi": "gloo", "nccl": "nccl", **(backends or {})}
-    agreed, failure = None, None
-    try:
-        if unknown := set(chosen) - {"", "mpi", "nccl"}:
-            raise error(Status.UNKNOWN_NAME, f"no backend '{min(unknown)}' in recipes; there are \"\", mpi "
-                                                     "and nccl")
-        if getattr(dist.group.WORLD, "bound_device_id", None) is not None:
-            raise error(Status.UNSUPPORTED, "init_process_group(device_id=...) makes torch split every group "
-                                                    "from the world with all ranks; leave device_id out")
+    def choose() -> tuple[Plan, str, Groups]:
+        chosen = _backends(backends)
+        if timeout is not None and (not isinstance(timeout, timedelta) or timeout <= timedelta()):
+            raise error(Status.BAD_VALUE, f"timeout is {timeout!r}, not a timedelta above 0")
         if isinstance(recipe, Plan) and params:
             raise error(Status.USAGE, "a Plan has its parameters already")
         found = recipe if isinstance(recipe, Plan) else plan(recipe, dist.get_world_size(), params)
         if found.world != dist.get_world_size():
             raise error(Status.USAGE, f"the plan is for {found.world} ranks, torch has {dist.get_world_size()}")
-        made = Groups(found, chosen, timeout, sort_ranks)
-        agreed = found
-    except MoongridError as why:
-        failure = why
-    asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
-    try:
-        number = _agree(agreed, asked, str(failure), agreement)
-    except MoongridError as why:
-        raise failure or why from None
-    except RuntimeError as why:
-        raise error(Status.BACKEND, f"torch's store failed: {why}") from why
+        asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
+        return found, asked, Groups(found, chosen, timeout, sort_ranks)
+    number, made = _agreed(choose, agreement)
     made.make(number)
     return made
+
+
+def _backends(given: Mapping[str, str] | None) -> dict[str, str]:
+    """What the recipe's option `backend` means, as the caller says or by default."""
+    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given.values())):
+        raise error(Status.BAD_VALUE, f"backends is {given!r}, not a dict of names, as {{\"nccl\": \"gloo\"}}")
+    chosen = {"": dist.get_backend(), "mpi": "gloo", "nccl": "nccl", **(given or {})}
+    if unknown := set(chosen) - {"", "mpi", "nccl"}:
+        raise error(Status.UNKNOWN_NAME, f"no backend '{min(map(str, unknown))}' in recipes; there are \"\", mpi and nccl")
+    return chosen
 
 
 # ------------------------------------------------------- what torch users hold
@@ -299,6 +352,7 @@ def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> Devi
     Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
     grid. Local. torch makes groups of its own when the mesh is flattened."""
     over = made.plan.grids[known(grid, list(made.plan.grids), "grid")]
+    made.alive(f"a mesh over grid '{grid}'")
     dims = list(over.dims.items())[::-1]
     ranks = over(*over.dims)[0].tolist()
     inside: list[dist.ProcessGroup] = []
@@ -341,7 +395,7 @@ def megatron_collection(made: Groups) -> Any:
 
 
 @contextlib.contextmanager
-def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = timedelta(minutes=5)) -> Iterator[CheckedCalls]:
+def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _AGREEMENT) -> Iterator[CheckedCalls]:
     """Compare calls of torch.distributed on these groups with the step of their recipe, for debugging: a call that is not
     the next one of this rank's program raises, before it is made, a MoongridError that names both, with the line of the
     recipe; so does `end`, of what this yields, if calls of the step are left.
@@ -354,17 +408,10 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = ti
     First all ranks compare the step's digest (collective). Calls on other groups, and in groups of one rank, are not
     compared. Sends and receives of one batch_isend_irecv may be in any order. Functions that were imported by name before
     (`from torch.distributed import all_reduce`) are not seen."""
-    asked, failure, found = "", None, step
-    try:
-        found = found or made.plan.step()
-        asked = f"step={found.digest}"
-    except MoongridError as why:
-        failure = why
-    try:
-        _agree(made.plan if found else None, asked, str(failure), agreement)
-    except MoongridError as why:
-        raise failure or why from None
-    assert found is not None
+    def choose() -> tuple[Plan, str, Step]:
+        found = made.plan.step() if step is None else step
+        return made.plan, f"step={found.digest}", found
+    _, found = _agreed(choose, agreement)
     check = CheckedCalls(made, found, dist.get_rank())
     check.patch()
     try:

@@ -32,15 +32,17 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or the GPU, as the group's backend needs */
 static int group_buffer(lua_State *L) {
-  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  lua_Integer        n = mgrid_lua_check_integer(L, 2);
-  int                type = luaL_checkoption(L, 3, "float", type_names);
-  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_lua_check_group_of_host(L, 1);
+  lua_Integer n = mgrid_lua_check_integer(L, 2);
+  int         type = luaL_checkoption(L, 3, "float", type_names);
+  mgrid_error e = MGRID_ERROR_INIT;
   if (n < 1 || n > (lua_Integer)1 << 40)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (buffer){ g->state->backend, mgrid_group_kind(g), NULL, (mgrid_type)type, (size_t)n };
+  *b = (buffer){ .type = (mgrid_type)type, .n = (size_t)n };
   luaL_setmetatable(L, MGRID_LUA_BUFFER);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
+  b->backend = g->state->backend, b->kind = mgrid_group_kind(g);
   if (!b->backend->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no buffers", b->backend->kind->name);
   b->data = b->backend->ops->buffer_new(b->backend, b->kind, b->n * type_sizes[type], &e);
   if (!b->data) return mgrid_lua_failure(L, &e);
@@ -73,9 +75,9 @@ static void store(const buffer *b, void *to, size_t i, lua_State *L, int value) 
 
 /* buffer:set(number) fills it; buffer:set{ ... } writes its first elements */
 static int buffer_set(lua_State *L) {
-  buffer *b = check_buffer(L, 1);
-  bool    list = lua_istable(L, 2);
-  size_t  n = list ? lua_rawlen(L, 2) : b->n;
+  const buffer *b = check_buffer(L, 1);
+  bool          list = lua_istable(L, 2);
+  size_t        n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
   void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* userdata: freed if a wrong value raises */
@@ -85,6 +87,7 @@ static int buffer_set(lua_State *L) {
     if (list) lua_pop(L, 1);
   }
   mgrid_error e = MGRID_ERROR_INIT;
+  check_buffer(L, 1); /* a finalizer may have closed it */
   if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e))
     return mgrid_lua_failure(L, &e);
   lua_settop(L, 1);
@@ -93,12 +96,13 @@ static int buffer_set(lua_State *L) {
 
 /* buffer:get([n]) -> list of the first n elements, by default all */
 static int buffer_get(lua_State *L) {
-  buffer     *b = check_buffer(L, 1);
-  lua_Integer n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
+  const buffer *b = check_buffer(L, 1);
+  lua_Integer   n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
   if (n < 0 || (size_t)n > b->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%lld elements of a buffer of %zu", (long long)n, b->n);
   void       *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
   mgrid_error e = MGRID_ERROR_INIT;
+  check_buffer(L, 1);
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
     return mgrid_lua_failure(L, &e);
   lua_createtable(L, (int)n, 0);
@@ -146,23 +150,28 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-/* Return the position of { rank = r }: the member that is rank r of the world. */
-static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
+/* Return r of a member that is given as { rank = r }, a rank of the world; -1 for a position. Reading the table may run
+** Lua, so this comes before the group is asked for. */
+static int64_t read_rank(lua_State *L, int i) {
   static const char *const known[] = { "rank" };
+  if (!lua_istable(L, i)) return -1;
   mgrid_lua_check_keys(L, i, "word for a member", known, 1, false);
   if (lua_getfield(L, i, "rank") == LUA_TNIL || !lua_isinteger(L, -1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a member is a position, or { rank = r } with a rank of the world");
-  int64_t rank = lua_tointeger(L, -1), position = mgrid_group_position_of(g, rank);
+  int64_t rank = lua_tointeger(L, -1);
   lua_pop(L, 1);
-  if (position < 0)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is not in this group of %s, from rank %lld to rank %lld",
-                       (long long)rank, g->name, (long long)mgrid_group_first(g), (long long)mgrid_group_last(g));
-  return position;
+  return rank;
 }
 
-/* Return the position of a member of the group, given as a position or { rank = r }. */
-static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
-  if (lua_istable(L, i)) return position_of_rank(L, i, g);
+/* Return the position of a member of the group, given as a position or { rank = r } with that rank. */
+static int64_t check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
+  if (lua_istable(L, i)) {
+    int64_t position = mgrid_group_position_of(g, rank);
+    if (position < 0)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is not in this group of %s, from rank %lld to rank %lld",
+                         (long long)rank, g->name, (long long)mgrid_group_first(g), (long long)mgrid_group_last(g));
+    return position;
+  }
   lua_Integer p = mgrid_lua_check_integer(L, i);
   if (p >= 0 && p < g->size) return p;
   char tail[64] = "";
@@ -181,24 +190,24 @@ static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
 
 /* group:allreduce(buffer [, "sum"]) in place */
 static int group_allreduce(lua_State *L) {
+  mgrid_lua_check_group_of_host(L, 1);
+  mgrid_reduction    how = reduction(L, 3);
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer            *b = check_use(L, 2, g, 1, NULL);
-  mgrid_work         w = { .call = MGRID_ALLREDUCE,
-                           .type = b->type,
-                           .reduction = reduction(L, 3),
-                           .send = b->data,
-                           .recv = b->data,
-                           .count = b->n };
+  mgrid_work         w = {
+            .call = MGRID_ALLREDUCE, .type = b->type, .reduction = how, .send = b->data, .recv = b->data, .count = b->n
+  };
   return done(L, g, &w);
 }
 
 /* group:broadcast(buffer, position | { rank = r }) */
 static int group_broadcast(lua_State *L) {
+  mgrid_lua_check_group_of_host(L, 1);
+  int64_t            rank = read_rank(L, 3);
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer            *b = check_use(L, 2, g, 1, NULL);
-  mgrid_work         w = {
-            .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n, .root = check_position(L, 3, g)
-  };
+  int64_t            root = check_position(L, 3, rank, g);
+  mgrid_work         w = { .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n, .root = root };
   return done(L, g, &w);
 }
 
@@ -214,11 +223,13 @@ static int group_allgather(lua_State *L) {
 
 /* group:reduce_scatter(all, mine [, "sum"]) */
 static int group_reduce_scatter(lua_State *L) {
+  mgrid_lua_check_group_of_host(L, 1);
+  mgrid_reduction    how = reduction(L, 4);
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer            *mine = check_use(L, 3, g, 1, NULL), *all = check_use(L, 2, g, mine->n * (size_t)g->size, mine);
   mgrid_work         w = { .call = MGRID_REDUCE_SCATTER,
                            .type = mine->type,
-                           .reduction = reduction(L, 4),
+                           .reduction = how,
                            .send = all->data,
                            .recv = mine->data,
                            .count = mine->n };
@@ -242,10 +253,12 @@ static int group_all_to_all(lua_State *L) {
 /* group:sendrecv(out, to, into, from): positions or { rank = r }; either pair may be nil, for only a receive or only a
 ** send */
 static int group_sendrecv(lua_State *L) {
-  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_settop(L, 5);
-  buffer *out = lua_isnil(L, 2) ? NULL : check_use(L, 2, g, 1, NULL);
-  buffer *in = lua_isnil(L, 4) ? NULL : check_use(L, 4, g, 1, out);
+  mgrid_lua_check_group_of_host(L, 1);
+  int64_t            to = lua_isnil(L, 2) ? -1 : read_rank(L, 3), from = lua_isnil(L, 4) ? -1 : read_rank(L, 5);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
+  buffer            *out = lua_isnil(L, 2) ? NULL : check_use(L, 2, g, 1, NULL);
+  buffer            *in = lua_isnil(L, 4) ? NULL : check_use(L, 4, g, 1, out);
   if (!out && !in)
     return mgrid_lua_raise(L, "sendrecv of nothing: give a buffer and a position to send, to receive, or both");
   if (out && in && out->n != in->n) return mgrid_lua_raise(L, "buffers of %zu and of %zu elements", out->n, in->n);
@@ -254,8 +267,8 @@ static int group_sendrecv(lua_State *L) {
                    .send = out ? out->data : NULL,
                    .recv = in ? in->data : NULL,
                    .count = out ? out->n : in->n,
-                   .to = out ? check_position(L, 3, g) : -1,
-                   .from = in ? check_position(L, 5, g) : -1 };
+                   .to = out ? check_position(L, 3, to, g) : -1,
+                   .from = in ? check_position(L, 5, from, g) : -1 };
   return done(L, g, &w);
 }
 
@@ -372,10 +385,11 @@ static int job_broadcast(lua_State *L) {
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is out of range; ranks are 0 to %" PRId64,
                               (long long)root, b->world - 1);
   if (own && own->backend != b) return mgrid_lua_raise(L, "the buffer is of another job");
-  mgrid_error   e = MGRID_ERROR_INIT;
-  heading       p = { VALUE, 0 };
-  void         *data = NULL;
-  bool          is_root = root == b->rank;
+  mgrid_error e = MGRID_ERROR_INIT;
+  heading     p = { VALUE, 0 };
+  void       *data = NULL;
+  bool        is_root = root == b->rank;
+  mgrid_backend_ref(b); /* a walk through the value may close the job */
   mgrid_status  mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
   const heading packed = p;
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
@@ -386,6 +400,7 @@ static int job_broadcast(lua_State *L) {
   }
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);
   if (!s && own && !is_root) s = b->ops->copy(b, own->kind, own->data, data, p.bytes, true, &e);
+  mgrid_backend_free(b);
   int raised = s || own ? 0 : unpack(L, &p, data);
   mgrid_release(data);
   if (s) return mgrid_lua_failure(L, &e);

@@ -2,6 +2,8 @@
 **
 ** family_cut.c - Family for Lua: groups cut into pieces, counted in another order, and selected.
 */
+#include "moongrid_lua.h"
+
 #include "recipe/bind.h"
 
 #include <inttypes.h>
@@ -203,13 +205,15 @@ static int family_where(lua_State *L) { return lua_isfunction(L, 2) ? where_it_s
 
 /* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece of the group */
 int mgrid_lua_group_segment(lua_State *L) {
-  const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  mgrid_segment      s = MGRID_SEGMENT_INIT;
-  mgrid_error        e = MGRID_ERROR_INIT;
-  size_t             n;
+  mgrid_segment s = MGRID_SEGMENT_INIT;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  size_t        n;
+  mgrid_lua_check_group(L, 1);
   int64_t           *sizes = mgrid_lua_check_sizes(L, 2, &n);
-  mgrid_status       status = mgrid_group_segment(g, n, sizes, &s, &e);
+  const mgrid_group *g = mgrid_lua_to_group(L, 1);
+  mgrid_status       status = g ? mgrid_group_segment(g, n, sizes, &s, &e) : MGRID_OK;
   mgrid_release(sizes);
+  mgrid_lua_check_group(L, 1); /* reading the sizes may have closed its state */
   if (status) return mgrid_lua_raise_error(L, &e);
   const struct {
     const char *name;
@@ -224,6 +228,7 @@ int mgrid_lua_group_segment(lua_State *L) {
     lua_setfield(L, -2, fields[i].name);
   }
   lua_createtable(L, s.members < INT32_MAX ? (int)s.members : 0, 0);
+  g = mgrid_lua_check_group(L, 1);
   for (int64_t p = 0; p < s.members; p++) {
     lua_pushinteger(L, mgrid_group_at(g, s.start + p));
     lua_rawseti(L, -2, p + 1);

@@ -70,10 +70,14 @@ static int push_rank(lua_State *L, int64_t rank) {
 }
 
 static int group_next(lua_State *L) {
-  return push_rank(L, mgrid_group_next(mgrid_lua_check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
+  mgrid_lua_check_group(L, 1);
+  bool wrap = mgrid_lua_check_wrap(L, 2);
+  return push_rank(L, mgrid_group_next(mgrid_lua_check_group(L, 1), wrap));
 }
 static int group_prev(lua_State *L) {
-  return push_rank(L, mgrid_group_prev(mgrid_lua_check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
+  mgrid_lua_check_group(L, 1);
+  bool wrap = mgrid_lua_check_wrap(L, 2);
+  return push_rank(L, mgrid_group_prev(mgrid_lua_check_group(L, 1), wrap));
 }
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
@@ -85,16 +89,17 @@ static int group_at(lua_State *L) {
 
 /* group:position_of(rank) -> position | nil */
 static int group_position_of(lua_State *L) {
-  return push_rank(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), mgrid_lua_check_integer(L, 2)));
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  return push_rank(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)));
 }
 
 /* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not periodic */
 static int group_shift(lua_State *L) {
-  const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  const char        *dim = luaL_checkstring(L, 2);
-  int64_t            source, dest;
-  mgrid_error        e = MGRID_ERROR_INIT;
-  if (mgrid_group_shift(g, dim, mgrid_lua_opt_integer(L, 3, 1), &source, &dest, &e))
+  mgrid_lua_check_group(L, 1);
+  const char *dim = luaL_checkstring(L, 2);
+  int64_t     displacement = mgrid_lua_opt_integer(L, 3, 1), source, dest;
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_group_shift(mgrid_lua_check_group(L, 1), dim, displacement, &source, &dest, &e))
     return mgrid_lua_raise_error(L, &e);
   push_rank(L, source);
   push_rank(L, dest);
@@ -102,7 +107,8 @@ static int group_shift(lua_State *L) {
 }
 
 static int group_contains(lua_State *L) {
-  lua_pushboolean(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), mgrid_lua_check_integer(L, 2)) >= 0);
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  lua_pushboolean(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)) >= 0);
   return 1;
 }
 
@@ -142,9 +148,9 @@ static int group_name(lua_State *L) {
 }
 
 static int group_ranks(lua_State *L) { /* a new list each time */
-  const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  int64_t            n = mgrid_group_size(g);
+  int64_t n = mgrid_group_size(mgrid_lua_check_group(L, 1));
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
   for (int64_t p = 0; p < n; p++) {
     lua_pushinteger(L, mgrid_group_at(g, p));
     lua_rawseti(L, -2, p + 1);

@@ -15,10 +15,11 @@ static void set_address(lua_State *L, const char *key, const void *address) {
 
 /* group:window(name) -> { buffer, bytes, handle }, or nil where there is no communicator */
 int mgrid_lua_group_window(lua_State *L) {
-  const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  mgrid_nccl_window  w = MGRID_NCCL_WINDOW_INIT;
-  mgrid_error        e = MGRID_ERROR_INIT;
-  if (mgrid_group_window(g, luaL_checkstring(L, 2), &w, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_check_group(L, 1);
+  const char       *name = luaL_checkstring(L, 2);
+  mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (mgrid_group_window(mgrid_lua_check_group(L, 1), name, &w, &e)) return mgrid_lua_raise_error(L, &e);
   if (!w.buffer) {
     lua_pushnil(L);
     return 1;

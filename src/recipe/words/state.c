@@ -83,12 +83,12 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 
 /* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
 static int state_groups(lua_State *L) {
-  mgrid_state *s = mgrid_lua_check_state(L, 1);
-  const char  *family = luaL_checkstring(L, 2);
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_lua_check_state(L, 1);
+  const char *family = luaL_checkstring(L, 2);
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_newtable(L);
   for (size_t nth = 0;; nth++) {
-    const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
+    const mgrid_group *g = mgrid_state_group_nth(mgrid_lua_check_state(L, 1), family, nth, &e);
     if (e.status) return mgrid_lua_raise_error(L, &e);
     if (!g) return 1;
     mgrid_lua_push_group_of(L, 1, g);
@@ -98,15 +98,18 @@ static int state_groups(lua_State *L) {
 
 /* state:has(family) -> boolean: whether there is a family of that name; this rank need not be in it */
 static int state_has(lua_State *L) {
-  lua_pushboolean(L, mgrid_content_find(&mgrid_lua_check_state(L, 1)->plan->content, luaL_checkstring(L, 2)) >= 0);
+  mgrid_lua_check_state(L, 1);
+  const char *family = luaL_checkstring(L, 2);
+  lua_pushboolean(L, mgrid_content_find(&mgrid_lua_check_state(L, 1)->plan->content, family) >= 0);
   return 1;
 }
 
 /* state:coord(grid, dim) -> integer | nil */
 static int state_coord(lua_State *L) {
-  mgrid_state *s = mgrid_lua_check_state(L, 1);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  int64_t      coord = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  mgrid_lua_check_state(L, 1);
+  const char *grid = luaL_checkstring(L, 2), *dim = luaL_checkstring(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t     coord = mgrid_state_coord(mgrid_lua_check_state(L, 1), grid, dim, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   if (coord < 0)
     lua_pushnil(L);
@@ -130,8 +133,10 @@ static int state_prove(lua_State *L) {
 }
 
 static int state_create(lua_State *L) {
+  mgrid_lua_check_host_state(L);
+  const char *family = luaL_checkstring(L, 2);
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_state_create(mgrid_lua_check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_state_create(mgrid_lua_check_host_state(L), family, &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -163,8 +168,9 @@ static int state_world(lua_State *L) {
 }
 
 static int state_plan(lua_State *L) {
-  mgrid_state *s = mgrid_lua_check_state(L, 1);
-  *mgrid_lua_new_plan(L) = mgrid_plan_ref(s->plan);
+  mgrid_lua_check_state(L, 1);
+  mgrid_plan **box = mgrid_lua_new_plan(L);
+  *box = mgrid_plan_ref(mgrid_lua_check_state(L, 1)->plan);
   return 1;
 }
 
@@ -183,7 +189,8 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-/* Push a new Mesh of a named grid: its table is the caller's to change. Its metatable is kept among the answers. */
+/* Push a new Mesh of a named grid, of which the caller keeps a reference: its table is the caller's to change. Its
+** metatable is kept among the answers. */
 static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
   if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -204,14 +211,16 @@ static int state_missing(lua_State *L) {
     if (!fresh) mgrid_lua_keep_answer(L, 1, key);
     return 1;
   }
-  mgrid_state      *s = mgrid_lua_check_state(L, STATE);
-  const mgrid_grid *grid = mgrid_plan_grid(s->plan, key);
-  if (grid) {
-    push_mesh(L, 1, grid, s->view.rank);
+  if (mgrid_plan_grid(mgrid_lua_check_state(L, STATE)->plan, key)) {
+    mgrid_grid       **grid = mgrid_lua_new_grid(L);
+    const mgrid_state *s = mgrid_lua_check_state(L, STATE);
+    int64_t            rank = s->view.rank;
+    *grid = mgrid_grid_ref(mgrid_plan_grid(s->plan, key));
+    push_mesh(L, 1, *grid, rank);
     return 1;
   }
   mgrid_error        e = MGRID_ERROR_INIT;
-  const mgrid_group *g = mgrid_state_group(s, key, &e);
+  const mgrid_group *g = mgrid_state_group(mgrid_lua_check_state(L, STATE), key, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   lua_pushvalue(L, STATE);
   mgrid_lua_push_group_of(L, -1, g);
@@ -231,8 +240,10 @@ static int state_tostring(lua_State *L) {
 }
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
-  mgrid_state *s = mgrid_lua_check_state(L, 1);
-  int64_t      i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&s->plan->content, luaL_checkstring(L, 2));
+  mgrid_lua_check_state(L, 1);
+  const char        *last = lua_isnil(L, 2) ? NULL : luaL_checkstring(L, 2);
+  const mgrid_state *s = mgrid_lua_check_state(L, 1);
+  int64_t            i = last ? mgrid_content_find(&s->plan->content, last) : -1;
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
   const char        *name = s->plan->content.entry[i + 1].name;
   const mgrid_group *g = mgrid_state_group(s, name, NULL);

@@ -19,15 +19,18 @@ static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
 
 /* Push the step of the State at 1, of a file at i or the recipe's; all ranks agree on it. */
 static mgrid_step *push_step(lua_State *L, int i) {
-  mgrid_state   *state = mgrid_lua_check_state(L, 1);
+  mgrid_lua_check_state(L, 1);
   const char    *file = luaL_optstring(L, i, NULL);
-  mgrid_runtime *rt = recipe_of(L, state);
   mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_step   **box = mgrid_step_lua_new(L);
+  mgrid_state   *state = mgrid_lua_check_state(L, 1);
+  mgrid_runtime *rt = recipe_of(L, state);
   if (!rt)
     mgrid_lua_raise_as(L, MGRID_NOT_NOW,
                        "the step of a state is its recipe's: recipe:plan(...) makes a plan that has it");
-  mgrid_step **box = mgrid_step_lua_new(L);
-  if (!(*box = mgrid_state_step(rt, state, file, &e))) mgrid_lua_raise_error(L, &e);
+  *box = mgrid_state_step(rt, state, file, &e);
+  lua_pop(L, 1); /* the recipe */
+  if (!*box) mgrid_lua_raise_error(L, &e);
   return *box;
 }
 
@@ -68,10 +71,10 @@ static void check_names(lua_State *L) {
 
 /* state:run_step{ steps, scale, compute, timeout, unproved, trace, file } -> what all ranks measured, on all ranks */
 static int state_run_step(lua_State *L) {
-  mgrid_state *state = mgrid_lua_check_state(L, 1);
-  step_how     how = STEP_HOW_INIT;
-  mgrid_error  e = MGRID_ERROR_INIT;
-  json_t      *measured = NULL;
+  step_how    how = STEP_HOW_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *measured = NULL;
+  mgrid_lua_check_state(L, 1);
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -90,7 +93,7 @@ static int state_run_step(lua_State *L) {
     return mgrid_lua_raise_error(L, &e);
   text_of(L, "file");
   const mgrid_step *s = push_step(L, lua_gettop(L));
-  if (mgrid_step_measure(s, state, &how, &measured, &e)) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_step_measure(s, mgrid_lua_check_state(L, 1), &how, &measured, &e)) return mgrid_lua_raise_error(L, &e);
   if (mgrid_take_json(L, measured)) return lua_error(L);
   return 1;
 }

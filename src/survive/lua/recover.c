@@ -37,8 +37,8 @@ static MGRID_APART json_t *recover(mgrid_runtime *rt, mgrid_state *s, size_t nar
   return told;
 }
 
-/* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack. */
-static const char *read_options(lua_State *L, mgrid_recover_options *o) {
+/* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack, the Job at *job. */
+static const char *read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
   mgrid_lua_check_keys(L, 2, "option of recover", known, sizeof known / sizeof *known, false);
   if (lua_getfield(L, 2, "timeout") != LUA_TNIL) {
@@ -60,7 +60,7 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o) {
       *texts[i] = lua_tostring(L, -1);
     }
   bool given = lua_getfield(L, 2, "job") != LUA_TNIL;
-  if (given) o->backend = mgrid_lua_check_job(L, -1);
+  if (given) mgrid_lua_check_job(L, *job = lua_gettop(L));
   if ((lua_getfield(L, 2, "lost") != LUA_TNIL) != given)
     mgrid_lua_raise_as(L, MGRID_USAGE,
                        "recover: give both or neither: job, the Job of the survivors, and lost, the lost ranks");
@@ -72,25 +72,24 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o) {
 ** Collective. */
 static int state_recover(lua_State *L) {
   mgrid_recover_options o = MGRID_RECOVER_OPTIONS_INIT;
-  mgrid_state          *s = mgrid_lua_check_host_state(L);
   mgrid_error           e = MGRID_ERROR_INIT;
   made                  m = { 0 };
   size_t                nargs;
+  mgrid_lua_check_host_state(L);
   lua_settop(L, 2);
   mgrid_lua_stack(L, 32);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
-  const char *how = read_options(L, &o);
-  if (strcmp(s->backend->kind->name, "dry") == 0)
+  int         survivors = 0; /* where the Job of the survivors is; 0: none is given */
+  const char *how = read_options(L, &o, &survivors);
+  if (strcmp(mgrid_lua_check_host_state(L)->backend->kind->name, "dry") == 0)
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW, "recover: a dry state has only this rank, and loses none");
   mgrid_lua_push_recipe(L, 1);
   int             recipe = lua_gettop(L);
   mgrid_runtime **rt = luaL_testudata(L, recipe, MGRID_LUA_RECIPE);
-  mgrid_runtime  *asked = rt && *rt ? *rt : mgrid_state_runtime(s);
-  if (!asked)
-    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
-                              "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
-  const char **args = mgrid_lua_push_changed(L, &s->plan->content, &nargs);
+  mgrid_plan    **old = mgrid_lua_new_plan(L);
+  *old = mgrid_plan_ref(mgrid_lua_check_host_state(L)->plan);
+  const char **args = mgrid_lua_push_changed(L, &(*old)->content, &nargs);
   m.plan = mgrid_lua_new_plan(L);
   int plan = lua_gettop(L);
   if (rt && *rt) lua_pushvalue(L, recipe), lua_setiuservalue(L, plan, 1);
@@ -98,7 +97,13 @@ static int state_recover(lua_State *L) {
   mgrid_lua_keep_recipe(L, plan);
   int             state = lua_gettop(L);
   mgrid_backend **job = mgrid_lua_new_job(L);
-  json_t         *told = recover(asked, s, nargs, args, how, &o, &m, &e);
+  if (survivors) o.backend = mgrid_lua_check_job(L, survivors);
+  mgrid_state   *s = mgrid_lua_check_host_state(L);
+  mgrid_runtime *asked = rt && *rt ? *rt : mgrid_state_runtime(s);
+  if (!asked)
+    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                              "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
+  json_t *told = recover(asked, s, nargs, args, how, &o, &m, &e);
   if (m.backend) *job = mgrid_backend_ref(m.backend);
   if (!told) {
     mgrid_move_free(m.move);
@@ -118,22 +123,22 @@ static int state_recover(lua_State *L) {
 
 /* state:settle([done [, message, status]]) -> true | nil, message, status: so settle(move:prove(job)) will do. Collective. */
 static int state_settle(lua_State *L) {
-  mgrid_state *s = mgrid_lua_check_host_state(L);
-  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_check_host_state(L);
   if (!lua_isnone(L, 2) && !lua_toboolean(L, 2)) {
     lua_Integer status = mgrid_lua_opt_integer(L, 4, MGRID_REFUSED);
     if (status < 1 || status > 999)
       return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "settle: %lld is not the status of an error", (long long)status);
     mgrid_fail(&e, (mgrid_status)status, "%s", luaL_optstring(L, 3, "this rank could not do its part"));
   }
-  if (mgrid_state_settle(s, e.status, &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_state_settle(mgrid_lua_check_host_state(L), e.status, &e)) return mgrid_lua_failure(L, &e);
   return lua_pushboolean(L, true), 1;
 }
 
 /* state:least(number) -> integer | nil, message, status. Collective. */
 static int state_least(lua_State *L) {
-  mgrid_state *s = mgrid_lua_check_host_state(L);
   mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_state *s = mgrid_lua_check_host_state(L);
   int64_t      number = mgrid_lua_check_integer(L, 2);
   if (mgrid_state_least(s, &number, &e)) return mgrid_lua_failure(L, &e);
   return lua_pushinteger(L, number), 1;

@@ -30,17 +30,19 @@ static size_t length(lua_State *L, const char *what) {
   return n;
 }
 
-/* Return the names in the list `tensors` of the table at i. The array stays on the stack. */
+/* Return the names in the list `tensors` of the table at i. The array stays on the stack, and a list of the names: the
+** caller's may change. */
 static const char **read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
   *n = length(L, "tensors");
   const char **names = lua_newuserdatauv(L, (*n + 1) * sizeof *names, 0);
+  lua_newtable(L);
   for (size_t k = 0; k < *n; k++) {
-    if (lua_rawgeti(L, -2, (lua_Integer)k + 1) != LUA_TSTRING)
+    if (lua_rawgeti(L, -3, (lua_Integer)k + 1) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "tensors is a list of names; number %d is %s", (int)k + 1,
                          mgrid_lua_kind(L, -1));
-    names[k] = lua_tostring(L, -1); /* the list keeps it alive */
-    lua_pop(L, 1);
+    names[k] = lua_tostring(L, -1);
+    lua_rawseti(L, -2, (lua_Integer)k + 1);
   }
   return names;
 }
@@ -85,8 +87,8 @@ static int new_move(lua_State *L) {
   const char             **tensors = NULL;
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
-  const mgrid_plan *to = check_side(L, 2, &new), *from = check_side(L, 1, &old);
-  int64_t           rank = old ? old->view.rank : new ? new->view.rank : -1;
+  check_side(L, 2, &new), check_side(L, 1, &old);
+  int64_t rank = old ? old->view.rank : new ? new->view.rank : -1;
   if (old && new) o.machine = mgrid_states_machine(old, new);
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
@@ -102,7 +104,8 @@ static int new_move(lua_State *L) {
   }
   if (rank < 0)
     mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans needs the rank that it is seen from: { rank = r }");
-  mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
+  mgrid_move      **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
+  const mgrid_plan *to = check_side(L, 2, &new), *from = check_side(L, 1, &old);
   *box = mgrid_move_new(from, to, rank, n, tensors, &o, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -150,9 +153,9 @@ static int move_peers(lua_State *L) {
 static int move_prove(lua_State *L) {
   static const char *const known[] = { "window", "timeout", "messages" };
   mgrid_move              *m = check_move(L, 1);
-  mgrid_backend           *b = mgrid_lua_check_job(L, 2);
   mgrid_move_run_options   o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
+  mgrid_lua_check_job(L, 2);
   lua_settop(L, 3);
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
@@ -162,7 +165,7 @@ static int move_prove(lua_State *L) {
     lua_getfield(L, 3, "messages");
     o.messages = lua_toboolean(L, -1);
   }
-  if (mgrid_move_prove(m, b, &o, &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_move_prove(m, mgrid_lua_check_job(L, 2), &o, &e)) return mgrid_lua_failure(L, &e);
   return lua_pushboolean(L, true), 1;
 }
 

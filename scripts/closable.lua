@@ -1,0 +1,94 @@
+-- SPDX-License-Identifier: MIT
+--
+-- closable.lua FILE...: lint of the Lua bindings. A pointer to what a program can close (a State, Group, Job or Buffer)
+-- is not used after a call that may run Lua: a finalizer or a metamethod may have closed it. Ask for it again, or hold
+-- a reference (mgrid_state_ref). Prints a line for each fault, and fails if there is one.
+
+local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
+  "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to_state", "mgrid_lua_to_group",
+  "mgrid_lua_to_backend", "check_use" }
+
+-- Calls that run no Lua, because they allocate nothing (or only without collecting), read no table of the program's, or
+-- do not return.
+local QUIET = {}
+for name in ([[
+  lua_pushinteger lua_pushboolean lua_pushnumber lua_pushnil lua_pushvalue lua_pushlightuserdata lua_pushcfunction
+  lua_settop lua_gettop lua_pop lua_insert lua_remove lua_replace lua_absindex lua_checkstack lua_type lua_isnil
+  lua_isnone lua_isnoneornil lua_istable lua_isinteger lua_isfunction lua_isuserdata lua_isstring lua_toboolean
+  lua_tointeger lua_tointegerx lua_tonumber lua_touserdata lua_rawlen lua_rawget lua_rawgeti lua_rawgetp
+  lua_rawset lua_rawseti lua_rawsetp lua_getiuservalue lua_setiuservalue lua_getmetatable lua_upvalueindex
+  lua_error luaL_typename luaL_checktype luaL_checkany luaL_checkudata luaL_testudata luaL_typeerror luaL_Reg
+  lua_State lua_Integer lua_CFunction mgrid_lua_raise mgrid_lua_raise_as mgrid_lua_raise_error mgrid_lua_oom
+  mgrid_lua_failure mgrid_lua_unknown mgrid_lua_kind mgrid_lua_check_integer mgrid_lua_opt_integer
+  mgrid_lua_check_plan mgrid_lua_check_own mgrid_lua_test_own mgrid_lua_check_box mgrid_lua_test_box
+  mgrid_lua_in_box mgrid_lua_push_recipe mgrid_lua_state_class mgrid_lua_group_key mgrid_lua_state_key
+  ]]):gmatch "%S+" do
+  QUIET[name] = true
+end
+for _, name in ipairs(ASKS) do QUIET[name] = true end
+
+local function runs(line)
+  for name in line:gmatch "%f[%w_](lua[L]?_[%w_]+)%s*%(" do if not QUIET[name] then return name end end
+  for name in line:gmatch "%f[%w_](mgrid_lua_[%w_]+)%s*%(" do if not QUIET[name] then return name end end
+  return line:match "%f[%w_](MGRID_LUA_[%w_]+)%s*%("
+end
+
+local function asks(line)
+  for _, name in ipairs(ASKS) do if line:find("%f[%w_]" .. name .. "%(") then return name end end
+end
+
+-- The statements of a function with their lines; a loop's body stands twice, as its second turn comes after the first.
+local function unrolled(lines, first, last)
+  local out, i = {}, first
+  while i <= last do
+    local indent, loop = lines[i]:match "^(%s*)(%w*)"
+    out[#out + 1] = i
+    if loop == "for" or loop == "while" then
+      local to = i
+      while to < last and #lines[to + 1]:match "^%s*" > #indent do to = to + 1 end
+      for _ = 1, 2 do table.move(unrolled(lines, i + 1, to), 1, to * 2, #out + 1, out) end
+      i = to
+    end
+    i = i + 1
+  end
+  return out
+end
+
+local faults = {}
+local function check(path, lines, first, last)
+  local held, stale = {}, {}
+  for _, at in ipairs(unrolled(lines, first, last)) do
+    local line = lines[at]:gsub("/%*.-%*/", ""):gsub('"[^"]*"', '""')
+    for name, by in pairs(stale) do
+      if line:find("%f[%w_]" .. name .. "%f[^%w_]") and not line:find("%f[%w_]" .. name .. " = ") then
+        faults[("%s:%d: '%s' is used after %s, which may run Lua that closes it"):format(path, at, name, by)] = true
+      end
+    end
+    if asks(line) and line:find "luaL_[co][hp][et]" then
+      faults[("%s:%d: read the other arguments before %s"):format(path, at, asks(line))] = true
+    end
+    local by = runs(line)
+    if by then for name in pairs(held) do stale[name] = by end end
+    for name, call in line:gmatch "([%w_]+) = ([%w_]+)%(" do
+      if asks(call .. "(") then held[name], stale[name] = true, nil else held[name], stale[name] = nil, nil end
+    end
+  end
+end
+
+for _, path in ipairs(arg) do
+  local lines, first = {}, nil
+  for line in io.lines(path) do lines[#lines + 1] = line end
+  for i, line in ipairs(lines) do
+    if line:find "^[%w_].*%)%s*{%s*$" then first = i end
+    if line == "}" and first then
+      check(path, lines, first, i)
+      first = nil
+    end
+  end
+end
+
+local told = {}
+for fault in pairs(faults) do told[#told + 1] = fault end
+table.sort(told)
+for _, fault in ipairs(told) do print(fault) end
+os.exit(#told == 0)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+**
+** apart.c - what a command line writes is none of the things that it reads.
+*/
+#include "command/cli.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool same(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Return the path behind links, on the heap; of a file that is not there yet that of its folder. */
+static char *behind_links(const char *path) {
+  char       *found = realpath(path, NULL);
+  const char *slash = strrchr(path, '/');
+  char       *above = found ? NULL : slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
+  if (above) found = realpath(above, NULL);
+  free(above);
+  return found;
+}
+
+/* Return whether a path is a folder, or lies in it. */
+static bool lies_in(const char *path, const struct stat *folder) {
+  struct stat about;
+  char       *at = behind_links(path);
+  bool        found = false;
+  while (at && *at && !found) {
+    char *slash = strrchr(at, '/');
+    found = stat(at, &about) == 0 && same(&about, folder);
+    slash[slash == at && slash[1]] = '\0'; /* "/a" becomes "/", and "/" becomes "" */
+  }
+  free(at);
+  return found;
+}
+
+/* Return whether a path is an input, or a folder with it inside. */
+static bool takes(const char *path, const char *input, const struct stat *about) {
+  struct stat there;
+  return stat(path, &there) == 0 && (same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
+}
+
+/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/output.h). `tree`: nothing
+** is to be written into the input either, if it is a folder. */
+static mgrid_status check(const char *output, const char *input, bool tree, mgrid_error *err) {
+  struct stat about;
+  mgrid_text  part = { 0 };
+  if (stat(input, &about) || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) return MGRID_OK;
+  char  *real = realpath(output, NULL);
+  size_t n = strlen(output);
+  while (n > 1 && output[n - 1] == '/') n--;
+  mgrid_text_put(&part, real ? real : output, real ? strlen(real) : n);
+  mgrid_text_str(&part, ".part");
+  free(real);
+  if (part.failed)
+    mgrid_oom(err);
+  else if (tree && S_ISDIR(about.st_mode) && lies_in(output, &about))
+    mgrid_fail(err, MGRID_REFUSED, "%s would be in %s, which is read; take another name", output, input);
+  else if (takes(output, input, &about) || takes(part.data, input, &about))
+    mgrid_fail(err, MGRID_REFUSED, "%s would be written over %s, which is read; take another name", output, input);
+  mgrid_text_free(&part);
+  return err->status;
+}
+
+/* Check a word of the command line: it names a file, or has one in NAME=FILE, --option=FILE or "FILE levels". */
+static mgrid_status check_word(const char *output, const char *word, mgrid_error *err) {
+  const char *eq = strchr(word, '=');
+  char       *first = strndup(word, strcspn(word, " "));
+  if (!first) return mgrid_oom(err);
+  if (!check(output, word, false, err) && !check(output, first, false, err) && eq) check(output, eq + 1, false, err);
+  free(first);
+  return err->status;
+}
+
+mgrid_status cli_check_output(const cli *c, int argc, char **argv) {
+  const cli_option *known[CLI_KNOWN_MAX];
+  size_t            n = cli_options_of(c->command, known), i = 0;
+  mgrid_error       err = MGRID_ERROR_INIT;
+  while (i < n && strcmp(known[i]->name, "output") != 0) i++;
+  const char *output = i < n ? *(const char *const *)((const char *)c + known[i]->at) : NULL;
+  if (!output) return MGRID_OK;
+  check(output, "/dev/stdin", false, &err);
+  for (i = 0; i < c->nwords && !err.status; i++) check(output, c->words[i], true, &err);
+  for (int k = 1; k < argc && !err.status; k++)
+    if (output < argv[k] || output > argv[k] + strlen(argv[k])) check_word(output, argv[k], &err); /* not it itself */
+  return err.status ? cli_say_own(c, &err) : MGRID_OK;
+}
