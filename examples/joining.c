@@ -118,8 +118,10 @@ static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
   if (larger) mgrid_state_enlarge(j->state, j->rt, j->nargs, j->args, larger, NULL, &now, &move, e);
   mgrid_status s = now ? change_to(j, now, move, e) : e->status;
   mgrid_backend_free(larger);
-  if (all != MPI_COMM_NULL && s != MGRID_LOST_RANK && s != MGRID_TIMED_OUT)
-    MPI_Comm_free(&all), MPI_Comm_disconnect(&inter); /* else it may wait */
+  if (s == MGRID_TIMED_OUT) return s; /* each of these calls may wait */
+  if (all != MPI_COMM_NULL) MPI_Comm_free(&all);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+  (s == MGRID_LOST_RANK ? MPI_Comm_free : MPI_Comm_disconnect)(&inter); /* MPI_Finalize would write to the lost rank */
   return s;
 }
 

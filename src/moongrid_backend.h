@@ -24,9 +24,10 @@ typedef enum mgrid_threads {
 } mgrid_threads;
 
 /* What a rank does at the deadline in the places where MPI does not return, if a rank dies or is stopped after all have
-** arrived there: inside MPI_Comm_create_group, inside MPI_Comm_create while a backend opens or mgrid_mpi_world makes a
-** communicator, and inside MPI_Finalize, where mgrid_backend_free calls that. A watchdog prints on stderr which group of
-** which family it is, and its ranks. */
+** arrived there: inside MPI_Comm_create_group; inside MPI_Comm_create while a backend opens or mgrid_mpi_world makes a
+** communicator; in a recovery inside MPIX_Comm_shrink and MPI_Comm_split; and inside MPI_Finalize, where mgrid_backend_free
+** calls that. Under mpirun --with-ft ulfm groups are made by MPI_Comm_create, and only a rank that is stopped holds up the
+** others, not one that dies. A watchdog prints on stderr which group of which family it is, and the missing ranks. */
 typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ERROR, /* it keeps waiting; everywhere else the call returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */

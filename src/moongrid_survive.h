@@ -148,7 +148,8 @@ typedef struct mgrid_recover_options {
 **   4. opens a backend of the survivors, each with its rank of the next plan, and materializes that plan beside the old
 **      state.
 ** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again, with all lost ranks.
-** It makes all communicators again, because a revoked one cannot be kept (the log counts them). With options.backend
+** It makes all communicators again, because a revoked one cannot be kept (the log counts them). If nobody is lost, as
+** after a call that failed for another reason, all ranks keep their places, and go on with new communicators. With options.backend
 ** step 1 ends only the calls of this rank, so every rank must call it.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
 **   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
@@ -157,9 +158,9 @@ typedef struct mgrid_recover_options {
 ** once more; then free it, which is local. The new state takes over its settings.
 ** MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI 5.0 and later under mpirun
 ** --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or
-** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently; MGRID_NOT_NOW if no rank is lost;
-** MGRID_TIMED_OUT if a survivor does not come, such as a stopped one: MPI declares it lost only under mpirun --mca
-** mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all results. */
+** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently;
+** MGRID_TIMED_OUT, with the rank, if a survivor does not come, such as one that is stopped, or that ended by itself: MPI
+** declares it lost only under mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all results. */
 MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
                                            mgrid_state **now, mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
 /* Agree on whether every rank of the state has done its part. Collective: each rank passes its result in `mine` and its

@@ -96,8 +96,8 @@ function State:run_step(options) end
 ---`plan:lose` does: by `how`, else by the recipe's policy on_lost. Returns the State of the next plan, which is made
 ---beside this one, the Loss, the move that fills the new layout, and the Job of the survivors. Fill the new State, then
 ---call `settle` on it. If that fails because of another loss, close the new State and recover from this one again; else
----close this one. After a failure, or if no rank is lost, the job goes on from its last checkpoint. lost, job: a host
----that finds the lost ranks itself gives the list, and a Job of the survivors. nccl_shrink: NCCL makes groups that only
+---close this one. If no rank is lost, all keep their places. After a failure the job goes on from its last checkpoint. lost,
+---job: a host that finds the lost ranks itself gives the list, and a Job of the survivors. nccl_shrink: NCCL makes groups that only
 ---lost members by ncclCommShrink where it can; false: all by new ids. Raises for unknown options. Collective.
 ---@param options? { how?: "replace"|"shrink"|"stop", name?: string, timeout?: number, lost?: integer[], job?: moongrid.Job, nccl_shrink?: boolean }
 ---@return moongrid.State? next nil on failure

@@ -17,8 +17,9 @@ typedef struct mgrid_comm_spec {
   const int32_t          *ranks;   /* [size], global ranks in group order; NULL if the descriptor has no `lists` */
   int64_t                 size, position; /* size 0: this rank is not a member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
-  int                     tag; /* [0, 32768), equal on all members; two families or rounds may have the same one, since
+  int                     tag;  /* [0, 32768), equal on all members; two families or rounds may have the same one, since
                                              members create their communicators in one order */
+  int64_t                 turn; /* of the family and round, in schedule order: groups of one turn share no rank */
   void *const            *parent; /* the communicator to split it from: NULL, or a pointer to it, which is filled once
                                              the specs before this one are created; also where size is 0 */
 } mgrid_comm_spec;

@@ -96,14 +96,16 @@ void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h) {
 }
 
 static mgrid_comm_spec spec_of(const mgrid_shared *c) {
-  return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag, NULL };
+  return (mgrid_comm_spec){ c->name,     c->backend, c->options, c->ranks,  c->size,
+                            c->position, c->group,   c->tag,     .turn = -1 };
 }
 
-void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {
+void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn) {
   if (c->real) return;
   size_t n = batch->n++;
   batch->entry[n] = c;
   batch->spec[n] = spec_of(c);
+  batch->spec[n].turn = turn;
   batch->native[n] = NULL;
 }
 

@@ -33,6 +33,14 @@ static size_t batch_room(const mgrid_state *s) {
   return n;
 }
 
+/* Return when a creation of this rank's view has its turn: mgrid_comm_spec.turn. */
+static int64_t turn_of(const mgrid_state *s, size_t comm) {
+  const mgrid_creation *c = &s->view.comm[comm];
+  int64_t               at = 0;
+  while (s->plan->order[at] != c->entry) at++;
+  return at * MGRID_ROUNDS_MAX + c->round;
+}
+
 static void name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
@@ -46,7 +54,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_entry      *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
-        mgrid_batch_add(&s->batch, s->comm[i]);
+        mgrid_batch_add(&s->batch, s->comm[i], turn_of(s, i));
       else if (!wanted || mgrid_same_backend(wanted, own)) /* other backends call members only */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
@@ -79,7 +87,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
     const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
     size_t                  first = s->batch.n;
     for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
-      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next]);
+      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next], turn_of(s, next));
       if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
     }
     if (!*choice->asked.parent || !made_by->splits || status) continue;
@@ -298,7 +306,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
     bool wanted = false;
     for (size_t i = 0; i < s->view.nmembers; i++)
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
-    if (wanted) mgrid_batch_add(&s->batch, s->comm[c]);
+    if (wanted) mgrid_batch_add(&s->batch, s->comm[c], turn_of(s, c));
   }
   for (size_t i = 0; i < s->view.nmembers && !status; i++)
     if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)

@@ -71,7 +71,8 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
                               mgrid_error *err);
 mgrid_status  mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room, mgrid_error *err);
 void          mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h);
-void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it exists already */
+/* Add a communicator, unless it exists already. */
+void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn);
 /* Create the communicator of a group of one rank, unless it exists. Local. */
 mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err);
 /* Add a creation that this rank takes part in but is not a member of: mgrid_backend.whole. */

@@ -192,7 +192,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   *out = (mgrid_loss_reply){ .by = "the default", .usual = true };
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
-  if (gone == 0 && l->how) return MGRID_OK; /* only spares are lost */
+  if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK; /* nobody is lost, or only spares are */
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)

@@ -18,15 +18,14 @@ static int by_number(const void *a, const void *b) {
 
 static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgrid_error *err) {
   if (mgrid_lacks_list(n, lost, "lost ranks", err)) return MGRID_USAGE;
-  if (n == 0) return mgrid_fail(err, MGRID_REFUSED, "no rank is lost");
   for (size_t i = 0; i < n; i++)
     if (lost[i] < 0 || lost[i] >= x->world)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", lost[i],
                         x->world - 1);
-  x->lost = malloc(n * sizeof *x->lost);
+  x->lost = malloc((n + 1) * sizeof *x->lost);
   x->is = malloc((size_t)x->world * sizeof *x->is);
   if (!x->lost || !x->is) return mgrid_oom(err);
-  memcpy(x->lost, lost, n * sizeof *lost);
+  if (n > 0) memcpy(x->lost, lost, n * sizeof *lost);
   x->nlost = n;
   qsort(x->lost, n, sizeof *x->lost, by_number);
   for (size_t i = 1; i < n; i++)
@@ -110,8 +109,13 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
 }
 
 mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err) {
-  mgrid_error why = MGRID_ERROR_INIT;
   if (mgrid_lacks(l, "the losses of a plan", err)) return NULL;
+  if (n == 0) return mgrid_null(err, MGRID_REFUSED, "no rank is lost");
+  return mgrid_loss_decide(l, n, lost, err);
+}
+
+mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
   mgrid_loss *x = calloc(1, sizeof *x);
   if (!x) return mgrid_null_oom(err);
   x->old = mgrid_plan_ref(l->plan);

@@ -181,6 +181,9 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
                             mgrid_error *err);
 void         mgrid_loss_reply_free(mgrid_loss_reply *r);
 
+/* mgrid_loss_new, also for n 0: nobody is lost, and all keep their places. The policy is not asked. */
+mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
+
 /* Fill x->was and x->is: who takes which place of the next plan. places.c */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 /* List the folds to this number of places; first those that keep the most communicators of the old plan. Return how many.

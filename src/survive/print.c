@@ -116,7 +116,7 @@ static void missing_text(const mgrid_loss *x, mgrid_text *t) {
 /* --------------------------------------------------------------------- text */
 
 static void put_text(const mgrid_loss *x, mgrid_text *t) {
-  mgrid_text_add(t, "lost           %zu of %" PRId64 " ranks: ", x->nlost, x->world);
+  mgrid_text_add(t, "lost           %zu of %" PRId64 " ranks%s", x->nlost, x->world, x->nlost ? ": " : "");
   ranks_text(t, x->nlost, lost_at, x);
   mgrid_text_add(t, "\nbecomes        %s", answers[x->how]);
   if (!x->plan) {

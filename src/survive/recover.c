@@ -45,7 +45,7 @@ static void undo(attempt *a) {
 
 /* "ranks 3, 5" */
 static void name_lost(const mgrid_loss *x, char out[96]) {
-  size_t at = (size_t)snprintf(out, 96, x->nlost == 1 ? "rank" : "ranks");
+  size_t at = (size_t)snprintf(out, 96, x->nlost == 0 ? "no rank" : x->nlost == 1 ? "rank" : "ranks");
   for (size_t i = 0; i < x->nlost && at < 96; i++)
     at += (size_t)snprintf(out + at, 96 - at, "%s %" PRId64, i ? "," : "", x->lost[i]);
   mgrid_text_ellipsis(out, 96, at);
@@ -89,12 +89,7 @@ static mgrid_status come(const attempt *a, mgrid_error *err) {
 }
 
 static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
-  if (n == 0)
-    return mgrid_fail(err, MGRID_NOT_NOW,
-                      "state '%s': no rank is lost, so there is nothing to recover from; but its "
-                      "communicators are revoked: go on from the last checkpoint",
-                      a->old->name);
-  a->loss = mgrid_loss_new(a->losses, n, lost, err);
+  a->loss = mgrid_loss_decide(a->losses, n, lost, err); /* n 0: a call failed, but all live; all places stay */
   return a->loss ? MGRID_OK : err->status;
 }
 
@@ -171,6 +166,9 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
   revoke_all(b);
   a->ops->interrupt(b);
   mgrid_status s = come(a, err);
+  if (!s)
+    s = come(a,
+             err); /* once more: a rank may have been stopped while it waited for others, and find() has no deadline */
   if (s) return s;
   mgrid_status mine = find(a, &ours);
   if ((s = settle(a, mine, false, &done, again, err))) return s;
@@ -255,9 +253,12 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   if (mgrid_timeout_check(o.timeout, "recover", err)) return MGRID_OUT_OF_RANGE;
   if (memcmp(losses->plan->digest, s->plan->digest, sizeof s->plan->digest) != 0)
     return mgrid_fail(err, MGRID_REFUSED, "the losses are of another plan than that of state '%s'", s->name);
-  attempt a = {
-    .old = s, .losses = losses, .o = &o, .ops = o.backend ? NULL : s->backend->ops->survival, .moves = move
-  };
+  attempt a = { .old = s,
+                .losses = losses,
+                .o = &o,
+                .ops = o.backend ? NULL : s->backend->ops->survival,
+                .moves = move,
+                .nlost = SIZE_MAX };
   if (!o.backend && !a.ops)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "the %s backend cannot find the lost ranks; a host that can opens a backend of the survivors, "
@@ -274,10 +275,10 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   name_lost(a.loss, who);
   mgrid_loss_describe(a.loss, &sums, NULL);
   mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
-            "state '%s' goes on without %s: %" PRId64 " ranks, %" PRId64
-            " of them idle; all communicators are made again, "
+            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
             "%" PRId64 " of them without a lost member",
-            a.now->name, who, sums.survivors, sums.idle, sums.kept);
+            a.now->name, a.loss->nlost ? " without" : ";", who, a.loss->nlost ? "" : " is lost", sums.survivors,
+            sums.idle, sums.kept);
   *now = a.now;
   if (loss)
     *loss = a.loss;

@@ -180,10 +180,14 @@ describe("ranks that are lost", function()
       .. '"shrink", params = { dp = 3 } }; go on from the last checkpoint' }, lines[0], err)
   end)
 
-  it("are none: the job cannot go on", function()
-    local lines, err = run(4, "go_on() say(status(state:prove()))")
-    all_said({ "202 state 'first': no rank is lost, so there is nothing to recover from; but its communicators are revoked: go "
-      .. "on from the last checkpoint", "403" }, lines, err, {})
+  it("are none: all go on with new communicators, as often as they like, and then without a lost one", function()
+    local lines, err = run(4, "go_on() sleep(.5) go_on() sleep(.5) strike(9, 3) state:prove() go_on()")
+    all_said({ "replace 4   0", "replace 4   0", "shrink 2 3 2 0" }, lines, err, { 3 })
+  end)
+
+  it("are none, and the recipe would stop: its policy is not asked", function()
+    local lines, err = run(4, "go_on()", { fields = 'policy = { on_lost = function() return "stop" end },' })
+    all_said({ "replace 4   0" }, lines, err, {})
   end)
 
   it("are many of many", function()
@@ -234,38 +238,92 @@ describe("on_lost", function()
   end)
 end)
 
-describe("a rank that is stopped, but not dead,", function()
+describe("a rank that does not come to the recovery", function()
   -- The deadline comes before any detector: no rank waits longer than its own deadline.
-  local late = "403 after 1.5 seconds not all survivors had come: one is stopped, or went on without a recovery; go on from "
-    .. "the last checkpoint"
-  it("is named at the deadline, and the recovery ends at its own", function()
-    local lines, err = run(6, [[
-      if me == 3 then os.execute "(sleep 9; kill -9 $PPID) & kill -STOP $PPID" end
+  local function late(rank, seconds)
+    return ("403 after %s seconds not all survivors had come: rank %d is not there; go on from the last checkpoint"):format(
+      seconds or "1.5", rank)
+  end
+
+  -- The rank `who` is missing in a call, and then in the recovery. `how` it goes.
+  local function named_twice(how)
+    local lines, err = run(6, ([[
+      if me == 3 then %s end
       local _, message, code = state:prove()
-      say(code, code == 403 and message:match "rank %d is not there" or message)
+      say(code, code == 403 and message:match "rank %%d is not there" or message)
       local began = os.time()
       go_on { timeout = 1.5 }
       say(os.time() - began <= 4 and "in time" or "late")
       sleep(2)
-      os.exit(0, false) -- MPI_Finalize would wait for the stopped rank ]], { seconds = 2 })
+      os.exit(0, false) -- MPI_Finalize would wait for the stopped rank ]]):format(how), { seconds = 2 })
     for rank = 0, 5 do
-      if rank == 0 then assert.same({ "403 rank 3 is not there", late, "in time" }, lines[0], err) end
+      if rank == 0 then assert.same({ "403 rank 3 is not there", late(3), "in time" }, lines[0], err) end
       if rank ~= 3 then -- a rank may begin to recover before the others know the stopped rank
         local first = table.remove(lines[rank], 1)
         assert.truthy(first == "403 rank 3 is not there" or first == "404 another rank left agreement to recover from a loss that "
-          .. "this one does not see, in call 3 over all ranks: prove 'first'" or rank == 0 and first == late, first)
-        if rank > 0 then assert.same({ late, "in time" }, lines[rank], err) end
+          .. "this one does not see, in call 3 over all ranks: prove 'first'" or rank == 0 and first == late(3), first)
+        if rank > 0 then assert.same({ late(3), "in time" }, lines[rank], err) end
       end
     end
+  end
+
+  it("because it is stopped is named at both deadlines", function()
+    named_twice 'os.execute "(sleep 9; kill -9 $PPID) & kill -STOP $PPID"'
   end)
 
-  it("or one that does not recover, delays the others no longer than their deadline", function()
+  it("because it has ended by itself is named at both deadlines, though MPI does not call it lost", function()
+    named_twice "os.exit(3, false)"
+  end)
+
+  it("delays the others no longer than their deadline, and is named, not the lost one", function()
     local lines, err = run(6, [[
       strike(9, 3)
       if me == 5 then sleep(5) os.exit(0, false) end
       state:prove()
       go_on { timeout = 1.5 }
       os.exit(0, false)]])
-    all_said({ late }, lines, err, { 3, 5 })
+    all_said({ late(5) }, lines, err, { 3, 5 })
   end)
+
+  it("because it is stopped in it is named, not one that comes later, nor those that have given up since", function()
+    local lines, err = run(6, [[
+      if me == 3 then os.execute "(sleep .7; kill -STOP $PPID; sleep 9; kill -9 $PPID) &" end
+      if me == 5 then sleep(2) end
+      go_on { timeout = 4 }
+      os.exit(0, false)]])
+    all_said({ late(3, "4") }, lines, err, { 3 })
+  end)
+end)
+
+-- tests/mpi/moments.c: three times a rank is lost, and another before one of its calls of MPI in the recovery.
+describe("another rank that is lost in the recovery", function()
+  for first = 0, 30, 15 do
+    it(("before call %d, %d or %d: the others go on"):format(first, first + 5, first + 10), function()
+      local out, err = support.run(("LAUNCH_SECONDS=90 LAUNCH_OPTIONS='--with-ft ulfm' scripts/mpi openmpi5 sh -c 'make -s "
+        .. "build/tests/mpi/moments && scripts/launch 8 build/tests/mpi/moments 1 %d 5'"):format(first))
+      assert.falsy(out:find "not ok", out .. err)
+      assert.truthy(out:find "\n1%.%.%d+\n", out .. err)
+    end)
+  end
+end)
+
+-- tests/mpi/moments.c: a rank is stopped in one of the calls of MPI that have no deadline. The watchdog ends the others.
+describe("a rank that is stopped while the others make", function()
+  for _, case in ipairs {
+    { "a communicator of the survivors", "MPIX_Comm_shrink" },
+    { "a communicator of the survivors", "MPI_Comm_split" },
+    { "the groups of the next plan", "MPI_Comm_create" }, -- of each rank another
+  } do
+    it(case[1] .. " by " .. case[2] .. " is named when they end", function()
+      local out, err = support.run(("LAUNCH_SECONDS=60 LAUNCH_OPTIONS='--with-ft ulfm' scripts/mpi openmpi5 sh -c 'make -s "
+        .. "build/tests/mpi/moments && scripts/launch 6 build/tests/mpi/moments 1 %s'"):format(case[2]))
+      local n = 0
+      for line in err:gmatch "moongrid: ([^\n]*)" do
+        n = n + 1
+        assert.equal(("after 3 seconds %s has not made %s: rank 1 is not there; this process ends"):format(case[2], case[1]),
+          (line:gsub("^%[rank %d/%d%] ", ""):gsub("train/%a+%[%d%]", case[1]):gsub("groups of other ranks", case[1])))
+      end
+      assert.equal(4, n, out .. err)
+    end)
+  end
 end)

@@ -286,6 +286,12 @@ no copy        24 B in 1 part, for a checkpoint to give back
     { "", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
     { "--ranks 1 --all 1", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
     { "--all 3", "", 2, "--all is 1 or 2, not '3'" },
+    { "--world 4096 --all 2", "", 3, "--all 2: 4096 ranks are too many to try each pair in turn; nearest: --world 645; or lose "
+      .. "those of interest, as --ranks 5,13, or whole nodes, by --level node" },
+    { "--world 2147483646 --all 1", "", 3, "--all 1: 2147483646 ranks are too many to try each in turn; nearest: --world 11585; "
+      .. "or lose those of interest, as --ranks 5,13, or whole nodes, by --level node" },
+    { "--world 2147483646 --all 1 --level node --machine 'node:1073741823 gpu:2'", "", 3, "--all 1: 1073741823 nodes of "
+      .. "2147483646 ranks are too many to try in turn; lose those of interest, as --nodes 0,1, or take a smaller --world" },
     { "--ranks 1 --level node", "", 2, "--level is for --nodes and --all" },
     { "--nodes 0", "", 2, 'lose needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or '
       .. "machine = in the recipe" },
@@ -307,7 +313,8 @@ no copy        24 B in 1 part, for a checkpoint to give back
     it("refuses " .. case[1] .. " " .. case[2], function()
       local fields = case[2] == "" and "" or policy:format(case[2])
       local where = case[4]:find("^policy") and recipe(fields) .. ":1: " or ""
-      refuses("lose " .. recipe(fields) .. " --world 8 " .. case[1], case[3], "moongrid: " .. where .. case[4])
+      local world = case[1]:find("--world", 1, true) and "" or "--world 8 "
+      refuses("lose " .. recipe(fields) .. " " .. world .. case[1], case[3], "moongrid: " .. where .. case[4])
     end)
   end
 

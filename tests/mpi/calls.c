@@ -134,12 +134,11 @@ static void policy(void) {
 }
 
 static void reload(void) {
-  static int     i;
-  mgrid_runtime *next_rt = NULL;
-  mgrid_state   *next = NULL;
-  need(!mgrid_reload(rt, s, NULL, 1, &tp[++i % 2], &next_rt, &next, NULL, &e));
-  mgrid_state_free(s), mgrid_runtime_free(rt);
-  s = next, rt = next_rt;
+  static int   i;
+  mgrid_state *next = NULL;
+  need(!mgrid_reload(rt, s, NULL, 1, &tp[++i % 2], &next, NULL, &e));
+  mgrid_state_free(s);
+  s = next, rt = mgrid_state_runtime(next);
 }
 
 static void move_prove(void) {

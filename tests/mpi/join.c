@@ -3,8 +3,8 @@
 ** join.c - ranks come later (mgrid_state_enlarge): four train, and two that MPI_Comm_spawn starts join them, over and over,
 ** each case with a backend of its own over all six. After every refusal the four go on. MPI_JOBS=several scripts/launch 4
 ** build/tests/mpi/join. `join nccl`: NCCL's communicators
-** over MPI. `join dies`, with LAUNCH_OPTIONS="--with-ft ulfm" (Open MPI 5): ranks die while they join, and one
-** comes in the place of a lost one. TAP from rank 0.
+** over MPI. With LAUNCH_OPTIONS="--with-ft ulfm" (Open MPI 5), `join dies`: ranks die while they join, and one
+** comes in the place of a lost one; `join hear`: an old rank dies. TAP from rank 0.
 */
 #include <mpi.h>
 
@@ -311,6 +311,20 @@ static void refilled(MPI_Comm inter, mgrid_state *was) {
   mgrid_state_free(accepted(all, was, &usual, OLD, "one comes in the place of the lost rank"));
 }
 
+/* An old rank dies after the merge. The new one is of another job, and hears of it all the same. */
+static void old_dies(MPI_Comm inter) {
+  MPI_Comm all = merge(inter);
+  MPI_Barrier(all);
+  if (!is_new && rank == 1) raise(SIGKILL);
+  double         begun = MPI_Wtime();
+  mgrid_backend *larger = open_over(all, 30);
+  double         took = MPI_Wtime() - begun;
+  go_on_without(all);
+  test(!larger, "an old rank dies before the backend over old and new ranks");
+  got(MGRID_LOST_RANK, "rank 1 is lost: MPI says that the process has failed", "  all hear of it");
+  test(took < 25, "  long before the deadline");
+}
+
 static void full_circle(const char *program, mgrid_state *was) {
   const char    *arg[] = { "tp=2" };
   brought        usual = { 0 };
@@ -336,7 +350,10 @@ static void full_circle(const char *program, mgrid_state *was) {
 static void deaths(const char *program, const char *how, MPI_Comm parent) {
   brought      usual = { 0 };
   mgrid_state *was = is_new ? NULL : train(MPI_COMM_WORLD, &usual);
-  if (!is_new) {
+  if (strcmp(how, "hear") == 0) {
+    old_dies(is_new ? parent : spawn(MPI_COMM_WORLD, program, how, 1));
+    tap_total();
+  } else if (!is_new) {
     for (instant at = OPENING; at <= SETTLING; at++)
       dies_joining(spawn(MPI_COMM_WORLD, program, instants[at], 1), was, at);
     full_circle(program, was);

@@ -190,7 +190,16 @@ static void with_ulfm(int rank, int size, mgrid_error *e) {
                  how, e);
   }
   test(MPI_COMM_WORLD, !e->status && j[CASES - 1].losses, "states of all", e);
-  test(MPI_COMM_WORLD, recover(&j[NOBODY], NULL, e) == MGRID_NOT_NOW, "nobody is lost", e);
+  mgrid_loss_sums none = MGRID_LOSS_SUMS_INIT;
+  test(MPI_COMM_WORLD,
+       recover(&j[NOBODY], NULL, e) == MGRID_OK && !mgrid_loss_describe(j[NOBODY].loss, &none, e) && none.lost == 0
+           && none.layout == size && none.moved == 0 && mgrid_loss_rank(j[NOBODY].loss, rank) == rank,
+       "nobody is lost, and all recover", e);
+  test(MPI_COMM_WORLD,
+       mgrid_state_prove(j[NOBODY].now, NULL, anew(e)) == MGRID_OK
+           && mgrid_move_prove(j[NOBODY].move, mgrid_state_backend(j[NOBODY].now), NULL, e) == MGRID_OK
+           && mgrid_state_settle(j[NOBODY].now, MGRID_OK, e) == MGRID_OK,
+       "and go on", e);
   if (rank == size - 1) raise(SIGKILL);
 
   mgrid_status s = mgrid_state_prove(j[SHRINKS].state, NULL, anew(e));

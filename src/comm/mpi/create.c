@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create communicators of MPI by their members only (MPI_Comm_create_group), on the library's duplicate of the
-** host's communicator. All ranks have just agreed, so they need no further rendezvous between creations. Every creation of
+** create.c - create communicators of MPI on the library's duplicate of the host's communicator, by their members only
+** (MPI_Comm_create_group). All ranks have just agreed, so they need no further rendezvous between creations. Every creation of
 ** MPI blocks, so a thread (watchdog.c) watches the deadline.
+**
+** Where MPI survives losses, all ranks create together (MPI_Comm_create). In Open MPI (5.0.11) nothing ends the wait for a lost
+** member in MPI_Comm_create_group, not even a revoke; both end the calls over all ranks, which take as long.
 */
 #include "comm/mpi/mpi.h"
 
@@ -23,24 +26,27 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   return rc ? rc : MPI_Comm_free(&plain);
 }
 
+/* Without a communicator if the group has size 0. */
 static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made, mgrid_error *err) {
+  const bool  together = m->survives && spec->size != 1;
   MPI_Group   group;
   MPI_Comm    comm = MPI_COMM_NULL;
-  const char *call = "MPI_Group_incl";
+  const char *call = "MPI_Group_incl", *creates = together ? "MPI_Comm_create" : "MPI_Comm_create_group";
   int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
-  mgrid_watch_enter(m, spec);
+  mgrid_watch_enter(m, spec, creates);
   if (!rc) {
-    call = "MPI_Comm_create_group";
+    call = creates;
     int tag = MGRID_TAGS + spec->tag % (32768 - MGRID_TAGS);
-    rc = MPI_Comm_create_group(m->comm, group, tag, &comm);
-    MPI_Group_free(&group);
+    rc = together ? MPI_Comm_create(m->comm, group, &comm) : MPI_Comm_create_group(m->comm, group, tag, &comm);
+    if (spec->size > 0) MPI_Group_free(&group);
   }
   if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
     call = "MPI_Cart_create";
     rc = attach_shape(spec->options->shape, &comm);
   }
-  mgrid_watch_enter(m, NULL);
-  if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
+  mgrid_watch_enter(m, NULL, NULL);
+  if (rc) return mgrid_mpi_failed_in(m, err, rc, call, spec->name);
+  if (spec->size == 0) return MGRID_OK;
   if (comm == MPI_COMM_NULL)
     return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
   char name[MPI_MAX_OBJECT_NAME];
@@ -95,6 +101,40 @@ mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, voi
   return s ? s : keep_one((mpi_backend *)b, spec, native, err);
 }
 
+/* A backend over this one makes the others. */
+static bool is_mpis(const mgrid_comm_spec *spec) { return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI; }
+
+/* Find the creation of MPI with the lowest turn after `done`; n: there is none. */
+static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
+  size_t next = n;
+  for (size_t i = 0; i < n; i++)
+    if (is_mpis(&spec[i]) && spec[i].turn > done && (next == n || spec[i].turn < spec[next].turn)) next = i;
+  return next;
+}
+
+/* All ranks make the groups of one turn after another; those in none of them take part. They agree on the next turn, and so
+** also notice before it who is missing. */
+static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec, void **native,
+                                     mgrid_error *err) {
+  const int32_t         nobody = 0;
+  const mgrid_comm_spec others = { .name = "groups of other ranks", .ranks = &nobody };
+  mgrid_status          s = MGRID_OK;
+  for (int64_t done = -1; s != MGRID_LOST_RANK;) {
+    size_t       next = find_next(n, spec, done);
+    uint64_t     own = next < n ? (uint64_t)spec[next].turn : UINT64_MAX, turn = own;
+    mgrid_status met = mgrid_mpi_allreduce(&m->base, &turn, 1, s ? NULL : err);
+    if (met || turn == UINT64_MAX) return s ? s : met;
+    done = (int64_t)turn;
+    mgrid_watch_begin(m);
+    MPI_Comm     none;
+    mgrid_status one = own == turn ? keep_one(m, &spec[next], &native[next], s ? NULL : err)
+                                   : create_one(m, &others, &none, s ? NULL : err);
+    mgrid_watch_through(m);
+    if (!s) s = one;
+  }
+  return s;
+}
+
 /* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads and
 ** another order were not faster (scripts/README.md). After an error create the rest all the same, because other members
 ** wait in them. The verdict then undoes all. */
@@ -102,8 +142,10 @@ mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec
                                mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = MGRID_OK;
-  if (n > 0) mgrid_watch_begin(m);
+  if (m->survives) return create_together(m, n, spec, native, err);
+  if (find_next(n, spec, -1) < n) mgrid_watch_begin(m);
   for (size_t i = 0; i < n; i++) {
+    if (!is_mpis(&spec[i])) continue;
     mgrid_status one = keep_one(m, &spec[i], &native[i], s ? NULL : err);
     if (!s) s = one;
   }

@@ -12,7 +12,6 @@
 extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
 static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get_failed;
 
-/* Asked only when it matters: the query takes as long as opening a backend. */
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
@@ -32,30 +31,41 @@ static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = NULL;
 bool mgrid_mpi_survives(void) { return false; }
 #endif
 
-/* Add the n failed ranks that take part: those in `ranks`, or all if it is NULL. */
-static void add(const mpi_backend *m, MPI_Group failed, int n, const int32_t *ranks, int64_t size,
-                mgrid_missing *lost) {
-  int *theirs = malloc(2 * (size_t)n * sizeof *theirs), *ours = theirs ? theirs + n : NULL;
-  if (!theirs) return;
-  for (int i = 0; i < n; i++) theirs[i] = i;
-  if (MPI_Group_translate_ranks(failed, n, theirs, m->members, ours)) n = 0;
-  for (int i = 0; i < n; i++) {
-    bool takes_part = !ranks && ours[i] != MPI_UNDEFINED;
-    for (int64_t k = 0; k < size && ranks && !takes_part; k++) takes_part = ranks[k] == ours[i];
-    if (takes_part) mgrid_missing_add(lost, ours[i]);
-  }
-  free(theirs);
+/* Return the ranks whose processes have failed; the caller frees the list. NULL: there are none. */
+static int *failed_ranks(const mpi_backend *m, int *n) {
+  MPI_Group failed;
+  int      *ours = NULL, most = 0;
+  *n = 0;
+  if (!get_failed || !m->survives || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return NULL;
+  MPI_Group_size(failed, &most);
+  if (most > 0) ours = malloc(2 * (size_t)most * sizeof *ours);
+  for (int i = 0; i < most && ours; i++) ours[most + i] = i;
+  if (ours && !MPI_Group_translate_ranks(failed, most, ours + most, m->members, ours))
+    for (int i = 0; i < most; i++)
+      if (ours[i] != MPI_UNDEFINED) ours[(*n)++] = ours[i];
+  MPI_Group_free(&failed);
+  return ours;
 }
 
 bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost) {
-  MPI_Group failed;
-  int       n = 0;
+  int  n;
+  int *ours = failed_ranks(m, &n);
   *lost = (mgrid_missing){ .lost = true };
-  if (!get_failed || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return false;
-  MPI_Group_size(failed, &n);
-  if (n > 0 && mgrid_mpi_survives()) add(m, failed, n, ranks, size, lost);
-  MPI_Group_free(&failed);
+  for (int i = 0; i < n; i++) {
+    bool takes_part = !ranks;
+    for (int64_t k = 0; k < size && ranks && !takes_part; k++) takes_part = ranks[k] == ours[i];
+    if (takes_part) mgrid_missing_add(lost, ours[i]);
+  }
+  free(ours);
   return lost->n > 0;
+}
+
+uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
+  int      n, *ours = failed_ranks(m, &n);
+  uint8_t *lost = n > 0 ? calloc((size_t)m->base.world, sizeof *lost) : NULL;
+  for (int i = 0; i < n && lost; i++) lost[ours[i]] = 1;
+  free(ours);
+  return lost;
 }
 
 void mgrid_mpi_progress(const mpi_backend *m) {

@@ -94,6 +94,7 @@ struct mpi_backend {
   bool           sessions;       /* the host uses only sessions: there is no MPI_COMM_WORLD, no MPI_COMM_SELF */
   MPI_Session    session;        /* then the backend's own, which keeps MPI alive */
   bool           main;           /* only the main thread may call MPI */
+  bool           survives;       /* MPI goes on after a loss, on all ranks: lost.c */
   double         seconds, usual; /* deadline of a call over all ranks: now; by default */
   uint64_t       phase;          /* only notices of this phase count: mgrid_carrier_ops.phase */
   uint64_t       calls;          /* calls over all ranks so far; identical on all ranks */
@@ -186,12 +187,15 @@ mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
+** It takes as long as opening a backend, which asks once (mpi_backend.survives).
 ** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
+** _all_lost: a byte for each rank, 1 where its process has failed; the caller frees it; NULL: none has.
 ** _progress: let MPI handle what has arrived, such as news of a loss; it does so only inside its calls.
 ** _failed_in: the error of a failed call; it names the lost ranks, if any.
 ** _fail_interrupted: the error of a wait that another rank has ended by interrupting the backend. */
 bool         mgrid_mpi_survives(void);
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
+uint8_t     *mgrid_mpi_all_lost(const mpi_backend *m);
 void         mgrid_mpi_progress(const mpi_backend *m);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
@@ -209,11 +213,15 @@ extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
 void                           mgrid_mpi_close(mgrid_backend *b);
 mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
 
-/* remain.c. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? */
+/* remain.c. _all_opened: where MPI survives, a call may succeed on some ranks and fail on others; agree over the host's
+** communicator on whether all have opened their backend. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? _end_waits: end the
+** calls of all ranks on a communicator, for good. */
 extern const mgrid_survival_ops mgrid_mpi_survival;
 mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-bool                            mgrid_mpi_tells_of_loss(int rc);
-bool                            mgrid_mpi_is_interrupted(const mpi_backend *m);
+mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err);
+bool         mgrid_mpi_tells_of_loss(int rc);
+void         mgrid_mpi_end_waits(MPI_Comm comm);
+bool         mgrid_mpi_is_interrupted(const mpi_backend *m);
 
 /* gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
@@ -261,9 +269,13 @@ mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
 /* watchdog.c. From _begin to _end (after the verdict) a thread watches the deadline. _enter: this rank is in the creation
 ** of that spec; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed. _missing: wait for
 ** the deadline, then list the ranks of this machine that are neither in a creation nor through; false: this rank knows
-** none. _fail: then the error, about ranks that rank 0 has not heard. */
+** none. _fail: then the error, about ranks that rank 0 has not heard.
+** _recovery: as _begin, from a call of a recovery until _end; ranks show early that they have come, and lost ones are not
+** missing. _survivors: after the deadline, the error that names the survivors who have not come. */
 void         mgrid_watch_begin(mpi_backend *m);
-void         mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec);
+void         mgrid_watch_recovery(mpi_backend *m, double seconds);
+mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err);
+void         mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call);
 void         mgrid_watch_finalize(mpi_backend *m); /* _begin, and this rank is in MPI_Finalize */
 void         mgrid_watch_through(mpi_backend *m);
 bool         mgrid_watch_is_on(const mpi_backend *m);

@@ -192,29 +192,6 @@ void mgrid_mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- the begin */
 
-/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the words in m->tree.words. */
-enum { VERDICT, JOB, DUPLICATE, WORDS };
-/* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
-enum { OWN, KEPT, TAKEN };
-
-static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
-  const mgrid_missing unknown = { 0 };
-  mpi_request         call = { 0 };
-  mgrid_mpi_turn(m->tree.words, WORDS);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent, &call.request);
-  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
-  m->broken |= came != MGRID_OK;
-  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
-  if (came) {
-    m->comm = parent; /* one of its ranks may be lost */
-    mgrid_mpi_failed_in(m, err, call.rc, "MPI_Iallreduce", "the channel of the library");
-    m->comm = MPI_COMM_NULL;
-    return err ? err->status : MGRID_BACKEND;
-  }
-  mgrid_mpi_turn(m->tree.words, WORDS);
-  return MGRID_OK;
-}
-
 /* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on all. */
 static bool several_jobs(const mpi_backend *m) {
   MPI_Group world = MPI_GROUP_NULL, others = MPI_GROUP_NULL;
@@ -224,6 +201,51 @@ static bool several_jobs(const mpi_backend *m) {
   if (others != MPI_GROUP_NULL && others != MPI_GROUP_EMPTY) MPI_Group_free(&others);
   MPI_Group_free(&world);
   return n > 0;
+}
+
+/* Ranks of another job do not hear of a loss in this one while they wait for ranks that have heard of it and left. So if there
+** are several jobs, end their wait on this communicator. Not after a loss in another job: the revoke would then wait for ever for
+** the address of a rank whose job has ended. */
+static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
+  uint8_t  *lost = several_jobs(m) ? mgrid_mpi_all_lost(m) : NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  bool      here = false;
+  if (lost && !MPI_Comm_group(MPI_COMM_WORLD, &world))
+    for (int r = 0, own; r < m->base.world && !here; r++)
+      here = lost[r] && !MPI_Group_translate_ranks(m->members, 1, &r, world, &own) && own != MPI_UNDEFINED;
+  if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+  free(lost);
+  if (here) mgrid_mpi_end_waits(comm);
+}
+
+/* A call on the host's communicator has failed. */
+static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  m->comm = parent; /* one of its ranks may be lost */
+  mgrid_status s = mgrid_mpi_failed_in(m, &why, rc, call, "the channel of the library");
+  if (s == MGRID_LOST_RANK) tell_other_jobs(m, parent);
+  m->comm = MPI_COMM_NULL;
+  return mgrid_error_pass(err, &why);
+}
+
+enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* of the first rendezvous */
+/* DUPLICATE: the rank needs its own one; may keep it; can take the one that is kept. */
+enum { OWN, KEPT, TAKEN };
+
+/* The first rendezvous, on the host's communicator, with a deadline: the minimum of the first words in m->tree.words. */
+static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_missing unknown = { 0 };
+  mpi_request         call = { 0 };
+  mgrid_mpi_turn(m->tree.words, WORDS);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, WORDS, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return fail_in_parent(m, parent, call.rc, "MPI_Iallreduce", err);
+  mgrid_mpi_turn(m->tree.words, WORDS);
+  m->job = m->tree.words[JOB];
+  m->survives = m->tree.words[SURVIVES];
+  return MGRID_OK;
 }
 
 /* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the other, also when it reports a
@@ -238,7 +260,10 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
   free(bytes);
-  return came ? mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library") : MGRID_OK;
+  if (came == MGRID_OK) return MGRID_OK;
+  mgrid_status s = mgrid_mpi_failed_in(m, err, call.rc, "MPI_Ialltoall", "the channel of the library");
+  tell_other_jobs(m, m->comm);
+  return s;
 }
 
 /* Make the library's communicator with the host's ranks. MPI_Comm_create copies no attributes, where MPI_Comm_dup would
@@ -246,19 +271,19 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   mgrid_watch_begin(m);
-  mgrid_watch_enter(m, &spec);
+  mgrid_watch_enter(m, &spec, "MPI_Comm_create");
   int rc = MPI_Comm_create(parent, m->members, &m->comm);
-  mgrid_watch_enter(m, NULL);
+  mgrid_watch_enter(m, NULL, NULL);
   mgrid_watch_end(m);
   m->broken |= rc != MPI_SUCCESS;
-  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_create", spec.name);
+  if (rc) return fail_in_parent(m, parent, rc, "MPI_Comm_create", err);
   MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
-  return several_jobs(m) && mgrid_mpi_survives() ? connect_all(m, err) : MGRID_OK;
+  return m->survives && several_jobs(m) ? connect_all(m, err) : MGRID_OK;
 }
 
 /* Which duplicate this rank could do with. With ULFM a backend that recovers interrupts all that use its duplicate. */
 static uint64_t choose(const mpi_channel *kept, bool duplicate, const mpi_backend *m) {
-  if (!duplicate || m->sessions || mgrid_mpi_survives()) return OWN;
+  if (!duplicate || m->sessions || m->survives) return OWN;
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
 }
 
@@ -309,14 +334,18 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
   uint64_t *words = m->tree.words;
   words[VERDICT] = mgrid_verdict_of(&m->base, s);
-  words[DUPLICATE] = choose(kept, duplicate, m);
   if (getrandom(&words[JOB], sizeof words[JOB], GRND_NONBLOCK) < 0) words[JOB] = (uint64_t)getpid();
+  words[SURVIVES] = m->survives = mgrid_mpi_survives();
+  words[DUPLICATE] = choose(kept, duplicate, m);
   mgrid_status made = meet(m, parent, err);
-  m->job = words[JOB];
   if (!duplicate)
     m->comm = m->given = parent;
   else if (!made)
     made = take_or_make(m, parent, kept, err);
+  if (duplicate && m->survives && made != MGRID_TIMED_OUT) { /* who did not come will not agree either */
+    made = mgrid_mpi_all_opened(m, parent, made, err);
+    m->broken |= made != MGRID_OK;
+  }
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
   return made ? made : mgrid_verdict_tell(&m->base, words[VERDICT], s, &why, err);
 }
@@ -381,17 +410,17 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
   if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
   if (b->ops != &mgrid_mpi_ops)
     return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
-  mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = mgrid_mpi_usable(m, err);
-  uint64_t     here = 0; /* the creation has no deadline, so first wait for all with one */
+  mpi_backend          *m = (mpi_backend *)b;
+  mgrid_status          s = mgrid_mpi_usable(m, err);
+  uint64_t              here = 0; /* the creation has no deadline, so first wait for all with one */
+  const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);
   if (s) return s;
-  const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   mgrid_watch_begin(m);
-  mgrid_watch_enter(m, &spec);
+  mgrid_watch_enter(m, &spec, "MPI_Comm_create");
   int rc = MPI_Comm_create(m->comm, m->members, comm);
   mgrid_watch_through(m);
-  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", "a communicator of the host");
+  if (rc) mgrid_mpi_failed_in(m, &mine, rc, "MPI_Comm_create", spec.name);
   s = mgrid_verdict(b, mine.status, &mine, err);
   if (s && !rc) MPI_Comm_free(comm);
   if (s) *comm = MPI_COMM_NULL;

@@ -3,7 +3,8 @@
 ** remain.c - the survivors of a loss, where MPI survives it (Open MPI 5.0 or later under mpirun --with-ft ulfm). They interrupt
 ** the library's duplicate of the host's communicator, shrink it, and open a backend over the shrunk one. The host's own
 ** communicators are not touched. The others would wait for ever for a rank that is stopped, but not dead; so every agreement
-** has a deadline. MPIX_Comm_shrink and MPI_Comm_split have none; they are called only after all survivors have agreed.
+** has a deadline. MPIX_Comm_shrink and MPI_Comm_split have none; they are called only after all survivors have agreed, and the
+** watchdog names who was stopped in them. A rank that dies there does not hold up the others.
 */
 #include "comm/mpi/mpi.h"
 
@@ -38,7 +39,7 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
   if (!revoke_comm)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
-  if (!mgrid_mpi_survives())
+  if (!((const mpi_backend *)b)->survives)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
   for (size_t i = 0; i < n; i++) { /* go on after a failure */
@@ -70,7 +71,7 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
         err, MGRID_UNSUPPORTED,
         "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
         "ulfm; else start the job again from its last checkpoint");
-  if (!mgrid_mpi_survives())
+  if (!((const mpi_backend *)b)->survives)
     return mgrid_fail(
         err, MGRID_UNSUPPORTED,
         "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
@@ -78,12 +79,15 @@ static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
   return MGRID_OK;
 }
 
+void mgrid_mpi_end_waits(MPI_Comm comm) {
+  if (revoke_comm && comm != MPI_COMM_NULL) revoke_comm(comm);
+}
+
 static void interrupt(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   m->broken = true;
-  if (!revoke_comm || m->comm == MPI_COMM_NULL) return;
-  revoke_comm(m->comm);
-  if (m->talk != MPI_COMM_NULL) revoke_comm(m->talk);
+  mgrid_mpi_end_waits(m->comm);
+  mgrid_mpi_end_waits(m->talk);
 }
 
 static bool hurt(mgrid_backend *b) {
@@ -93,25 +97,41 @@ static bool hurt(mgrid_backend *b) {
   return mgrid_mpi_is_interrupted((mpi_backend *)b) || mgrid_mpi_lost((mpi_backend *)b, NULL, 0, &lost);
 }
 
-/* The flag is memory of its own: leaked if the call does not end. */
+/* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
+** others may look later. */
 static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int         *flag = malloc(sizeof *flag);
   mpi_request  call = { 0 };
   if (!flag) return mgrid_oom(err);
+  if (!(seconds > 0)) seconds = m->usual;
   *flag = (int)*mine;
+  mgrid_watch_recovery(m, seconds);
   call.rc = begin_agree(m->comm, flag, &call.request);
-  mgrid_outcome came =
-      mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + (seconds > 0 ? seconds : m->usual), NULL, NULL);
-  if (came == MGRID_LATE)
-    return mgrid_fail(err, MGRID_TIMED_OUT,
-                      "after %.3g seconds not all survivors had come: one is stopped, or went on without a "
-                      "recovery; go on from the last checkpoint",
-                      seconds > 0 ? seconds : m->usual);
+  if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE)
+    return mgrid_watch_survivors(m, err);
+  mgrid_watch_end(m);
   /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
   *mine = (uint64_t)(unsigned)*flag & (call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
   free(flag);
   return MGRID_OK;
+}
+
+static const mgrid_comm_spec survivors = { .name = "a communicator of the survivors" };
+
+mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err) {
+  int        *flag = malloc(sizeof *flag); /* leaked if the call does not end */
+  mpi_request call = { 0 };
+  if (!flag) return mgrid_oom(err); /* the others find it missing at their deadline */
+  *flag = !mine;
+  call.rc = begin_agree(parent, flag, &call.request);
+  if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
+    return mgrid_missing_fail(&(mgrid_missing){ 0 }, m->seconds, err);
+  bool all = *flag && !call.rc;
+  free(flag);
+  if (all || mine) return mine;
+  return call.rc ? mgrid_mpi_failed_in(m, err, call.rc, "MPIX_Comm_iagree", "the channel of the library")
+                 : mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had opened their backend");
 }
 
 /* The ranks of m that are not in `rest`. */
@@ -133,7 +153,10 @@ static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
   m->rest = MPI_COMM_NULL;
+  mgrid_watch_recovery(m, m->usual);
+  mgrid_watch_enter(m, &survivors, "MPIX_Comm_shrink");
   int rc = shrink_comm(m->comm, &m->rest);
+  mgrid_watch_end(m);
   if (rc) return mgrid_mpi_failed(err, rc, "MPIX_Comm_shrink", "the channel of the library");
   MPI_Comm_set_errhandler(m->rest, MPI_ERRORS_RETURN);
   return find_lost(m, m->rest, lost, err);
@@ -142,7 +165,10 @@ static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
 static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Comm     mine = MPI_COMM_NULL;
-  int          rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
+  mgrid_watch_recovery(m, m->usual);
+  mgrid_watch_enter(m, &survivors, "MPI_Comm_split");
+  int rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
+  mgrid_watch_end(m);
   if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the survivors");
   if (!rc) MPI_Comm_set_errhandler(mine, m->handler);
   mgrid_backend *left = rc ? NULL : mgrid_mpi_inherit(m, mine, err);

@@ -7,15 +7,16 @@
 **
 ** The thread does not call MPI, which would be wrong below MPI_THREAD_MULTIPLE. Ranks of one machine see each other
 ** by abstract sockets, which end with their process: before the deadline each rank that is inside a creation, or has
-** finished all, opens one whose name all ranks know. A rank without one at the deadline is missing. Ranks of other
-** machines cannot be seen, and a rank may wait for another through others, so all ranks that cannot be seen are
-** listed.
+** finished all, opens one whose name all ranks know. A rank without one at the deadline is missing, and so is one that is
+** stopped. Ranks of other machines cannot be seen, and a rank may wait for another through others, so all ranks that cannot
+** be seen are listed. In a recovery the survivors find out in the same way who has not come.
 **
 ** The thread starts with the first creation of a backend and sleeps until the backend ends: starting and joining a
 ** thread for each call took as long as two creations of 8 ranks.
 */
 #include "comm/mpi/mpi.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -28,6 +29,8 @@
 
 enum { LIST = 640, LINE = 1024 }; /* characters of the list of unseen ranks; of the line printed */
 
+#define RECOVERY UINT64_MAX /* in place of a call's number */
+
 typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
 
 struct mpi_watch {
@@ -37,12 +40,15 @@ struct mpi_watch {
   pthread_cond_t         woken;
   bool                   on, ends; /* creations, or the verdict on them, are running; the thread is to end */
   double                 begun, seconds, wake; /* start of the creations; their deadline; when the thread wakes up */
-  uint64_t               call;                 /* number of the verdict on them */
+  double                 show;                 /* after this part of the deadline, this rank shows a sign */
+  uint64_t               call;                 /* number of the verdict on them, or RECOVERY */
   place                  at;                   /* where the main thread is */
-  const mgrid_comm_spec *spec;                 /* INSIDE: the creation */
+  const mgrid_comm_spec *spec;                 /* INSIDE: the creation, */
+  const char            *name;                 /* and the call of MPI that makes it */
   int                    sign;                 /* the socket; -1: none */
   bool                   looked;               /* the deadline has passed, and then: */
   uint8_t               *seen;                 /* [world] whether a rank shows a sign; NULL: no sign can be seen */
+  uint8_t               *lost;                 /* [world] whether MPI says that a rank has failed; NULL: none has */
   mgrid_missing          missing;              /* ranks of this machine that show none */
 };
 
@@ -54,11 +60,41 @@ static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un 
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
+static void hide_sign(mpi_watch *w) {
+  if (w->sign >= 0) close(w->sign);
+  w->sign = -1;
+}
+
 static void show_sign(mpi_watch *w) {
   struct sockaddr_un name;
   socklen_t          len = sign_name(w, w->m->base.rank, &name);
-  w->sign = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (w->sign >= 0 && bind(w->sign, (struct sockaddr *)&name, len)) close(w->sign), w->sign = -1;
+  w->sign = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (w->sign >= 0 && (bind(w->sign, (struct sockaddr *)&name, len) || listen(w->sign, SOMAXCONN))) hide_sign(w);
+}
+
+/* Return whether the process at the other end of a connection is stopped. */
+static bool is_stopped(int connection) {
+  struct ucred who = { 0 };
+  socklen_t    len = sizeof who;
+  char         path[64], state = 0;
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.pid <= 0) return false;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)who.pid);
+  FILE *f = fopen(path, "re"); /* "123 (name) T", and a name may have brackets and spaces */
+  if (!f) return false;
+  for (int c; (c = fgetc(f)) != EOF;)
+    if (c == ')' && fscanf(f, " %c", &state) != 1) break;
+  fclose(f);
+  return state == 'T' || state == 't';
+}
+
+/* Look whether a rank shows a sign. One that has shown it and ended since was there: it may have reached its own deadline. */
+static void look_at(mpi_watch *w, int64_t rank) {
+  struct sockaddr_un name;
+  socklen_t          len = sign_name(w, rank, &name);
+  int                from = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool               shown = from >= 0 && (connect(from, (struct sockaddr *)&name, len) == 0 || errno == EAGAIN);
+  if (shown) w->seen[rank] = !is_stopped(from);
+  if (from >= 0) close(from);
 }
 
 /* Find the ranks that are known to be on this machine: [*from, *to). None if that is not known, as in the first
@@ -69,25 +105,26 @@ static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   *to = !block ? 0 : *from + block < b->world ? *from + block : b->world;
 }
 
-/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), once, at a deadline. */
-static void look_around(mpi_watch *w) {
-  const mgrid_backend *b = &w->m->base;
-  int                  from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  int64_t              first, end;
-  w->looked = true;
-  w->seen = from >= 0 && w->sign >= 0 ? calloc((size_t)b->world, sizeof *w->seen) : NULL;
-  for (int64_t r = 0; r < b->world && w->seen; r++) {
-    struct sockaddr_un name;
-    socklen_t          len = sign_name(w, r, &name);
-    w->seen[r] = connect(from, (struct sockaddr *)&name, len) == 0;
-  }
-  if (from >= 0) close(from);
-  find_mates(b, &first, &end);
-  for (int64_t r = first; r < end && w->seen; r++)
-    if (!w->seen[r]) mgrid_missing_add(&w->missing, r);
+static bool is_unseen(const mpi_watch *w, int64_t r) {
+  return r != w->m->base.rank && !(w->lost && w->lost[r]) && !(w->seen && w->seen[r]);
 }
 
-static bool is_unseen(const mpi_watch *w, int64_t r) { return r != w->m->base.rank && !(w->seen && w->seen[r]); }
+static void find_missing(mpi_watch *w) {
+  int64_t first, end;
+  w->missing.n = 0;
+  find_mates(&w->m->base, &first, &end);
+  for (int64_t r = first; r < end && w->seen; r++)
+    if (is_unseen(w, r)) mgrid_missing_add(&w->missing, r);
+}
+
+/* Find out which ranks show a sign. A rank without its own sign cannot know. O(world), at a deadline, and in a recovery that
+** takes long. */
+static void look_around(mpi_watch *w) {
+  const mgrid_backend *b = &w->m->base;
+  if (w->sign >= 0 && !w->seen) w->seen = calloc((size_t)b->world, sizeof *w->seen);
+  for (int64_t r = 0; r < b->world && w->seen; r++) look_at(w, r);
+  find_missing(w);
+}
 
 /* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take few words. Return
 ** how many there are. */
@@ -116,32 +153,32 @@ static bool name_unseen(const mpi_watch *w, char to[LIST]) {
   int64_t n = list_unseen(w, ranks, sizeof ranks);
   if (n > 1)
     snprintf(to, LIST, "one of ranks %s, which cannot be seen from here, is not there", ranks);
-  else
+  else if (n == 1)
     snprintf(to, LIST, "rank %s is not there", ranks);
   return n > 0;
 }
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
+/* Name the ranks of this machine that are missing, else those that cannot be seen, of which one is. */
+static bool name_absent(const mpi_watch *w, char to[LIST]) {
+  mgrid_error who = MGRID_ERROR_INIT;
+  if (w->missing.n == 0) return name_unseen(w, to);
+  mgrid_missing_fail(&w->missing, w->seconds, &who);
+  snprintf(to, LIST, "%s", strrchr(who.message, ':') + 2);
+  return true;
+}
+
 /* Print one line on stderr, in one write: other threads may not use the host's log. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend     *m = w->m;
   const mgrid_comm_spec *s = w->spec;
-  char                   line[LINE], unseen[LIST];
+  char                   line[LINE], absent[LIST];
   const size_t           room = sizeof line - 80;
-  mgrid_error            who = MGRID_ERROR_INIT;
-  if (w->missing.n > 0) mgrid_missing_fail(&w->missing, w->seconds, &who);
-  const char *names = strrchr(who.message, ':');
-  if (names)
-    names += 2;
-  else if (name_unseen(w, unseen))
-    names = unseen;
-  const char *call = s == &the_end ? "MPI_Finalize has not ended"
-                     : s->ranks    ? "MPI_Comm_create_group has not made"
-                                   : "MPI_Comm_create has not made";
-  size_t      len = (size_t)mgrid_format(line, room,
-                                         "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s %s: ", m->base.rank,
-                                         m->base.world, w->seconds, call, s->name);
+  const char            *names = name_absent(w, absent) ? absent : NULL;
+  size_t                 len = (size_t)mgrid_format(
+                      line, room, "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds %s has not %s %s: ", m->base.rank,
+                      m->base.world, w->seconds, w->name, s == &the_end ? "ended" : "made", s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
                             names      ? names
@@ -169,20 +206,23 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watch(void *ud) {
-  const double show = 0.75, again = 0.01, others = 0.5; /* parts of the deadline; seconds for others to see this rank */
+  const double again = 0.01, others = 0.5; /* a part of the deadline; seconds for others to see this rank */
   mpi_watch   *w = ud;
   pthread_mutex_lock(&w->lock);
   while (!w->ends) {
     double now = mgrid_now(), past = now - w->begun;
     if (!w->on || (w->looked && !(w->m->dies && w->at == INSIDE))) {
       rest_until(w, 0);
-    } else if (past < show * w->seconds) {
-      rest_until(w, w->begun + show * w->seconds);
+    } else if (past < w->show * w->seconds) {
+      rest_until(w, w->begun + w->show * w->seconds);
     } else if (past < w->seconds) {
       if (w->sign < 0 && w->at != OUTSIDE) show_sign(w);
-      rest_until(w, w->sign < 0 ? now + again * w->seconds : w->begun + w->seconds);
+      if (w->call == RECOVERY) look_around(w);
+      double next = now + (w->sign < 0 ? again : w->show) * w->seconds, last = w->begun + w->seconds;
+      rest_until(w, next < last ? next : last);
     } else if (!w->looked) {
       look_around(w);
+      w->looked = true;
       if (w->at == INSIDE) say_stuck(w);
     } else if (past < w->seconds + others) {
       rest_until(w, w->begun + w->seconds + others);
@@ -211,34 +251,47 @@ static mpi_watch *start(const mpi_backend *m) {
   return NULL;
 }
 
-void mgrid_watch_begin(mpi_backend *m) {
+/* Replace the list of lost ranks. It takes `lost`. */
+static void begin(mpi_backend *m, uint64_t call, double seconds, double show, place at, uint8_t *lost) {
   if (!m->watch) m->watch = start(m); /* without a thread nothing is watched */
   mpi_watch *w = m->watch;
-  if (!w) return;
-  mgrid_watch_end(m);
+  if (!w) {
+    free(lost);
+    return;
+  }
   pthread_mutex_lock(&w->lock);
-  free(w->seen);
-  w->on = true, w->looked = false, w->missing.n = 0, w->seen = NULL;
-  w->at = OUTSIDE;
-  w->begun = mgrid_now(), w->seconds = m->seconds, w->call = m->calls + 1;
-  if (w->wake == 0 || w->wake > w->begun + w->seconds / 2) pthread_cond_signal(&w->woken);
+  if (w->call != call) hide_sign(w);
+  free(w->seen), free(w->lost);
+  w->on = true, w->looked = false, w->missing.n = 0, w->seen = NULL, w->lost = lost;
+  w->at = at;
+  w->begun = mgrid_now(), w->seconds = seconds, w->show = show, w->call = call;
+  if (w->wake == 0 || w->wake > w->begun + show * seconds / 2) pthread_cond_signal(&w->woken);
   pthread_mutex_unlock(&w->lock);
 }
 
-static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec) {
+void mgrid_watch_begin(mpi_backend *m) { begin(m, m->calls + 1, m->seconds, 0.75, OUTSIDE, NULL); }
+
+/* The numbers of calls may differ here, because ranks notice a loss in different calls. */
+void mgrid_watch_recovery(mpi_backend *m, double seconds) {
+  begin(m, RECOVERY, seconds, 0.125, THROUGH, mgrid_mpi_all_lost(m));
+}
+
+static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec, const char *call) {
   if (!m->watch) return;
   pthread_mutex_lock(&m->watch->lock);
-  m->watch->at = at, m->watch->spec = spec;
+  m->watch->at = at, m->watch->spec = spec, m->watch->name = call;
   pthread_mutex_unlock(&m->watch->lock);
 }
 
 void mgrid_watch_finalize(mpi_backend *m) {
   mgrid_watch_begin(m);
-  set_place(m, INSIDE, &the_end);
+  set_place(m, INSIDE, &the_end, "MPI_Finalize");
 }
 
-void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec) { set_place(m, spec ? INSIDE : OUTSIDE, spec); }
-void mgrid_watch_through(mpi_backend *m) { set_place(m, THROUGH, NULL); }
+void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call) {
+  set_place(m, spec ? INSIDE : OUTSIDE, spec, call);
+}
+void mgrid_watch_through(mpi_backend *m) { set_place(m, THROUGH, NULL, NULL); }
 
 bool mgrid_watch_is_on(const mpi_backend *m) {
   mpi_watch *w = m->watch;
@@ -279,13 +332,28 @@ mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent,
   return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
 }
 
+mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
+  mpi_watch    *w = m->watch;
+  mgrid_missing ignored;
+  char          who[LIST] = "one is stopped, or went on without a recovery";
+  if (w) {
+    mgrid_watch_missing(m, &ignored);
+    free(w->lost); /* the thread looks no more */
+    w->lost = mgrid_mpi_all_lost(m);
+    find_missing(w);
+    if (w->seen) name_absent(w, who);
+  }
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint",
+                    w ? w->seconds : m->seconds, who);
+}
+
 void mgrid_watch_end(mpi_backend *m) {
   mpi_watch *w = m->watch;
   if (!w) return;
   pthread_mutex_lock(&w->lock);
   w->on = false;
-  if (w->sign >= 0) close(w->sign);
-  w->sign = -1;
+  hide_sign(w);
   pthread_mutex_unlock(&w->lock);
 }
 
@@ -305,7 +373,7 @@ void mgrid_watch_free(mpi_backend *m) {
   pthread_join(w->thread, NULL);
   pthread_cond_destroy(&w->woken);
   pthread_mutex_destroy(&w->lock);
-  free(w->seen);
+  free(w->seen), free(w->lost);
   free(w);
   m->watch = NULL;
 }

@@ -270,17 +270,11 @@ static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* Create the groups whose families ask for the carrier, in schedule order. Create them even after a failure: MPI has no
+/* The carrier creates the groups whose families ask for it, in schedule order. Call it even after a failure: MPI has no
 ** deadline, and other members would wait forever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                     mgrid_error *err) {
-  mgrid_outcome s = MGRID_OK;
-  for (size_t i = 0; i < nspecs; i++) {
-    if (spec[i].size == 0 || mgrid_nccl_makes(spec[i].backend)) continue;
-    mgrid_outcome one = n->carrier->ops->create(n->carrier, 1, &spec[i], &native[i], s ? NULL : err);
-    if (!s) s = one;
-  }
-  return s;
+  return n->carrier->ops->create(n->carrier, nspecs, spec, native, err);
 }
 
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,

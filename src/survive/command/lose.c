@@ -147,6 +147,12 @@ void cli_lose_hints(const lose_options *o, const mgrid_machine_model *m, const m
 
 /* ------------------------------------------------------------------------ run */
 
+/* The number of the domain of a rank; 0 if there is no such level, an error that follows. */
+static int64_t units_before(const mgrid_machine_model *m, const char *level, int64_t rank) {
+  int64_t l = mgrid_machine_find(m, level);
+  return l < 0 ? 0 : mgrid_place_domain(m, (size_t)l, mgrid_machine_at(m, rank));
+}
+
 static mgrid_status lose(const lose_options *o, const mgrid_machine_model *m, mgrid_losses *l, const mgrid_plan *p,
                          mgrid_error *err) {
   lose_units   u = { .n = 0 };
@@ -188,6 +194,8 @@ static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_p
   const mgrid_machine_model *m = o->nodes || o->level ? cli_required_machine(c, plan[0], err)
                                                       : cli_given_machine(c, plan[0], err);
   how.how = o->how, how.params = c->params;
+  int64_t world = mgrid_plan_world(plan[0]), units = o->level && m ? 1 + units_before(m, o->level, world - 1) : world;
+  if (o->all && !err->status) cli_lose_can_try(o, o->level, world, units, err);
   mgrid_losses *l = err->status ? NULL : mgrid_losses_new(rt[0], plan[0], c->nargs, c->args, &how, err);
   mgrid_status  s = l ? lose(o, m, l, plan[0], err) : err->status;
   mgrid_losses_free(l);

@@ -141,6 +141,33 @@ static mgrid_status put_json(const table *t, const lose_units *u, int64_t all, m
   return s;
 }
 
+/* A loss takes time in proportion to the ranks: some seconds for ten million of these steps. */
+static bool too_many(int64_t all, int64_t units, int64_t world) {
+  const double most = 1 << 27, least_memory = 16; /* the ranks themselves take memory, even for one loss */
+  double       losses = all == 1 ? (double)units : (double)units * (double)(units - 1) / 2;
+  return (losses > least_memory ? losses : least_memory) * (double)world > most;
+}
+
+mgrid_status cli_lose_can_try(const lose_options *o, const char *level, int64_t world, int64_t units,
+                              mgrid_error *err) {
+  int64_t fits = 1, fails = world; /* worlds of which every rank is a unit */
+  if (!too_many(o->all, units, world)) return MGRID_OK;
+  while (fails - fits > 1) {
+    int64_t middle = fits + (fails - fits) / 2;
+    *(too_many(o->all, middle, middle) ? &fails : &fits) = middle;
+  }
+  if (level)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "--all %" PRId64 ": %" PRId64 " %ss of %" PRId64
+                      " ranks are too many to try in turn; lose those of interest, as --nodes 0,1, or take a smaller "
+                      "--world",
+                      o->all, units, level, world);
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "--all %" PRId64 ": %" PRId64 " ranks are too many to try %s in turn; nearest: --world %" PRId64
+                    "; or lose those of interest, as --ranks 5,13, or whole nodes, by --level node",
+                    o->all, world, o->all == 1 ? "each" : "each pair", fits);
+}
+
 mgrid_status cli_lose_all(const lose_options *o, const lose_units *u, mgrid_losses *l, mgrid_error *err) {
   table        t = { 0 };
   int64_t     *room = malloc((size_t)l->world * sizeof *room);

@@ -28,6 +28,9 @@ mgrid_status cli_lose_units(lose_units *u, const mgrid_machine_model *m, const c
                             mgrid_error *err);
 void         cli_lose_units_free(lose_units *u);
 
+/* Check that so many units of a world are not too many to try, before anything is allocated. */
+mgrid_status cli_lose_can_try(const lose_options *o, const char *level, int64_t world, int64_t units, mgrid_error *err);
+
 /* Lose every unit, or every two of them, and print a table of what the job becomes. */
 mgrid_status cli_lose_all(const lose_options *o, const lose_units *u, mgrid_losses *l, mgrid_error *err);
 
