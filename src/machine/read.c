@@ -64,26 +64,28 @@ char *mgrid_line_value(const char *line, const char *key, char *buf, size_t room
 
 /* --------------------------------------------------------------------- words */
 
-/* Take "key=value" from the front of the words. */
-static bool take(const char **words, const char *key, char **value) {
-  size_t len = strlen(key);
-  *words += strspn(*words, " \t\r\n");
-  if (strncmp(*words, key, len) != 0) return false;
-  size_t n = strcspn(*words + len, " \t\r\n");
-  free(*value);
-  *value = strndup(*words + len, n);
-  *words += len + n;
-  return true;
+/* Replace the word "key=value" with blanks, and keep the value; the last one counts. */
+static void take(char *words, const char *key, char **value) {
+  const char  *blanks = " \t\r\n";
+  const size_t len = strlen(key);
+  for (char *at = words; (at = strstr(at, key)); at++) {
+    if (at > words && !strchr(blanks, at[-1])) continue;
+    size_t n = strcspn(at + len, blanks);
+    free(*value);
+    *value = strndup(at + len, n);
+    memset(at, ' ', len + n);
+  }
 }
 
-/* Read the contents of a file; `words` may begin with topology=NAME and nodes=LIST. */
+/* Read the contents of a file; topology=NAME and nodes=LIST may be among the words. */
 static mgrid_machine_model *from_text(const char *text, size_t length, const char *name, const char *words,
                                       mgrid_error *err) {
   mgrid_error          why = MGRID_ERROR_INIT;
   mgrid_tree           t = { .file = name, .above = "switch", .err = &why, .most = MGRID_NAMES_MAX + (int64_t)length };
   mgrid_machine_model *m = NULL;
-  char                *topology = NULL, *nodes = NULL;
-  while (take(&words, "topology=", &topology) || take(&words, "nodes=", &nodes)) continue;
+  char                *topology = NULL, *nodes = NULL, *rest = strdup(words);
+  if (!rest) return mgrid_null_oom(err);
+  take(rest, "topology=", &topology), take(rest, "nodes=", &nodes);
   const mgrid_machine_reader *const *r = readers;
   while (*r && !(*r)->is(text, length)) r++;
   mgrid_status s = *r ? (*r)->read(&t, text, length, topology, &m)
@@ -91,8 +93,8 @@ static mgrid_machine_model *from_text(const char *text, size_t length, const cha
   if (!s && nodes && m) s = mgrid_tree_fault(&t, 0, MGRID_USAGE, "nodes= is for files that list hosts");
   if (!s && nodes) s = mgrid_tree_order(&t, nodes, 0);
   if (!s && !m)
-    m = mgrid_tree_machine(&t, words);
-  else if (!s && mgrid_machine_more(m, words, &why))
+    m = mgrid_tree_machine(&t, rest);
+  else if (!s && mgrid_machine_more(m, rest, &why))
     s = why.status;
   if (why.status && strncmp(why.message, name, strlen(name)) != 0)
     mgrid_error_reword(&why, "%s: %s", name, why.message);
@@ -105,6 +107,7 @@ static mgrid_machine_model *from_text(const char *text, size_t length, const cha
   mgrid_tree_free(&t);
   free(topology);
   free(nodes);
+  free(rest);
   mgrid_error_pass(err, &why);
   return m;
 }

@@ -39,6 +39,7 @@ static void test_hostfile(void **unused) {
     { "n0 slots=4\nn1\n", "", "node:2 gpu:4,1" },
     { "n0 slots=4 max_slots=8\n", "node[400GB/s]", "node:1[400GB/s] gpu:4" },
     { "n0\nn1\nn2\n", "nodes=n2,n0 gpu:2", "node:2 gpu:2" },
+    { "n0\nn1\nn2\n", "gpu:2 nodes=n2,n0", "node:2 gpu:2" },
     { "n0 slots=4\nn1 slots=4\nn0 slots=2\n", "", "f:3: host 'n0' is there twice, first in line 1" },
     { "n0 slots=four\n", "", "f:1: slots=four is no number" },
     { "n0 8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not '8'" },
