@@ -209,9 +209,9 @@ static void test_resources_refused(void **unused) {
   mgrid_site      site = MGRID_SITE_INIT;
   assert_int_equal(mgrid_plan_resources(p, 8, NULL, &r, anew(&why)), MGRID_OUT_OF_RANGE);
   assert_string_equal(why.message, "rank 8 is out of range; ranks are 0 to 7");
-  site.machine_ranks = 0;
+  site.machine_ranks = 4097;
   assert_int_equal(mgrid_plan_resources(p, 0, &site, &r, anew(&why)), MGRID_OUT_OF_RANGE);
-  assert_string_equal(why.message, "a machine has 1 to 4096 ranks, not 0");
+  assert_string_equal(why.message, "a machine has 1 to 4096 ranks, not 4097");
   site = (mgrid_site)MGRID_SITE_INIT;
   site.min_ctas = 65;
   assert_int_equal(mgrid_plan_resources(p, 0, &site, &r, anew(&why)), MGRID_OUT_OF_RANGE);

@@ -56,7 +56,7 @@ describe("a C program with a Lua of its own", function()
   end
 
   for words, message in pairs {
-    ["mg.mpi(123456)"] = "the parent is no communicator",
+    ["mg.mpi(123456)"] = "123456 is not a communicator of ",
     ["mg.mpi { comm = 1 << 40 }"] = "comm is the Fortran handle of a communicator (MPI_Comm_c2f), not 1099511627776",
     ["mg.mpi { com = comm }"] = "nearest is 'comm'",
     ["mg.mpi 'world'"] = "table expected",

@@ -91,13 +91,16 @@ mpi_channel *mgrid_channel_of(MPI_Comm parent) {
 
 bool mgrid_channel_is_broken(const mpi_channel *c) {
   bool broken = c->broken;
-  for (const mpi_backend *m = c->first; m; m = m->beside) broken |= m->broken || m->pending;
+  for (const mpi_backend *m = c->first; m; m = m->beside) broken |= m->broken;
   return broken;
 }
 
 /* Of `alone`, look at the number of holders first: its backend may be ending in another thread. */
 bool mgrid_channel_is_free(const mpi_channel *c) {
-  return c && (!c->alone || atomic_load(&c->holders) == 1) && !mgrid_channel_is_broken(c);
+  if (!c || (c->alone && atomic_load(&c->holders) > 1) || mgrid_channel_is_broken(c)) return false;
+  for (const mpi_backend *m = c->first; m; m = m->beside)
+    if (m->pending) return false;
+  return true;
 }
 
 /* Numbers of calls differ between the backends of a channel, since their notices meet there. */
