@@ -7,7 +7,7 @@
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
-local write = dofile "scripts/whole.lua"
+local write = dofile((arg[0]:match "^.*/" or "") .. "whole.lua")
 
 -- Return NCCL's number as text: 21700 is "2.17.0".
 local function release(version)

@@ -18,11 +18,13 @@
 #include <cstdio>
 #include <exception>
 
+/* Set the error among the arguments of a call to the text of the exception. */
 template <typename T> inline int mgrid_caught_tell(const char *, T) { return 0; }
-inline int                       mgrid_caught_tell(const char *what, mgrid_error *err) {
-                        if (!err || err->status) return 0;
+
+inline int mgrid_caught_tell(const char *what, mgrid_error *err) {
+  if (!err || err->status) return 0;
   err->status = MGRID_REFUSED;
-                        return std::snprintf(err->message, sizeof err->message, "an exception of the host: %s", what);
+  return std::snprintf(err->message, sizeof err->message, "an exception of the host: %s", what);
 }
 
 /* What each kind of function returns when it fails. */

@@ -29,7 +29,7 @@ local function project(fields)
     ["Makefile"] = "build/libmoongrid.so: src/use.c src/moongrid.h\n"
       .. "\t@mkdir -p build\n\t@cc -g -fPIC -shared -Isrc src/use.c -o $@\n",
   }
-  run(("mkdir %s/scripts && cp scripts/abi %s/scripts/"):format(path, path))
+  run(("mkdir %s/scripts && cp scripts/abi scripts/help %s/scripts/"):format(path, path))
   return path
 end
 
