@@ -328,8 +328,9 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 **
 ** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a state of mgrid_open
 ** has: mgrid_state_runtime returns it. The caller then frees the old policies and state, and the old runtime if it is
-** the caller's; this destroys the communicators that are no longer used. If any rank fails, every rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans
-** differ or only some ranks have one, the error of rank 0 if none has one.
+** the caller's; this destroys the communicators that are no longer used. If any rank fails, every rank gets the same
+** error and the old state is untouched: MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0
+** if none has one.
 **
 ** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or _plan_values, and
 ** mgrid_materialize with another name over the same backend while the old state exists. */

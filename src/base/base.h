@@ -120,6 +120,11 @@ int    mgrid_format(char *buf, size_t len, const char *fmt, ...) MGRID_PRINTF(3,
 int    mgrid_vformat(char *buf, size_t len, const char *fmt, va_list args) MGRID_PRINTF(3, 0);
 double mgrid_read_double(const char *text, char **end);
 
+/* Kinds of characters, in ASCII. Those of ctype.h follow the host's locale, and lint refuses them. */
+static inline bool mgrid_is_digit(char c) { return c >= '0' && c <= '9'; }
+static inline bool mgrid_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static inline bool mgrid_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 /* Switch this thread to the C locale, whatever the host's is, until mgrid_locale_back gets the result of
 ** mgrid_locale_plain. */
 typedef struct mgrid_locale {

@@ -101,7 +101,6 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
   if (whole >= len && len > 4) memcpy(buf + len - 4, "...", 4);
 }
 
-/* Not from ctype.h, which depends on the host's locale. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len) {
   char  *end, seventeen[40];
   double x = mgrid_read_double(number, &end);
@@ -116,13 +115,13 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len) {
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
-static bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
+static bool begins_name(char c) { return mgrid_is_letter(c) || c == '_'; }
 
 bool mgrid_is_name(const char *s) {
-  if (!s || !is_letter(*s)) return false;
+  if (!s || !begins_name(*s)) return false;
   size_t n = 0;
   for (; s[n]; n++)
-    if (!(is_letter(s[n]) || (s[n] >= '0' && s[n] <= '9'))) return false;
+    if (!begins_name(s[n]) && !mgrid_is_digit(s[n])) return false;
   return n <= MGRID_NAME_MAX;
 }
 

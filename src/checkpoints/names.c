@@ -225,7 +225,7 @@ static bool *row_of(const matching *m, size_t at) { return m->table + (m->walks 
 
 /* Return whether an item of the pattern stands for the letter, or for texts of such letters. */
 static bool is_of(const names_rule *r, unsigned char item, unsigned char c) {
-  bool digit = c >= '0' && c <= '9', letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
   char kind = r->kind[item - 1];
   return kind == '.' || (digit && kind != 'a') || (letter && kind != 'd');

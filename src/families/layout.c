@@ -5,7 +5,6 @@
 */
 #include "families/family.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +128,7 @@ static void fault(reading *r, const char *expected) {
 }
 
 static void skip_blanks(reading *r) {
-  while (isspace((unsigned char)*r->at)) r->at++;
+  while (mgrid_is_space(*r->at)) r->at++;
 }
 
 static bool next_is(reading *r, char c) {
@@ -146,8 +145,8 @@ static bool take(reading *r, char c) {
 static int64_t read_number(reading *r) {
   int64_t n = 0;
   skip_blanks(r);
-  if (!isdigit((unsigned char)*r->at)) fault(r, "a number");
-  for (; !r->failed && isdigit((unsigned char)*r->at); r->at++)
+  if (!mgrid_is_digit(*r->at)) fault(r, "a number");
+  for (; !r->failed && mgrid_is_digit(*r->at); r->at++)
     if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *r->at - '0', &n)) fault(r, "a smaller number");
   return n;
 }

@@ -5,7 +5,6 @@
 */
 #include "recipe/prelude.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +45,12 @@ static size_t long_bracket(const scan *s) {
   return (size_t)(s->end - s->at);
 }
 
+/* Of names and numbers. */
+static bool in_word(char c) { return mgrid_is_letter(c) || mgrid_is_digit(c) || c == '_'; }
+
 static void skip_blanks(scan *s) {
   for (;;) {
-    while (s->at < s->end && isspace((unsigned char)*s->at)) skip(s, 1);
+    while (s->at < s->end && mgrid_is_space(*s->at)) skip(s, 1);
     if (s->end - s->at < 2 || s->at[0] != '-' || s->at[1] != '-') return;
     skip(s, 2);
     size_t n = long_bracket(s);
@@ -68,9 +70,8 @@ static size_t length_of(const scan *s) {
   static const char *const operators[] = { "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>" };
   const char              *p = s->at;
   if (*p == '"' || *p == '\'') return quoted(s);
-  if (isalnum((unsigned char)*p) || *p == '_') {
-    while (p < s->end && (isalnum((unsigned char)*p) || *p == '_' || (*p == '.' && isdigit((unsigned char)*s->at))))
-      p++;
+  if (in_word(*p)) {
+    while (p < s->end && (in_word(*p) || (*p == '.' && mgrid_is_digit(*s->at)))) p++;
     return (size_t)(p - s->at);
   }
   size_t n = long_bracket(s);
@@ -94,7 +95,7 @@ void mgrid_syntax_words(const char *text, size_t len, void (*each)(void *ud, con
   scan  s = { text, text + len, text, 1, 0, true };
   token t;
   while (next_token(&s, &t))
-    if (isalnum((unsigned char)*t.at) || *t.at == '_') each(ud, t.at, t.len);
+    if (in_word(*t.at)) each(ud, t.at, t.len);
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -340,7 +341,7 @@ static const char *by_habit(const place *p, const char *said, const token *near,
 static bool goes_on(const token *t, bool in_list) {
   static const char *const ends[] = { "end", "else", "elseif", "until" };
   static const char *const statements[] = { "return", "local", "if", "for", "while", "repeat", "do", "in", "then" };
-  bool                     on = t->len && (isalnum((unsigned char)*t->at) || *t->at == '_');
+  bool                     on = t->len && in_word(*t->at);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) on &= !is(t, ends[i]);
   for (size_t i = 0; i < sizeof statements / sizeof *statements && in_list; i++) on &= !is(t, statements[i]);
   return on || (in_list && (quote(t) || is(t, "{")));

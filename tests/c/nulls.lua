@@ -31,7 +31,7 @@ local inputs = {
 
 -- Where a call writes: its results are 0xa5 before, and something else afterwards, also where it failed.
 local outputs = {
-  ["mgrid_family **"] = "f->out_families", ["mgrid_runtime **"] = "&f->out_runtime",
+  ["mgrid_family **"] = "f->out_families",
   ["mgrid_state **"] = "&f->out_state", ["const char **"] = "f->out_names", ["char *"] = "f->text",
   ["int64_t *"] = "f->out_numbers", ["size_t *"] = "&f->out_size",
   ["bool *"] = "&f->out_bool", ["int *"] = "&f->out_int", ["double *"] = "f->out_doubles", ["void *"] = "f",

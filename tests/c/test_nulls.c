@@ -84,7 +84,6 @@ typedef struct fixture {
   /* results, 0xa5 before the call */
   mgrid_family         *out_families[4];
   mgrid_tensor         *out_tensors[1];
-  mgrid_runtime        *out_runtime;
   mgrid_state          *out_state;
   const char           *out_names[4];
   char                  text[256];
@@ -220,7 +219,6 @@ static void close_fixture(fixture *f) {
     if (is_set(&f->out_families[i])) mgrid_family_free(f->out_families[i]);
   if (is_set(&f->out_tensors[0])) mgrid_tensor_free(f->out_tensors[0]);
   if (is_set(&f->out_state)) mgrid_state_free(f->out_state);
-  if (is_set(&f->out_runtime)) mgrid_runtime_free(f->out_runtime);
   mgrid_move_free(f->move);
   mgrid_machine_free(f->model);
   mgrid_loss_free(f->loss);

@@ -46,7 +46,6 @@ static void put_outputs(fuzz *z) {
     if (z->out_families[i]) put_family(z, z->out_families[i]), z->out_families[i] = NULL;
     if (z->out_tensors[i]) put_tensor(z, z->out_tensors[i]), z->out_tensors[i] = NULL;
   }
-  if (z->out_runtime) put_runtime(z, z->out_runtime), z->out_runtime = NULL;
   if (z->out_state) put_state(z, z->out_state), z->out_state = NULL;
   if (z->out_loss) put_loss(z, z->out_loss), z->out_loss = NULL;
   if (z->out_move) put_move(z, z->out_move), z->out_move = NULL;

@@ -32,7 +32,6 @@ local inputs = {
 -- Where a call writes.
 local outputs = {
   ["mgrid_family **"] = "z->out_families", ["mgrid_tensor **"] = "z->out_tensors",
-  ["mgrid_runtime **"] = "&z->out_runtime",
   ["mgrid_state **"] = "&z->out_state",
   ["mgrid_loss **"] = "&z->out_loss", ["mgrid_move **"] = "&z->out_move",
   ["const char **"] = "z->out_names", ["char *"] = "z->text",

@@ -61,7 +61,6 @@ typedef struct fuzz {
   /* results */
   mgrid_family         *out_families[ROOM];
   mgrid_tensor         *out_tensors[ROOM];
-  mgrid_runtime        *out_runtime;
   mgrid_state          *out_state;
   mgrid_loss           *out_loss;
   mgrid_move           *out_move;

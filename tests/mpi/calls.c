@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "moongrid_mpi.h"
 #include "moongrid_recipe.h"
+#include "struck.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,16 +193,6 @@ static void begin(void) {
   if (!f || fclose(f)) _exit(3);
 }
 
-static double hit(void) {
-  char   name[400];
-  double at = 0;
-  snprintf(name, sizeof name, "%s/hit", folder);
-  FILE *f = fopen(name, "r");
-  if (f && fscanf(f, "%lf", &at) != 1) at = 0;
-  if (f) fclose(f);
-  return at;
-}
-
 /* A backend that finalizes MPI when it is freed. */
 static void end_of_mpi(void) {
   mgrid_backend_options o = MGRID_BACKEND_OPTIONS_INIT;
@@ -255,7 +246,8 @@ int main(int argc, char **argv) {
   for (int goes = 1; goes;) {
     calls[i].call();
     if (!pause) continue;
-    goes = hit() == 0 || mgrid_now() < hit() + deadline;
+    double at = struck_at(folder);
+    goes = at == 0 || mgrid_now() < at + deadline;
     MPI_Bcast(&goes, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   MPI_Finalize();

@@ -7,6 +7,7 @@
 ** the time that a busy machine took from it: "ended RANK SECONDS CODE".
 */
 #include "base/base.h"
+#include "struck.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -24,17 +25,6 @@ static int64_t     me;
 static void rest(double seconds) {
   struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
   if (seconds > 0) nanosleep(&t, NULL);
-}
-
-/* When the rank was struck; 0: not yet. */
-static double hit(void) {
-  char   name[400];
-  double at = 0;
-  snprintf(name, sizeof name, "%s/hit", folder);
-  FILE *f = fopen(name, "r");
-  if (f && fscanf(f, "%lf", &at) != 1) at = 0;
-  if (f) fclose(f);
-  return at;
 }
 
 static void note_hit(void) {
@@ -118,7 +108,7 @@ int main(int argc, char **argv) {
   signal(SIGTERM, SIG_IGN); /* a launcher that ends the job; the command gets it, too */
   if (me == atoi(argv[2])) return strike(child, argv[1], argv[4]);
   while (!ended(child, &code)) { /* 20 s after it is far too late */
-    double at = hit(), over = moment();
+    double at = struck_at(folder), over = moment();
     if (at > 0) lost += over;
     if (at > 0 && mgrid_now() > at + deadline + 20) {
       say("stuck", mgrid_now() - at, 0);
@@ -126,7 +116,7 @@ int main(int argc, char **argv) {
       rest(1);
     }
   }
-  double at = hit(), now = mgrid_now();
+  double at = struck_at(folder), now = mgrid_now();
   say("ended", at > 0 ? now - (at > began ? at : began) - lost : 0, code);
   if (at > 0) rest(at + deadline + slack - mgrid_now()); /* the end of a rank may end the others */
   return 0;

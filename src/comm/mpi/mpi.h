@@ -267,7 +267,7 @@ mpi_request   mgrid_mpi_tree_begin(mpi_backend *m, const uint64_t *words, size_t
 mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
 
 /* watchdog.c. From _begin to _end (after the verdict) a thread watches the deadline. _enter: this rank is in the creation
-** of that spec; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed. _missing: wait for
+** of that spec, in that call of MPI; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed. _missing: wait for
 ** the deadline, then list the ranks of this machine that are neither in a creation nor through; false: this rank knows
 ** none. _fail: then the error, about ranks that rank 0 has not heard.
 ** _recovery: as _begin, from a call of a recovery until _end; ranks show early that they have come, and lost ones are not

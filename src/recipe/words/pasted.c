@@ -6,7 +6,6 @@
 */
 #include "recipe/bind.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static void skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
 
 static bool word(reader *r, const char *name) {
   size_t len = strlen(name);
-  if (strncmp(r->p, name, len) != 0 || isalnum((unsigned char)r->p[len])) return false;
+  if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len])) return false;
   r->p += len;
   skip(r);
   return true;
