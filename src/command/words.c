@@ -193,18 +193,6 @@ static int apart(lua_State *L) {
   return 0;
 }
 
-int cli_open_words(lua_State *L) {
-  static const luaL_Reg words[] = { { "terminal", terminal }, { "launcher", launcher }, { "pause", pause_for },
-                                    { "shown", shown },       { "nearest", nearest },   { "json", json_value },
-                                    { "text", text },         { "stdin", read_stdin },  { "read", read_file },
-                                    { "folder", folder },     { "kind", kind },         { "make_folder", make_folder },
-                                    { "write", write_file },  { "apart", apart },       { NULL, NULL } };
-  luaL_newlib(L, words);
-  return 1;
-}
-
-/* --------------------------------------------------------------- its files */
-
 /* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead of those built in. Only a
 ** binary that lies where it was built, beside what make wrote, heeds it. */
 static const char *source_tree(void) {
@@ -217,6 +205,35 @@ static const char *source_tree(void) {
   strcpy(slash, "/gen/command.c");
   return access(path, F_OK) == 0 ? folder : NULL;
 }
+
+/* source_tree() -> that folder, or nil */
+static int push_source_tree(lua_State *L) {
+  lua_pushstring(L, source_tree());
+  return 1;
+}
+
+int cli_open_words(lua_State *L) {
+  static const luaL_Reg words[] = { { "terminal", terminal },
+                                    { "launcher", launcher },
+                                    { "pause", pause_for },
+                                    { "shown", shown },
+                                    { "nearest", nearest },
+                                    { "json", json_value },
+                                    { "text", text },
+                                    { "stdin", read_stdin },
+                                    { "read", read_file },
+                                    { "folder", folder },
+                                    { "kind", kind },
+                                    { "make_folder", make_folder },
+                                    { "write", write_file },
+                                    { "apart", apart },
+                                    { "source_tree", push_source_tree },
+                                    { NULL, NULL } };
+  luaL_newlib(L, words);
+  return 1;
+}
+
+/* --------------------------------------------------------------- its files */
 
 /* Push the chunk of lua/command/why.lua for "command.why". In messages it is "moongrid.command.why": errors of the module
 ** have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */
