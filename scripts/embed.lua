@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: write the prelude and the bundled recipes, except those named WITHOUT, as C,
+-- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named WITHOUT, as C,
 -- so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times faster to
 -- load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Run in the project's root by make.
@@ -103,10 +103,14 @@ for i, file in ipairs(prelude) do
 end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
+local function write_list(name, chunks)
+  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(chunks, ",\n  ")))
+end
+write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua")))
+
 texts = write_texts("recipe", recipes)
 for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
-out:write(("const mgrid_chunk mgrid_bundled[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n")
-  :format(table.concat(texts, ",\n  ")))
+write_list("mgrid_bundled", texts)
 out:write("const char *const mgrid_bundled_names[] = {\n")
 for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end
 out:write("  NULL\n};\n")
