@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named WITHOUT, as C,
--- so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times faster to
--- load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
+-- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
+-- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
+-- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Run in the project's root by make.
 
 local function quoted(bytes)
@@ -104,7 +104,8 @@ end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
 local function write_list(name, chunks)
-  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(chunks, ",\n  ")))
+  local rows = table.concat(chunks, ",\n  ")
+  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
 end
 write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua")))
 

@@ -132,7 +132,7 @@ function Tree:names(list, where, each)
   end
   local at = 1
   repeat
-    local parts, bad = {}, false
+    local parts, bad = {}
     while true do
       local text, behind = list:match("^([^%s,%[%]%%]+)()", at)
       if text then parts[#parts + 1] = text end

@@ -70,6 +70,30 @@ describe("a reader of machines makes of each text what it should", function()
     assert.is_truthy(run(line:gsub("slurm$", "'slurm gpu:2 nodes=n2'")):find("^machine +node:1 gpu:2\n"))
   end)
 
+  it("one line where libmoongrid_lua is missing", function()
+    local folder = support.folder()
+    write(folder .. "/host.c", [[
+#include <moongrid.h>
+#include <stdio.h>
+int main(void) {
+  mgrid_error          e = MGRID_ERROR_INIT;
+  mgrid_machine_model *m = mgrid_machine_parse("node:4 gpu:8", &e);
+  printf("%d\n", (int)mgrid_machine_places(m));
+  mgrid_machine_free(m);
+  m = mgrid_machine_read("n0 slots=4", 10, "f", NULL, &e);
+  printf("%d %d %s\n", m != NULL, e.status == MGRID_MISSING, e.message);
+  return 0;
+}
+]])
+    local _, err, code = run(("cp build/libmoongrid.so.* %s && cc -Isrc %s/host.c -o %s/host %s/libmoongrid.so.* -Wl,-rpath,%s"):format(
+      folder, folder, folder, folder, folder))
+    assert.are.same({ "", 0 }, { err, code })
+    local out = run(folder .. "/host")
+    assert.is_truthy(out:find("^32\n0 1 f: without libmoongrid_lua only machines as words, 'node:4 gpu:8', are read: what recipes need "
+      .. "is not here: libmoongrid_lua.so[^\n]*\n$"), out)
+    run("rm -r " .. folder)
+  end)
+
   it("what place writes", function()
     local hosts = support.file "n0 slots=4\nn1 slots=4\n"
     for _, name in ipairs { "x.hosts", "rankfile", "x.json" } do
