@@ -23,6 +23,7 @@ typedef struct mgrid_chunk {
 extern const char               mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
 extern const mgrid_chunk        mgrid_prelude_recipe;   /* where the prelude begins: lua/prelude/recipe.lua */
 extern const mgrid_chunk *const mgrid_prelude[];        /* all files of lua/prelude/; NULL at the end */
+extern const mgrid_chunk        mgrid_machine_lua[];    /* lua/machine/: readers; a NULL name at the end */
 extern const mgrid_chunk        mgrid_bundled[];        /* lua/moongrid/recipes/; a NULL name at the end */
 extern const char *const        mgrid_bundled_names[];  /* NULL at the end */
 

@@ -36,7 +36,9 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
+/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's libraries. */
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err);
+/* The same as _protected, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time limit. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
