@@ -183,7 +183,8 @@ typedef struct mgrid_error {
   mgrid_status status;
   int          line;          /* of the recipe, or 0 */
   char         file[200];     /* of the recipe, or "" */
-  char         message[1024]; /* one line; begins with file:line: if there is one */
+  char         message[1024]; /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two
+                         more: its line, and a caret below the place */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
   { sizeof(mgrid_error), MGRID_OK, 0, "", "" }

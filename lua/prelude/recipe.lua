@@ -68,8 +68,10 @@ local function body_of(value) return type(value) == "table" and rawget(value, Re
 local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
-    core.raise_at(core.where_of(build), string.format("build returned %s; end it with 'return t', a topology",
-      t == nil and "nothing" or core.kind(t)))
+    local instead = type(t) == "table" and "a topology begins with local t = topology(world)"
+      or "end it with 'return t', a topology"
+    core.raise_at(core.where_of(build),
+      ("build returned %s; %s"):format(t == nil and "nothing" or core.kind(t), instead))
   end
   return t
 end
