@@ -108,8 +108,8 @@
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
 **   a step: each of evaluation, proof and price        as a plan of its recipe, and 256 MiB
 **   a machine: names in lists of a file; its numbers   2^18 and one for each byte; 2^22, ranks 2^24
-**   a recipe's nested brackets, blocks, calls from C   44 levels in all
-** A thread that calls the library needs 64 KiB of stack, whatever the recipe.
+**   a recipe's nested brackets, blocks, calls from C   200 levels in all
+** A thread that calls the library needs 256 KiB of stack, whatever the recipe; 64 KiB for the bundled ones.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H

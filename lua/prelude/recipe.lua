@@ -102,10 +102,10 @@ local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
   local all, of_step = {}, shared.joined({}, base and base.of_step)
-  for name, p in pairs(own) do
+  for name, p in sorted_pairs(own) do
     if not (base and base.params.by_name[name]) then all[name], of_step[name] = p, true end
   end
-  for name, p in pairs(def.params or {}) do
+  for name, p in sorted_pairs(def.params or {}) do
     all[name], of_step[name] = p, nil
     for _, alias in ipairs(type(p) == "table" and p.aliases or {}) do all[alias], of_step[alias] = nil, nil end
   end

@@ -81,11 +81,10 @@ size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_
 void   mgrid_budget_position(lua_State *L, mgrid_error *err);
 /* Note this message about the text of a recipe, and the line of the text that the host is to see below it. */
 void mgrid_budget_quote(lua_State *L, const char *message, const char *source);
-/* How deeply brackets and blocks of a recipe, and calls between C and Lua, may nest (runtime.c). _no_level: return
-** whether the error on the top is that one, in any wording. */
-enum { MGRID_LEVELS = 44 };
+/* How deeply brackets and blocks of a recipe, and calls between C and Lua, may nest: Lua counts them, so it is the same in
+** every process. _no_level: return whether the error on the top is that one, in any wording. */
 #define MGRID_NO_LEVEL \
-  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels"
+  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 200 levels"
 bool mgrid_budget_no_level(lua_State *L);
 /* Return the status and fill the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err);

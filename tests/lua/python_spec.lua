@@ -295,7 +295,7 @@ describe("a newcomer", function()
 
   it("is told the name that is nearly the one of a table", function()
     assert.equal("r.lua:6: attempt to perform arithmetic on a nil value (field 'batsh'); 'sizes' has 'batch'",
-      refusal(before .. "(function(sizes) n = sizes.batsh + 1 end) { batch = 2, seq = 3 }" .. after))
+      refusal(before .. "local function f(sizes) n = sizes.batsh + 1 end f { batch = 2, seq = 3 }" .. after))
   end)
 
   it("need not write the brackets that Lua took", function()
