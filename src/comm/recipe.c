@@ -71,6 +71,11 @@ mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, 
   return rt ? entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
 }
 
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err) {
+  if (!entry) entry = entry_of_library(err);
+  return entry ? entry->serve(NULL, slice, request, err) : MGRID_MISSING;
+}
+
 mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
   return rt ? entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }

@@ -24,6 +24,7 @@ extern const char               mgrid_bundle_release[]; /* "Lua 5.4.4 ": what ma
 extern const mgrid_chunk        mgrid_prelude_recipe;   /* where the prelude begins: lua/prelude/recipe.lua */
 extern const mgrid_chunk        mgrid_prelude_hints, mgrid_prelude_words;
 extern const mgrid_chunk *const mgrid_prelude[];       /* all files of lua/prelude/; NULL at the end */
+extern const mgrid_chunk        mgrid_machine_lua[];   /* lua/machine/: readers; a NULL name at the end */
 extern const mgrid_chunk        mgrid_bundled[];       /* lua/moongrid/recipes/; a NULL name at the end */
 extern const char *const        mgrid_bundled_names[]; /* NULL at the end */
 

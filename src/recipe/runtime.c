@@ -116,6 +116,18 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   return rt;
 }
 
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err) {
+  mgrid_runtime rt = { .budget = { .limits = *limits, .hooks = MGRID_HOOKS_INIT } };
+  mgrid_status  s = check_lua(err);
+  if (s) return s;
+  rt.budget.hooks.allocate = mgrid_allocate;
+  if (!(rt.L = new_state(&rt.budget))) return mgrid_oom(err);
+  s = mgrid_runtime_protected(&rt, body, ud, err);
+  lua_close(rt.L);
+  mgrid_budget_release(&rt.budget);
+  return s;
+}
+
 mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {
   rt->users++;
   return rt;

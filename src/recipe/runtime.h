@@ -36,7 +36,9 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
+/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's libraries. */
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err);
+/* The same as _protected, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time limit. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
@@ -76,9 +78,7 @@ mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const cha
 ** `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Describe doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new
-** reference. */
-mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
+/* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* Run lines of Lua that see what the last plan of the runtime was made of, and append what they print and return. *more:
 ** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */
