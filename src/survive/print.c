@@ -152,11 +152,9 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 
 static void json_ranks(mgrid_json *w, const char *name, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
                        const mgrid_loss *x) {
-  mgrid_json_key(w, "\n  ", name);
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", name, "[");
   for (size_t i = 0; i < n; i++) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_integer(at(x, i)));
+    mgrid_json_element(w, w->first ? "" : " ", json_integer(at(x, i)));
   }
   mgrid_json_close(w, "]");
 }
@@ -165,13 +163,11 @@ static int64_t was_at(const mgrid_loss *x, size_t i) { return x->was[i]; }
 
 static void json_comms(mgrid_json *w, const mgrid_loss *x) {
   counted c;
-  mgrid_json_key(w, "\n  ", "communicators");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "kept", json_integer(x->sums.kept));
-  mgrid_json_field(w, "made", json_integer(x->sums.made));
-  mgrid_json_field(w, "dropped", json_integer(x->sums.dropped));
-  mgrid_json_key(w, " ", "families");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, "\n  ", "communicators", "{");
+  mgrid_json_integer(w, "kept", x->sums.kept);
+  mgrid_json_integer(w, "made", x->sums.made);
+  mgrid_json_integer(w, "dropped", x->sums.dropped);
+  mgrid_json_in(w, " ", "families", "{");
   for (size_t i = 0; x->plan && next_family(x, &i, &c);)
     mgrid_json_field(w, c.name, mgrid_json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
   mgrid_json_close(w, "}");
@@ -179,18 +175,17 @@ static void json_comms(mgrid_json *w, const mgrid_loss *x) {
 }
 
 static void json_missing(mgrid_json *w, const mgrid_loss *x) {
-  mgrid_json_key(w, "\n  ", "missing");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", "missing", "[");
   for (size_t i = 0; i < x->nmissing; i++) {
     const mgrid_loss_missing_part *m = &x->missing[i];
     mgrid_text                     range = { 0 };
     json_t                        *holders = json_array();
     range_text(x, m, &range);
     for (size_t k = 0; k < m->nholders; k++) json_array_append_new(holders, json_integer(m->holders[k]));
-    mgrid_json_item(w, "\n    ");
-    mgrid_json_value(w, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
-                                        range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
-                                        "holders", holders));
+    mgrid_json_element(w, "\n    ",
+                       mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
+                                       range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
+                                       "holders", holders));
     mgrid_text_free(&range);
   }
   mgrid_json_close(w, "]");
@@ -201,49 +196,37 @@ static void put_json(mgrid_json *w, const mgrid_loss *x) {
   mgrid_plan_digest(x->plan, digest);
   mgrid_json_open(w, "{");
   json_ranks(w, "lost", x->nlost, lost_at, x);
-  mgrid_json_key(w, "\n  ", "how");
-  mgrid_json_value(w, json_string(answers[x->how]));
-  mgrid_json_key(w, "\n  ", "why");
-  mgrid_json_value(w, json_string(mgrid_text_chars(&x->why)));
-  mgrid_json_key(w, "\n  ", "layout");
-  mgrid_json_value(w, json_integer(x->sums.layout));
-  mgrid_json_key(w, "\n  ", "params");
-  mgrid_json_open(w, "[");
+  mgrid_json_line(w, "how", json_string(answers[x->how]));
+  mgrid_json_line(w, "why", json_string(mgrid_text_chars(&x->why)));
+  mgrid_json_line(w, "layout", json_integer(x->sums.layout));
+  mgrid_json_in(w, "\n  ", "params", "[");
   for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_stringn(at, (size_t)(end - at)));
+    mgrid_json_element(w, w->first ? "" : " ", json_stringn(at, (size_t)(end - at)));
   }
   mgrid_json_close(w, "]");
   json_ranks(w, "idle", x->plan ? (size_t)x->sums.idle : 0, idle_at, x);
   json_ranks(w, "old_ranks", x->plan ? (size_t)x->survivors : 0, was_at, x);
-  mgrid_json_key(w, "\n  ", "digest");
-  mgrid_json_value(w, x->plan ? json_string(digest) : json_null());
+  mgrid_json_line(w, "digest", x->plan ? json_string(digest) : json_null());
   json_comms(w, x);
-  mgrid_json_key(w, "\n  ", "bytes");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "stay", json_integer(x->sums.stay));
-  mgrid_json_field(w, "moved", json_integer(x->sums.moved));
-  mgrid_json_field(w, "missing", json_integer(x->sums.missing));
+  mgrid_json_in(w, "\n  ", "bytes", "{");
+  mgrid_json_integer(w, "stay", x->sums.stay);
+  mgrid_json_integer(w, "moved", x->sums.moved);
+  mgrid_json_integer(w, "missing", x->sums.missing);
   mgrid_json_close(w, "}");
-  mgrid_json_key(w, "\n  ", "uncounted");
-  mgrid_json_value(w, json_integer(x->sums.uncounted));
+  mgrid_json_line(w, "uncounted", json_integer(x->sums.uncounted));
   json_missing(w, x);
-  mgrid_json_put(w, "\n");
-  mgrid_json_close(w, "}");
-  mgrid_json_put(w, "\n");
-  mgrid_json_flush(w);
 }
 
 mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_text t = { 0 };
+  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!x || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  mgrid_json w = { .sink = mgrid_text_sink, .ud = &t, .first = true };
-  if (json)
+  if (json) {
     put_json(&w, x);
-  else
-    put_text(x, &t);
-  mgrid_status s = t.failed || w.failed ? mgrid_oom(err) : mgrid_text_flush(&t, sink, ud, err);
-  mgrid_text_free(&w.text);
+    return mgrid_json_end(&w, err);
+  }
+  put_text(x, &t);
+  mgrid_status s = mgrid_text_flush(&t, sink, ud, err);
   mgrid_text_free(&t);
   return s;
 }
