@@ -57,6 +57,18 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
+/* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
+** before anything is printed */
+static int progress(lua_State *L) {
+  cli c = { 0 };
+  cli_find_launcher(&c);
+  if (lua_isnoneornil(L, 1))
+    cli_progress_end();
+  else
+    cli_progress(&c, "%s", luaL_checkstring(L, 1));
+  return 0;
+}
+
 /* ------------------------------------------------------------------ texts */
 
 /* shown(text) -> the text, safe for a terminal */
@@ -216,6 +228,7 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
+                                    { "progress", progress },
                                     { "shown", shown },
                                     { "nearest", nearest },
                                     { "json", json_value },
