@@ -31,7 +31,8 @@ static bool is_unicode(void) {
   return is;
 }
 
-/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with */
+/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
+** whether stderr is one */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -39,7 +40,8 @@ static int terminal(lua_State *L) {
   lua_pushinteger(L, known ? size.ws_col : 0);
   lua_pushinteger(L, known ? size.ws_row : 0);
   lua_pushboolean(L, is_unicode());
-  return 4;
+  lua_pushboolean(L, isatty(STDERR_FILENO));
+  return 5;
 }
 
 /* launcher() -> rank, ranks, the name of the launcher or nil */
