@@ -2,8 +2,8 @@
 --
 -- Machines from the files of other tools, read by the command: what each reader makes of a text, and what it refuses
 -- (readers.lua). A generator makes machines and writes them in random legal spellings of each tool: they are read back as
--- they are; with one unknown word they are refused or noted, and
--- bent ones never fail in a reader. Where the tool runs here, it says what it reads itself.
+-- they are; with one unknown word they are refused or noted, and bent ones never fail in a reader. Where the tool runs here, it
+-- says what it reads itself.
 -- MOONGRID_SEED chooses the first random numbers, MOONGRID_CASES how many files of each tool.
 
 local support = dofile "tests/lua/support.lua"
