@@ -139,7 +139,7 @@ SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAN
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/slices_command.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -225,6 +225,15 @@ $(B)/gen/chart.html: $(addprefix src/step/command/,chart.html chart.js)
 $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) $(CHART) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
+
+# The Lua of the command.
+COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+$(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA)
+	@mkdir -p $(@D)
+	$(LUA) scripts/embed.lua --command $@
+
+$(B)/gen/command.o: $(B)/gen/command.c
+	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
 $(B)/gen/texts.o: $(B)/gen/texts.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@

@@ -3,6 +3,7 @@
 -- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
+-- embed.lua --command OUT: the same of lua/command, for the command.
 -- Run in the project's root by make.
 
 local function quoted(bytes)
@@ -30,7 +31,7 @@ local function read(path)
     assert(not written:find("%[=*%["), path .. ": a long string would lose its indentation")
     local line = written:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
     if not line:find("[\"']") then
-      line = line:gsub("%s+", " "):gsub("([,{]) ", "%1"):gsub(" }", "}"):gsub(" = ", "=")
+      line = line:gsub("%s+", " "):gsub("([,{]) ", "%1"):gsub(" }", "}"):gsub("([^>]) = ", "%1=") -- local x <close> = y
     end
     lines[#lines + 1] = line
   end
@@ -43,6 +44,7 @@ local function release()
   return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
 end
 
+local of_command = arg[1] == "--command" and table.remove(arg, 1)
 local without = {}
 for i = 2, #arg do without[arg[i]] = true end
 
@@ -77,8 +79,9 @@ for _, file in ipairs(prelude) do
 end
 
 local out = assert(io.open(arg[1], "wb"))
-out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "recipe/bundle.h"\n\n')
-out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
+out:write(('/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n')
+  :format(of_command and "command/words.h" or "recipe/bundle.h"))
+if not of_command then out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release())) end
 
 -- The texts of the files, and the initializer of a chunk each.
 local function write_texts(label, list)
@@ -94,6 +97,19 @@ local function write_texts(label, list)
   return chunks
 end
 
+local function write_list(name, chunks)
+  local rows = table.concat(chunks, ",\n  ")
+  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
+end
+
+if of_command then -- moongrid.command.why, which `require "command.why"` finds
+  local list = files("lua/command", "moongrid.command.", "")
+  for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
+  write_list("cli_lua", write_texts("command", list))
+  out:close()
+  os.exit(0)
+end
+
 -- mgrid_prelude_NAME, so that C code which uses a missing file does not link
 local texts = write_texts("prelude", prelude)
 local pointers = {}
@@ -103,10 +119,6 @@ for i, file in ipairs(prelude) do
 end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
-local function write_list(name, chunks)
-  local rows = table.concat(chunks, ",\n  ")
-  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
-end
 write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua")))
 
 texts = write_texts("recipe", recipes)

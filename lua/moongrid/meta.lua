@@ -190,9 +190,14 @@ local Recipe = {}
 
 ---Plan the recipe for a world. If it refuses, raises with the recipe's own file and line.
 ---@param world integer|moongrid.World number of ranks
----@param params? table<string, any> by name or alias: values, or text as on a command line; options of families with a dot, `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`
+---@param params? table<string, any>|string[] by name or alias: values, or text as on a command line; options of families with a dot, `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`. Or a list of "NAME=VALUE"
+---@param file? string parameters below those of a list: JSON, YAML, or Lua that returns a table
 ---@return moongrid.Plan
-function Recipe:plan(world, params) end
+function Recipe:plan(world, params, file) end
+
+---Plan for a machine from now on, as `--machine` does: the recipe sees it as `machine`.
+---@param machine moongrid.MachineModel? nil: none
+function Recipe:on(machine) end
 
 ---Ask one of the recipe's queries.
 ---@param state moongrid.State of a plan of this recipe
@@ -229,6 +234,7 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
+---Describe the recipe; `tostring` makes a text of it. Texts and names in it are safe for a terminal.
 ---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[], functions: moongrid.FunctionInfo[]? }
 function Recipe:info() end
 
@@ -378,8 +384,34 @@ function moongrid.concurrent(topology, names) end
 function moongrid.plan(topology) end
 
 ---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
+---@param options? { text?: string, log?: fun(message: string) } text: the recipe itself, which `recipe` then only names;
+---log: gets what the recipe prints, which is lost otherwise
 ---@return moongrid.Recipe
-function moongrid.load(recipe) end
+function moongrid.load(recipe, options) end
+
+---Return whether a file, or the text instead of it, is a saved plan (`moongrid plan --rules`, `--json`, `--text`). It may
+---still be broken.
+---@param path string
+---@param text? string
+---@return boolean
+function moongrid.is_saved(path, text) end
+
+---Return the plan that a file, or the text instead of it, has saved. Raises unless it is whole and has the saved digest.
+---@param path string
+---@param text? string
+---@return moongrid.Plan
+function moongrid.saved(path, text) end
+
+---Open a machine: text as "node:4 gpu:8", a preset as "dgx-h100", or a file (src/machine/README.md).
+---@param source string
+---@return moongrid.MachineModel
+function moongrid.open_machine(source) end
+
+---Return the status of an error that was caught: of the last message that this module raised. Its hundreds digit is the
+---exit code of the command: 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed, 5 ranks disagree.
+---@param message any what `pcall` returned
+---@return integer? status nil: the message is another one
+function moongrid.status(message) end
 
 -- backends: written by make docs
 ---Join the MPI job this process was started in: a duplicate of MPI_COMM_WORLD; initializes MPI if needed.

@@ -15,3 +15,13 @@ local MachineModel = {} -- luacheck: ignore
 ---@param level string
 ---@return boolean
 function MachineModel:has(level) end
+
+---Return the domain of each level that a rank is in, far to near, then those that cross levels.
+---@param rank integer
+---@return { level: string, domain: integer, crossing: boolean, text: string, link: string }[] text: "node 3", "" if it
+---crosses levels; link: "[400GB/s,3us]", "" if not known
+function MachineModel:where(rank) end
+
+---Raise unless the machine has a place for every rank of a world.
+---@param world integer number of ranks
+function MachineModel:fits(world) end

@@ -43,9 +43,7 @@ static bool takes(const char *path, const char *input, const struct stat *about)
   return stat(path, &there) == 0 && (same(&there, about) || (S_ISDIR(there.st_mode) && lies_in(input, &there)));
 }
 
-/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/output.h). `tree`: nothing
-** is to be written into the input either, if it is a folder. */
-static mgrid_status check(const char *output, const char *input, bool tree, mgrid_error *err) {
+mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err) {
   struct stat about;
   mgrid_text  part = { 0 };
   if (stat(input, &about) || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) return MGRID_OK;
@@ -70,7 +68,8 @@ static mgrid_status check_word(const char *output, const char *word, mgrid_error
   const char *eq = strchr(word, '=');
   char       *first = strndup(word, strcspn(word, " "));
   if (!first) return mgrid_oom(err);
-  if (!check(output, word, false, err) && !check(output, first, false, err) && eq) check(output, eq + 1, false, err);
+  if (!cli_apart(output, word, false, err) && !cli_apart(output, first, false, err) && eq)
+    cli_apart(output, eq + 1, false, err);
   free(first);
   return err->status;
 }
@@ -82,8 +81,8 @@ mgrid_status cli_check_output(const cli *c, int argc, char **argv) {
   while (i < n && strcmp(known[i]->name, "output") != 0) i++;
   const char *output = i < n ? *(const char *const *)((const char *)c + known[i]->at) : NULL;
   if (!output) return MGRID_OK;
-  check(output, "/dev/stdin", false, &err);
-  for (i = 0; i < c->nwords && !err.status; i++) check(output, c->words[i], true, &err);
+  cli_apart(output, "/dev/stdin", false, &err);
+  for (i = 0; i < c->nwords && !err.status; i++) cli_apart(output, c->words[i], true, &err);
   for (int k = 1; k < argc && !err.status; k++)
     if (output < argv[k] || output > argv[k] + strlen(argv[k])) check_word(output, argv[k], &err); /* not it itself */
   return err.status ? cli_say_own(c, &err) : MGRID_OK;

@@ -117,10 +117,16 @@ typedef struct cli_command {
   const struct cli_addition *additions[CLI_ADDITIONS_MAX]; /* of slices, by cli_add; NULL ends */
 } cli_command;
 
+/* Set me, ranks and launched, from the launcher's environment. */
+void cli_find_launcher(cli *c);
+
 /* Read the command line of `command` into the struct that starts with *c. False: nothing is left to do, because help
 ** was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
+/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/output.h). `tree`: nothing
+** is to be written into the input either, if it is a folder. apart.c */
+mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err);
 /* Refuse, with a message, an --output that is a file or folder which the command line reads, by device and inode; one that
 ** lies in a folder which is read; and one in whose place that lies. apart.c */
 mgrid_status cli_check_output(const cli *c, int argc, char **argv);

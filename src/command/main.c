@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
 **
-** main.c - the command moongrid: find the subcommand and start it.
+** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that fails.
 */
 #include "base/base.h"
 #include "command/complete.h"
 #include "command/slice.h"
+#include "command/words.h"
+#include "moongrid_lua.h"
+#include "recipe/bind.h"
 
+#include <lualib.h>
 #include <string.h>
 
-/* Every subcommand of the core, in the order of the help: X(name) stands for command_name of src/command/name.c; policy
-** is in ask.c. */
-#define COMMANDS(X) \
-  X(plan) X(run) X(check) X(diff) X(why) X(explain) X(ask) X(policy) X(shell) X(init) X(recipes) X(doctor)
+/* ------------------------------------------------- subcommands that are C */
+
+/* Those of the core: X(name) stands for command_name of src/command/name.c. */
+#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(explain) X(shell) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)
@@ -20,80 +24,137 @@ COMMANDS(DECLARE)
 static const cli_command *const way[] = { COMMANDS(ROW) };
 enum { WAY = sizeof way / sizeof way[0], COMMANDS_MAX = 32 };
 
-/* List all subcommands, with what slices add. Return how many. */
+/* List them, with those of slices. Return how many. */
 static size_t collect(cli_command *all) {
   size_t n = 0;
   for (size_t i = 0; i < WAY; i++) {
     all[n] = *way[i];
     cli_add(&all[n++]);
-    for (const cli_slice *const *s = cli_slices; *s; s++)
-      for (const cli_command *const *c = (*s)->commands; c && *c; c++)
-        if (strcmp((*c)->after, way[i]->name) == 0 && n + WAY < COMMANDS_MAX) all[n++] = **c;
   }
+  for (const cli_slice *const *s = cli_slices; *s; s++)
+    for (const cli_command *const *c = (*s)->commands; c && *c && n < COMMANDS_MAX; c++) all[n++] = **c;
   return n;
 }
 
-static void print_help(const cli_command *commands, size_t count, FILE *out) {
-  fputs("usage: moongrid COMMAND ...\n"
-        "\n"
-        "Process groups of parallel training, from a recipe to communicators.\n"
-        "\n",
-        out);
-  for (size_t i = 0; i < count; i++) {
-    int n = fprintf(out, "  %s %s", commands[i].name, commands[i].takes);
-    for (const cli_addition *const *a = commands[i].additions; *a; a++)
-      if ((*a)->takes) n += fprintf(out, "%s", (*a)->takes);
-    fprintf(out, "%*s  %s\n", n < 45 ? 45 - n : 0, "", commands[i].does);
+typedef struct line {
+  int         argc;
+  char      **argv;
+  bool        finished; /* a subcommand of C has flushed stdout */
+  size_t      count;
+  cli_command commands[COMMANDS_MAX];
+} line;
+
+/* c_rows() -> a list of { name, takes, does } */
+static int c_rows(lua_State *L) {
+  const line *l = lua_touserdata(L, lua_upvalueindex(1));
+  lua_newtable(L);
+  for (size_t i = 0; i < l->count; i++) {
+    mgrid_text         takes = { 0 };
+    const cli_command *c = &l->commands[i];
+    mgrid_text_str(&takes, c->takes);
+    for (const cli_addition *const *a = c->additions; *a; a++)
+      if ((*a)->takes) mgrid_text_str(&takes, (*a)->takes);
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, c->name);
+    lua_setfield(L, -2, "name");
+    mgrid_lua_push_text(L, &takes);
+    lua_setfield(L, -2, "takes");
+    lua_pushstring(L, c->does);
+    lua_setfield(L, -2, "summary");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
-  fputs("\n"
-        "  RECIPE is a file, the name of a bundled one, or - for standard input.\n"
-        "  --help after a command tells more; --version.\n"
-        "\n"
-        "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n"
-        "5 ranks disagree.\n",
-        out);
+  return 1;
 }
 
-/* The exit code is the status divided by 100. */
-static int exit_code(mgrid_status s) { return (int)s / 100; }
+/* c_run(name [, help]) -> exit code, of the words of this process or of --help */
+static int c_run(lua_State *L) {
+  line       *l = lua_touserdata(L, lua_upvalueindex(1));
+  char        option_help[] = "--help", *asked[] = { NULL, option_help, NULL };
+  const char *name = luaL_checkstring(L, 1);
+  bool        help = lua_toboolean(L, 2);
+  asked[0] = l->argv[1];
+  for (size_t i = 0; i < l->count; i++)
+    if (strcmp(l->commands[i].name, name) == 0) {
+      mgrid_status s = l->commands[i].run(&l->commands[i], help ? 2 : l->argc - 1, help ? asked : l->argv + 1);
+      l->finished = true;
+      lua_pushinteger(L, (int)s / 100);
+      return 1;
+    }
+  return 0;
+}
+
+/* c_complete() -> exit code: candidates for a subcommand of C */
+static int c_complete(lua_State *L) {
+  line *l = lua_touserdata(L, lua_upvalueindex(1));
+  lua_pushinteger(L, (int)cli_complete(l->commands, l->count, l->argc - 2, l->argv + 2) / 100);
+  return 1;
+}
+
+static void open_rows(lua_State *L, line *l) {
+  static const luaL_Reg rows[] = {
+    { "c_rows", c_rows }, { "c_run", c_run }, { "c_complete", c_complete }, { NULL, NULL }
+  };
+  l->count = collect(l->commands);
+  lua_pushlightuserdata(L, l);
+  luaL_setfuncs(L, rows, 1);
+}
+
+/* ------------------------------------------------------------------------ */
+
+/* Run `require "command.base.main"` with the words of the command line; return the exit code. */
+static int run(lua_State *L) {
+  line *l = lua_touserdata(L, 1);
+  luaL_openlibs(L);
+  cli_open_files(L);
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushcfunction(L, mgrid_lua_open);
+  lua_setfield(L, -2, "moongrid");
+  luaL_requiref(L, "host", cli_open_words, 0);
+  open_rows(L, l);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "command.base.main");
+  lua_call(L, 1, 1);
+  lua_createtable(L, l->argc, 0);
+  for (int i = 1; i < l->argc; i++) {
+    lua_pushstring(L, l->argv[i]);
+    lua_rawseti(L, -2, i);
+  }
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+/* Say what was raised; return its exit code. An integer is an exit code whose message has been said. */
+static int fail(lua_State *L, int raised) {
+  cli         c = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
+  const char  *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
+  mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
+  if (message)
+    mgrid_fail(&e, s ? s : MGRID_REFUSED, "%s", message);
+  else
+    mgrid_oom(&e);
+  cli_find_launcher(&c);
+  cli_say(&c, &e);
+  return (int)e.status / 100;
+}
 
 int main(int argc, char **argv) {
-  cli_command commands[COMMANDS_MAX];
-  size_t      count = collect(commands);
-  char        option_help[] = "--help";
-  const char *word = argc > 1 ? argv[1] : "--help";
+  line l = { .argc = argc, .argv = argv };
   mgrid_locale_plain(); /* a preloaded library may have set another; printf below writes numbers for other programs */
-  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
-    print_help(commands, count, argc > 1 ? stdout : stderr);
-    return exit_code(argc > 1 ? MGRID_OK : MGRID_USAGE);
+  lua_State *L = luaL_newstate();
+  cli        c = { 0 };
+  int        code = MGRID_NO_MEMORY / 100;
+  if (L) {
+    lua_pushcfunction(L, run);
+    lua_pushlightuserdata(L, &l);
+    int raised = lua_pcall(L, 1, 1, 0);
+    code = raised ? fail(L, raised) : (int)lua_tointeger(L, -1);
+    lua_close(L);
+  } else {
+    fputs("moongrid: out of memory\n", stderr);
   }
-  if (strcmp(word, "--version") == 0) {
-    printf("moongrid %s\n", mgrid_version());
-    return exit_code(MGRID_OK);
-  }
-  if (strcmp(word, "complete") == 0) return exit_code(cli_complete(commands, count, argc - 2, argv + 2));
-  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0 || strcmp(word, "version") == 0) {
-    fprintf(stderr, "moongrid: unknown %s '%s'; --version tells the version\n", *word == '-' ? "option" : "command",
-            word);
-    return exit_code(MGRID_USAGE);
-  }
-  if (strcmp(word, "help") == 0) { /* help COMMAND is COMMAND --help */
-    argv[1] = argv[2];
-    argv[2] = option_help;
-    word = argv[1];
-  }
-  const char *known[COMMANDS_MAX];
-  char        tail[128];
-  for (size_t i = 0; i < count; i++) {
-    known[i] = commands[i].name;
-    if (strcmp(known[i], word) == 0) return exit_code(commands[i].run(&commands[i], argc - 1, argv + 1));
-  }
-  static const char *const alone[] = { "help", "version" };
-  bool                     option = strncmp(word, "--", 2) == 0;
-  mgrid_suggest(tail, sizeof tail, option ? word + 2 : word, option ? alone : known, option ? 2 : count);
-  mgrid_error e = MGRID_ERROR_INIT; /* its message may contain control characters, which mgrid_fail escapes */
-  mgrid_fail(&e, MGRID_USAGE, "unknown %s '%s'%s%s", option ? "option" : "command", word, tail,
-             option ? "; other options go after a command" : "");
-  fprintf(stderr, "moongrid: %s\n", e.message);
-  return exit_code(MGRID_USAGE);
+  cli_find_launcher(&c);
+  mgrid_status s = l.finished ? MGRID_OK : cli_finish(&c, MGRID_OK);
+  return code ? code : (int)s / 100;
 }

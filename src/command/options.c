@@ -18,7 +18,7 @@
 
 /* ---------------------------------------------------------------- launcher */
 
-static void find_launcher(cli *c) {
+void cli_find_launcher(cli *c) {
   mgrid_launched l = mgrid_launcher();
   c->launched = l.by != NULL;
   c->me = l.rank;
@@ -345,7 +345,7 @@ static void choose_color(cli *c) {
 
 static void begin(cli *c, const cli_command *command, cli *other) {
   c->command = command, c->other = other;
-  find_launcher(c);
+  cli_find_launcher(c);
   find_terminal(c);
 }
 

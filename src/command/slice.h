@@ -59,8 +59,6 @@ typedef struct cli_slice {
   int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
-  /* Print what it knows of two ranks, after why they communicate. */
-  void (*pair)(const cli *c, const mgrid_plan *p, int64_t a, int64_t b);
   /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
   void (*claims)(const mgrid_plan *p, mgrid_text *lines);
   /* Check a law, if it is one of the slice's (*mine). */

@@ -58,6 +58,8 @@ size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
+/* In a host's state: the status of a message that was caught, if it is the last one raised here; MGRID_OK: it is not. */
+mgrid_status mgrid_lua_status(lua_State *L, const char *message);
 /* Send what a recipe prints to the host's log, after "file:line: ". Long texts and many lines are cut, with a note. */
 void mgrid_lua_say(lua_State *L, const char *text);
 
@@ -308,6 +310,7 @@ void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
 void mgrid_lua_open_plan(lua_State *L);     /* plan */
+void mgrid_lua_open_saved(lua_State *L);    /* for a module alone */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */
 

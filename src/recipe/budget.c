@@ -210,9 +210,33 @@ void mgrid_lua_say(lua_State *L, const char *text) {
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", where, cut, text, cut < n ? "..." : "");
 }
 
+/* Registry keys of a host's state, which has no budget: the last message raised, and its status. */
+static const char raised_key = 'r', status_key = 's';
+
+static void note_for_host(lua_State *L, mgrid_status status, const char *text) {
+  lua_pushstring(L, text);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &raised_key);
+  lua_pushinteger(L, status);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &status_key);
+}
+
+mgrid_status mgrid_lua_status(lua_State *L, const char *message) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &raised_key);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &status_key);
+  const char  *text = lua_tostring(L, -2);
+  mgrid_status status = (mgrid_status)lua_tointeger(L, -1);
+  size_t       length = strlen(message), end = text ? strlen(text) : 0;
+  bool         same = text && length >= end && strcmp(message + length - end, text) == 0;
+  lua_pop(L, 2);
+  return same ? status : MGRID_OK;
+}
+
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   mgrid_budget *b = mgrid_budget_of(L);
-  if (!b) return;
+  if (!b) {
+    note_for_host(L, status, text);
+    return;
+  }
   if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true; /* a recipe that catches it must not go on */
   b->status = status;
   b->length = strlen(text);

@@ -16,13 +16,9 @@ static int info_body(lua_State *L) {
   return 1;
 }
 
-mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err) {
-  mgrid_status s = mgrid_runtime_check_loaded(rt, err);
-  return s ? s : mgrid_runtime_value(rt, info_body, NULL, err);
-}
-
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err) {
-  mgrid_status s = mgrid_runtime_info(rt, err);
+  mgrid_status s = mgrid_runtime_check_loaded(rt, err);
+  if (!s) s = mgrid_runtime_value(rt, info_body, NULL, err);
   *info = NULL;
   if (s) return s;
   *info = mgrid_json_shown(rt->L, -1);

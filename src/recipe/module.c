@@ -17,6 +17,7 @@
 /* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
 static int raise_runtime(lua_State *L, const mgrid_error *e) {
   if (e->line == 0) return mgrid_lua_raise_error(L, e);
+  mgrid_lua_note(L, e->status, e->message);
   lua_pushstring(L, e->message);
   return lua_error(L);
 }
@@ -27,18 +28,71 @@ static mgrid_runtime *check_recipe(lua_State *L, int i) {
   return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE);
 }
 
-/* moongrid.load(name or path) -> Recipe */
-static int load(lua_State *L) {
-  const char     *name = luaL_checkstring(L, 1);
-  mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  *box = NULL;
-  luaL_setmetatable(L, MGRID_LUA_RECIPE);
-  *box = mgrid_script_runtime_new(NULL, NULL, &e);
-  return *box && mgrid_script_load(*box, name, NULL, 0, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
+/* Call the function at 1 with the message at 2. */
+static int call_log(lua_State *L) {
+  lua_pushstring(L, lua_touserdata(L, 2));
+  lua_replace(L, 2);
+  lua_call(L, 1, 0);
+  return 0;
 }
 
-/* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
+/* An mgrid_hooks log: give what the recipe prints to the script's function, the one value of this thread. An error in it is
+** lost, because the recipe runs on. */
+static void log_to_script(void *thread, mgrid_level level, const char *message) {
+  lua_State *L = thread;
+  if (level != MGRID_LOG_RECIPE || !lua_checkstack(L, 4)) return;
+  lua_pushcfunction(L, call_log);
+  lua_pushvalue(L, 1);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)message);
+  lua_pcall(L, 2, 0, 0);
+  lua_settop(L, 1);
+}
+
+/* moongrid.load(name or path [, { text, log }]) -> Recipe */
+static int load(lua_State *L) {
+  static const char *const known[] = { "text", "log" };
+  const char              *name = luaL_checkstring(L, 1), *text = NULL;
+  size_t                   length = 0;
+  mgrid_hooks              hooks = MGRID_HOOKS_INIT;
+  mgrid_error              e = MGRID_ERROR_INIT;
+  lua_settop(L, 2);
+  mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 1);
+  *box = NULL;
+  luaL_setmetatable(L, MGRID_LUA_RECIPE);
+  if (!lua_isnil(L, 2)) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    mgrid_lua_check_keys(L, 2, "option of load", known, 2, false);
+    if (lua_getfield(L, 2, "log") != LUA_TNIL) {
+      luaL_checktype(L, -1, LUA_TFUNCTION);
+      hooks.ud = lua_newthread(L), hooks.log = log_to_script;
+      lua_setiuservalue(L, 3, 1);
+      lua_xmove(L, hooks.ud, 1);
+    }
+    if (lua_getfield(L, 2, "text") != LUA_TNIL) text = luaL_checklstring(L, -1, &length);
+  }
+  *box = mgrid_script_runtime_new(NULL, &hooks, &e);
+  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return raise_runtime(L, &e);
+  lua_settop(L, 3);
+  return 1;
+}
+
+/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. */
+static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mgrid_error *e) {
+  if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  size_t       n = lua_rawlen(L, 3);
+  const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
+  mgrid_lua_check_keys(L, 3, "parameter that is no text NAME=VALUE", NULL, 0, true);
+  lua_createtable(L, (int)n, 0); /* the list may change while the recipe runs */
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
+    args[i] = luaL_checkstring(L, -1);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return mgrid_script_plan_file(rt, world, luaL_optstring(L, 4, NULL), n, args, e);
+}
+
+/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
   mgrid_runtime   *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
@@ -47,11 +101,14 @@ static int recipe_plan(lua_State *L) {
     return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
                               "world that it gives to build");
   if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
-  lua_settop(L, 3);
+  lua_settop(L, 4);
   mgrid_plan **box = mgrid_lua_new_plan(L);
   mgrid_error  e = MGRID_ERROR_INIT;
-  *box = mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
+  bool         texts = !lua_isnil(L, 4) || (lua_istable(L, 3) && lua_rawlen(L, 3) > 0);
+  *box = texts ? plan_texts(L, rt, w.world, &e)
+               : mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
   if (!*box) return raise_runtime(L, &e);
+  lua_settop(L, 5);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
   return 1;
@@ -138,12 +195,32 @@ static int recipe_call(lua_State *L) {
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
+/* Push the text of an answer of recipe:info; upvalue: recipe */
+static int info_tostring(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_script_describe(check_recipe(L, lua_upvalueindex(1)), false, mgrid_text_sink, &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_raise_error(L, &e);
+  }
+  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
 /* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies } */
 static int recipe_info(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_error    e = MGRID_ERROR_INIT;
-  if (mgrid_runtime_info(rt, &e)) return mgrid_lua_raise_error(L, &e);
-  return take_value(L, rt, "the recipe");
+  json_t        *info;
+  if (mgrid_runtime_info_json(rt, &info, &e)) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_take_json(L, info)) return lua_error(L);
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, info_tostring, 1);
+  lua_setfield(L, -2, "__tostring");
+  lua_setmetatable(L, -2);
+  return 1;
 }
 
 static int recipe_gc(lua_State *L) {
@@ -318,6 +395,17 @@ static int job_tostring(lua_State *L) {
 
 /* ------------------------------------------------------------------- module */
 
+/* moongrid.status(message) -> the status of an error that was caught, or nil */
+static int status(lua_State *L) {
+  mgrid_status s = lua_type(L, 1) == LUA_TSTRING ? mgrid_lua_status(L, lua_tostring(L, 1)) : MGRID_OK;
+  luaL_checkany(L, 1);
+  if (s)
+    lua_pushinteger(L, s);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
 static int recipes(lua_State *L) {
   lua_newtable(L);
   for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
@@ -354,7 +442,9 @@ static const luaL_Reg job_meta[] = {
 static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg functions[] = { { "load", load }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg functions[] = {
+    { "load", load }, { "recipes", recipes }, { "status", status }, { NULL, NULL }
+  };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);
@@ -373,6 +463,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_options(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_plan(L);
+  mgrid_lua_open_saved(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {

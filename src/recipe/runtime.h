@@ -78,9 +78,7 @@ mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const cha
 ** `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Describe doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new
-** reference. */
-mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
+/* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* Run lines of Lua that see what the last plan of the runtime was made of, and append what they print and return. *more:
 ** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */

@@ -43,7 +43,6 @@ describe("moongrid", function()
     assert.equal(2, code)
     local commands = {}
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
-    if #commands > 15 then commands = table.move({ "..." }, 1, 1, 16, { table.unpack(commands, 1, 15) }) end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
       "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, family, groups, all, json, rules, schedule, text, "

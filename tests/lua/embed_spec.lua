@@ -35,6 +35,12 @@ describe("scripts/embed.lua", function()
     end
   end)
 
+  it("keeps the meaning of what it shortens", function()
+    local _, err, code = embed "local function f(core)\n  local x <close>, y <const> = nil, 1\n  local z <const> = y\n  return z\nend"
+    assert.equal("", err)
+    assert.equal(0, code)
+  end)
+
   it("says which file of the prelude is missing", function()
     for _, call in ipairs { 'core.library("moer", core)', "core.library 'moer'" } do
       local _, err, code = embed("local core = ... return " .. call)

@@ -38,7 +38,7 @@ local rows = {
   { name = "run", file = "src/step/measure.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/command/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
-  { name = "init", file = "src/command/init.c", folder = true, line = "init T" },
+  { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }
 -- These write for others, or where there is no command line; what tests them.
 local elsewhere = {

@@ -110,39 +110,6 @@ static void claims(const mgrid_plan *p, mgrid_text *lines) {
 
 extern const cli_command command_place, command_machine;
 
-/* In which domains two ranks run, and the nearest level that has both: what is sent between them takes the links of the
-** levels below it. */
-static void pair(const cli *c, const mgrid_plan *p, int64_t a, int64_t b) {
-  const mgrid_machine_model *m = cli_given_machine(c, p, NULL);
-  mgrid_text                 t = { 0 };
-  if (!m) return;
-  int64_t x = mgrid_machine_at(m, a), y = mgrid_machine_at(m, b);
-  size_t  l = 0;
-  while (l < m->ntiers && mgrid_tier_domain(&m->tier[l], x) == mgrid_tier_domain(&m->tier[l], y)) l++;
-  if (l > 0) {
-    mgrid_text_str(&t, "both in ");
-    mgrid_domain_text(m, l - 1, mgrid_tier_domain(&m->tier[l - 1], x), &t);
-    mgrid_text_str(&t, "; ");
-  }
-  for (int i = 0; i < 2; i++) {
-    mgrid_text_add(&t, "%srank %" PRId64 " in ", i ? ", " : "", i ? b : a);
-    mgrid_domain_text(m, l, mgrid_tier_domain(&m->tier[l], i ? y : x), &t);
-  }
-  for (size_t k = l; k < m->ntiers; k++) {
-    mgrid_link link = m->tier[k].link;
-    if (link.bandwidth <= 0 && link.latency <= 0) continue;
-    mgrid_text_add(&t, "; link of a %s ", m->tier[k].name);
-    mgrid_link_text(link, &t);
-  }
-  for (size_t k = m->ntiers; k < m->ntiers + m->ncrossings; k++) {
-    int64_t d = mgrid_place_domain(m, k, x), e = mgrid_place_domain(m, k, y);
-    mgrid_text_add(&t, d == e ? "; on one %s, %" PRId64 : "; on other %ss, %" PRId64 " and %" PRId64,
-                   mgrid_level_name(m, k), d, e);
-  }
-  printf("\n");
-  cli_wrap(c, "machine", &t);
-}
-
 /* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
 ** the slots of multicast. */
 static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
@@ -172,5 +139,4 @@ const cli_slice        cli_slice_machine = { .commands = commands,
                                              .machine_ranks = machine_ranks,
                                              .claims = claims,
                                              .law = law,
-                                             .meets = meets,
-                                             .pair = pair };
+                                             .meets = meets };

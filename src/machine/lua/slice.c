@@ -6,12 +6,16 @@
 #include "machine/lua/words.h"
 
 static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine }, { NULL, NULL } };
-static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL }, { .name = NULL } };
+static const luaL_Reg        recipe_methods[] = { { "on", mgrid_lua_recipe_on }, { NULL, NULL } };
+static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL },
+                                        { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, NULL },
+                                        { .name = NULL } };
 static const mgrid_lua_field fields[] = { { "machine", "string" }, { "traffic", "table" }, { NULL, NULL } };
 
 extern const mgrid_lua_slice mgrid_lua_slice_machine;
 const mgrid_lua_slice        mgrid_lua_slice_machine = {
          .open = mgrid_lua_open_machine,
+         .open_host = mgrid_lua_open_machine_host,
          .adds = adds,
          .fields = fields,
          .begin = mgrid_lua_machine_begin,

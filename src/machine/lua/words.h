@@ -11,6 +11,8 @@
 #define MGRID_LUA_MACHINE "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
 
 void mgrid_lua_open_machine(lua_State *L);
+void mgrid_lua_open_machine_host(lua_State *L);
+int  mgrid_lua_recipe_on(lua_State *L);
 void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
 void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_machine(lua_State *L);

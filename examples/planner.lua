@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: MIT
+--
+-- A program that plans as the command does, and saves the plan with the domain of each rank's node beside it:
+--
+--     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
+--
+-- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
+
+local mg = require "moongrid"
+
+local function plan(name, world, machine, parameters)
+  if mg.is_saved(name) then
+    local saved = mg.saved(name)
+    machine:fits(saved.world)
+    return saved
+  end
+  local recipe = mg.load(name, { log = function(message) io.stderr:write(message, "\n") end })
+  recipe:on(machine)
+  return recipe:plan(world, parameters)
+end
+
+local function main(name, world, machine, ...)
+  assert(machine, "planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]")
+  machine = mg.open_machine(machine)
+  local made = plan(name, math.tointeger(tonumber(world)), machine, { ... })
+  print(made.digest)
+  for rank = 0, made.world - 1 do
+    local domains = {}
+    for i, at in ipairs(machine:where(rank)) do domains[i] = at.level .. "=" .. at.domain end
+    print(rank, table.concat(domains, " "))
+  end
+end
+
+local done, message = pcall(main, ...)
+if not done then
+  io.stderr:write(message, "\n")
+  os.exit((mg.status(message) or 200) // 100)
+end

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid ask: answers of a recipe's queries and getters, without a program.
+
+local asking = require "command.base.asking"
+
+-- Whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME.
+local function is_getter(info, name)
+  if asking.declares(info.getters, name) then return true end
+  if not name:find "^get_" or #info.getters == 0 then return false end
+  for _, query in ipairs(info.queries) do
+    if query == name or query == name:sub(5) then return false end
+  end
+  return true
+end
+
+local function ask(loaded, state, name, arguments, info)
+  if not is_getter(info, name) then return loaded:ask(state, name, arguments) end
+  local group = loaded:group(state, name, arguments)
+  return group and group.ranks
+end
+
+return {
+  name = "ask",
+  place = 140,
+  takes = "RECIPE --world N --rank R QUERY [ARG=VALUE]",
+  summary = "an answer of a recipe",
+  usage = "moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]",
+  about = "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
+    .. "RECIPE' lists them), as a rank would. What comes before QUERY are parameters and settings, what comes\n"
+    .. "after it its arguments; a value is JSON, otherwise text. The answer is JSON; null: none on this rank.",
+  example = "moongrid ask megatron --world 16 tp=2 --rank 3 context_parallel_rank",
+  recipe = true,
+  words = 1,
+  asks = "queries",
+  options = asking.options,
+  run = function(of) asking.run(of, "query or getter", ask) end,
+}

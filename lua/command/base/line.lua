@@ -1,0 +1,337 @@
+-- SPDX-License-Identifier: MIT
+--
+-- line: read the words of a command line by the table of its subcommand (lua/command/README.md).
+--
+-- A line has the values of options by their names, and
+--   recipe  a file, a bundled name or "-"; nil: none          args    NAME=VALUE, as typed
+--   words   further words that are not NAME=VALUE             before  of args: those before the last of these words
+--   command the table of the subcommand                       other   the other side of "A vs B"
+
+local host = require "host"
+local mg = require "moongrid"
+local text = require "command.base.text"
+
+local M = {}
+
+local WORLD_MAX, MACHINE_MAX, WORLDS_MAX = 2147483647, 4096, 64
+local usage = text.usage
+
+-- Values -------------------------------------------------------------------------
+-- A reader gets the name of the option with its dashes, the word, and what was given before; it returns the value.
+
+-- Return a reader of integers.
+function M.integer(low, most)
+  return function(name, word)
+    local n = word:find "^%s*[+-]?%d+$" and math.tointeger(tonumber(word))
+    if n and n >= low and n <= most then return n end
+    usage("%s is an integer from %d to %d, not '%s'", name, low, most, word)
+  end
+end
+
+M.index = M.integer(0, WORLD_MAX)
+M.number = M.integer(1, WORLD_MAX)
+M.size = M.integer(1, 1 << 53) -- of bytes
+
+-- Append a size, or those of a range: 8-64 is 8, 16, 32, 64.
+local function put_range(sizes, name, word)
+  local first, dash, last = word, word:match "^([^-]*)-(.*)$"
+  if dash then first = dash end
+  if word:find "^%d+%.%.%d+$" then
+    usage("%s is an integer from 1 to %d, not '%s'; a range is %s", name, WORLD_MAX, word, (word:gsub("%.%.", "-")))
+  end
+  first = M.number(name, first)
+  last = dash and M.number(name, last) or first
+  if last < first then usage("%s %d-%d ends before it starts", name, first, last) end
+  local size = first
+  while size <= last do
+    if #sizes == WORLDS_MAX then usage("%s takes at most %d sizes", name, WORLDS_MAX) end
+    sizes[#sizes + 1], size = size, 2 * size
+  end
+  if sizes[#sizes] ~= last then
+    text.note("%s %d-%d doubles: %d is its last size; %d-%d,%d includes the end",
+              name, first, last, sizes[#sizes], first, last, last)
+  end
+end
+
+-- A list of sizes, "8,64-4096".
+function M.worlds(name, list, sizes)
+  if list == "" or list:find "^," or list:find ",$" or list:find ",," then
+    usage("%s is an integer from 1 to %d, not ''", name, WORLD_MAX)
+  end
+  sizes = sizes or {}
+  for word in list:gmatch "[^,]+" do put_range(sizes, name, word) end
+  return sizes
+end
+
+local function world(name, list, was)
+  if list:find "^%d+," or was then usage("%s takes one size", name) end
+  return M.number(name, list)
+end
+
+-- The Machine of --machine, or the number of its ranks where moongrid is built without machines.
+local function machine(name, word)
+  local ranks = (word:find "^%d+$" or not rawget(mg, "open_machine")) and M.integer(1, MACHINE_MAX)(name, word)
+  if not rawget(mg, "open_machine") then return ranks end
+  local done, model = pcall(mg.open_machine, word)
+  if done then return model end
+  text.say(model, true)
+  error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
+end
+
+-- The option of a world, in every subcommand that takes one.
+function M.world(help) return { "world", "N", world, help = help, side = true } end
+
+local recipe_options = {
+  { "machine", "MACHINE", machine, agreed = true,
+    help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
+  { "params", "FILE", side = true,
+    help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
+  { "option", "FAMILY.OPTION=VALUE", side = true,
+    help = "an option of a family, as tp.max_ctas=8; * matches any: '*.timeout=600'" },
+}
+local color = { "color", "auto|always|never",
+                help = "when to use colour; every command accepts it, even if it prints none" }
+local help = { "help" } -- is in no help
+
+-- All options of a subcommand, its own first.
+function M.options(command)
+  local all = table.move(command.options or {}, 1, #(command.options or {}), 1, {})
+  if command.recipe and not command.bare then table.move(recipe_options, 1, #recipe_options, #all + 1, all) end
+  all[#all + 1], all[#all + 2] = color, help
+  return all
+end
+
+-- All values that an option may have; nil: others, too.
+function M.values(option)
+  if option.values then return option.values() end
+  if not (option[2] or ""):find "|" then return end
+  local list = {}
+  for word in option[2]:gmatch "[^|]+" do list[#list + 1] = word end
+  return list
+end
+
+-- Options ------------------------------------------------------------------------
+
+local function check_value(option, value)
+  local known = M.values(option)
+  if not known then return end
+  for _, word in ipairs(known) do
+    if word == value then return end
+  end
+  if option.values then usage("unknown %s '%s'%s", option[1], value, (host.nearest(value, known))) end
+  local last = table.remove(known)
+  usage("--%s is %s or %s, not '%s'", option[1], table.concat(known, ", "), last, value)
+end
+
+-- Read an option, for both sides of "A vs B" unless each side has its own. `value` nil: it takes none.
+local function read_option(line, option, value)
+  local name, read = option[1], option[3]
+  if value and not option.maybe then check_value(option, value) end
+  if name == "option" then
+    if not value:find "^[^=]-%..*=" then
+      usage("--option is FAMILY.OPTION=VALUE, as tp.max_ctas=8, not '%s'", value)
+    end
+    line.args[#line.args + 1] = value
+    return
+  end
+  value = value or option.maybe and "" or value == nil and true
+  line[name] = read and read("--" .. name, value, line[name]) or value
+  if line.other and not option.side then line.other[name] = line[name] end
+end
+
+local function unknown_option(line, options, typed)
+  local command, word, names = line.command, typed:match "^%-%-([^=]*)", {}
+  for i, option in ipairs(options) do
+    names[i] = option[1]
+    if typed:find "=" and option[1] == word then usage("option '--%s' takes no value", word) end
+  end
+  local tail, near = host.nearest(word, names)
+  usage("unknown option '--%s' of %s%s%s", word, command.name, tail,
+        command.recipe and not near and ("; parameters are written %s=VALUE"):format(word) or "")
+end
+
+-- The option that a word names, whole or by its first letters if these are of no other; and a value behind "=".
+local function find_option(options, word)
+  local name, value = word:match "^%-%-([^=]+)=?(.*)$"
+  local found, many
+  for _, option in ipairs(options) do
+    if option[1] == name then
+      found, many = option, false
+      break
+    end
+    if name and option[1]:sub(1, #name) == name then found, many = option, found ~= nil end
+  end
+  if found and not many then return found, word:find "=" and value or nil end
+end
+
+local function find_letter(options, word)
+  if word == "-h" then return help end
+  for _, option in ipairs(options) do
+    if option.letter and word:sub(2, 2) == option[1]:sub(1, 1) then return option, #word > 2 and word:sub(3) or nil end
+  end
+  usage("unknown option '%s' of %s%s", word, options.name,
+        word:find "^%-[nw]" and "; --world N is the number of ranks"
+        or word:find "^%-%d" and "; ranks are 0 or more" or "")
+end
+
+-- Words --------------------------------------------------------------------------
+
+-- Is it NAME=VALUE, and no path?
+local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
+
+local function read_word(line, word, following)
+  local command = line.command
+  if not command.recipe and #line.words < (command.words or 0) then
+    line.words[#line.words + 1] = word
+    return
+  end
+  if not command.recipe then usage("%s takes no argument '%s'", command.name, word) end
+  if is_argument(word) then
+    if #line.args == 256 then usage "more than 256 arguments" end
+    line.args[#line.args + 1] = word
+  elseif not line.recipe and not command.recipe_from then
+    line.recipe = word
+  elseif #line.words < (command.words or 0) then
+    line.words[#line.words + 1], line.before = word, #line.args
+  elseif command.words then
+    usage("unexpected argument '%s': moongrid %s %s", word, command.name, command.takes)
+  else
+    local blanks = following:find "^=" or (line.args[#line.args] or ""):find "=$" -- tp = 2 is three words
+    usage("argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
+          blanks and ", without blanks" or "", line.recipe,
+          line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans" or "")
+  end
+end
+
+-- Read the words from `at` to `last`. With `alone` stop before the second of two saved plans; return its index.
+local function read_words(line, words, at, last, alone)
+  local options = M.options(line.command)
+  options.name = line.command.name
+  while at <= last do
+    local word, option, value = words[at], nil, nil
+    if word == "--" then
+      for i = at + 1, last do read_word(line, words[i], words[i + 1] or "") end
+      return
+    elseif word:find "^%-%-" then
+      option, value = find_option(options, word)
+      if not option or value and not option[2] and not option.values then unknown_option(line, options, word) end
+    elseif word:find "^%-." then
+      option, value = find_letter(options, word)
+    elseif alone and line.recipe and M.is_saved(line) and M.is_saved { recipe = word } then
+      return at
+    else
+      read_word(line, word, words[at + 1] or "")
+    end
+    -- --groups tp is --groups=tp unless tp can be the recipe or a parameter
+    if option and option.maybe and not value and line.recipe and at < last and not words[at + 1]:find "[-=./]" then
+      at, value = at + 1, words[at + 1]
+    elseif option and (option[2] or option.values) and not option.maybe and not value then
+      if at == last then usage("option '%s' needs a value", word) end
+      at, value = at + 1, words[at + 1]
+    end
+    if option then read_option(line, option, value) end
+    at = at + 1
+  end
+end
+
+local function new(command) return { command = command, args = {}, words = {}, before = 0 } end
+
+-- Whether the recipe is a saved plan, which has its world and takes no parameters.
+function M.is_saved(line)
+  if not line.recipe then return false end
+  if M.from_stdin(line) then
+    return text.ranks == 1 and mg.is_saved("stdin", M.stdin())
+  end
+  return mg.is_saved(line.recipe)
+end
+
+function M.from_stdin(line) return line.recipe == "-" or line.recipe == "/dev/stdin" end
+
+local typed -- standard input, which can be read only once; `diff - vs tp=2` loads it twice
+function M.stdin()
+  if text.ranks > 1 then
+    text.refuse(2, "a launcher gives standard input to only one rank; write the recipe to a file")
+  end
+  typed = typed or host.stdin()
+  return typed
+end
+
+-- Refuse an output that is, has inside or lies in what the command line reads.
+local function check_output(line, words)
+  local output = line.output
+  if not output then return end
+  local function check(input, tree)
+    local done, message = pcall(host.apart, output, input, tree)
+    if not done then
+      text.say(message, true)
+      error((mg.status(message) or 300) // 100, 0)
+    end
+  end
+  check "/dev/stdin"
+  for _, word in ipairs(line.words) do check(word, true) end
+  local own = false
+  for _, word in ipairs(words) do
+    local is_output = not own and word:sub(-#output) == output
+    own = own or is_output
+    if not is_output then
+      for _, input in ipairs { word, word:match "^[^ ]*", word:match "=(.*)$" } do check(input) end
+    end
+  end
+end
+
+-- Read the words of a subcommand's command line.
+function M.read(command, words)
+  local line = new(command)
+  read_words(line, words, 1, #words)
+  text.color(line.color)
+  if not line.help then check_output(line, words) end
+  return line
+end
+
+-- Refuse a line without a recipe, or without a world, which a saved plan has.
+function M.needs(line, size)
+  local name = line.command.name
+  if not line.recipe then usage("%s needs a recipe: a file, or one that 'moongrid recipes' lists", name) end
+  if size or M.is_saved(line) then return end
+  local hint = ""
+  for _, argument in ipairs(line.args) do
+    if argument:find "^world=" then hint = "; world=N would be a parameter of the recipe" end
+  end
+  if line.recipe:find "%.json$" then hint = (": %s is not a saved plan"):format(line.recipe) end
+  usage("%s needs --world N, the number of ranks%s", name, hint)
+end
+
+-- A reader of --rank R, which may be "all".
+function M.rank_or_all(name, word) return word == "all" and word or M.index(name, word) end
+
+-- Refuse a rank beyond the world; nil: that of a saved plan, which has not been read yet.
+function M.beyond(rank, size)
+  if size and rank >= size then usage("rank %d is out of range; ranks are 0 to %d", rank, size - 1) end
+end
+
+-- Read "A ... vs B ..." into two lines, which differ in what each side has of its own. What one side leaves out, the
+-- recipe of B or a world, is that of the other; with `launched` the launcher has a world.
+function M.sides(command, words, launched)
+  local a, b, vs = new(command), new(command), 1
+  a.other, b.other = b, a
+  while words[vs] and words[vs] ~= "vs" do vs = vs + 1 end
+  local second = read_words(a, words, 1, vs - 1, vs > #words)
+  if not a.help then
+    if vs > #words and not second then
+      usage("%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command.name, command.name)
+    elseif vs == #words and M.is_saved(a) then -- of a recipe it is that one with its defaults
+      usage("nothing stands after 'vs', and %s is a saved plan, which has no parameters to change", a.recipe)
+    end
+    read_words(b, words, second or vs + 1, #words)
+  end
+  text.color(a.color)
+  if a.help then return a, b end
+  check_output(a, words)
+  b.recipe = b.recipe or a.recipe
+  if not launched then a.world, b.world = a.world or b.world, b.world or a.world end
+  M.needs(a, launched or a.world)
+  M.needs(b, launched or b.world)
+  return a, b
+end
+
+return M

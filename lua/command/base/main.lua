@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: MIT
+--
+-- main(words) -> exit code: find the subcommand of a command line, and run it.
+
+local host = require "host"
+local text = require "command.base.text"
+
+local C_PLACES = { plan = 10, draw = 20, run = 30, check = 40, step = 50, diff = 60, move = 70, reshard = 80, lose = 90,
+                   place = 110, machine = 120, explain = 130, shell = 160, doctor = 190 }
+
+-- The names of the files of lua/command: those built in, or those of the source tree.
+local function names()
+  local tree, list = host.source_tree(), {}
+  for _, file in ipairs(tree and host.folder(tree .. "/command") or select(2, host.text())) do
+    list[#list + 1] = file:match "^moongrid%.command%.(%w+)$" or file:match "^(%w+)%.lua$"
+  end
+  return list
+end
+
+-- The subcommands, in the order of the help: tables of lua/command, and rows of those that are C.
+local function all()
+  local rows = host.c_rows()
+  for _, row in ipairs(rows) do row.place = C_PLACES[row.name] end
+  for _, name in ipairs(names()) do rows[#rows + 1] = require("command." .. name) end
+  table.sort(rows, function(a, b) return a.place < b.place end)
+  return rows
+end
+
+-- The table of lua/command/NAME.lua, or nil.
+local function find(word)
+  for _, name in ipairs(names()) do
+    if name == word then return require("command." .. name) end
+  end
+end
+
+-- Refuse a word that is no subcommand: with the nearest one, or the words in their order.
+local function unknown(words)
+  local word, option, known = words[1], words[1]:match "^%-%-(.*)", {}
+  if word:find "^%-[Vv]$" or word == "version" then
+    text.usage("unknown %s '%s'; --version tells the version", word:find "^%-" and "option" or "command", word)
+  end
+  for i, row in ipairs(all()) do
+    known[i] = row.name
+    for k = 2, option and 0 or #words do
+      if words[k] == row.name and (word:find "[./=]" or host.nearest(word, require "moongrid".recipes())) then
+        table.insert(words, 1, table.remove(words, k))
+        text.usage("unknown command '%s'; the command goes first: moongrid %s", word, table.concat(words, " "))
+      end
+    end
+  end
+  local tail = host.nearest(option or word, option and { "help", "version" } or known)
+  text.usage("unknown %s '%s'%s%s", option and "option" or "command", word, tail,
+             option and "; other options go after a command" or "")
+end
+
+return function(words)
+  local word = words[1] or "--help"
+  if word == "--help" or word == "-h" or word == "help" and #words == 1 then
+    if not words[1] then io.output(io.stderr) end
+    require "command.base.help".all(all())
+    return words[1] and 0 or 2
+  elseif word == "--version" then
+    text.put(require "moongrid"._VERSION, "\n")
+    return 0
+  elseif word == "complete" then
+    return require "command.base.complete"(all(), table.move(words, 2, #words, 1, {}))
+  end
+  local help = word == "help"
+  if help then word, words = words[2], { words[2], "--help" } end
+  local command = find(word)
+  if not command then return host.c_run(word, help) or unknown(words) end
+  local reader = require "command.base.line"
+  local rest = table.move(words, 2, #words, 1, {})
+  local line, other = (command.sides and reader.sides or reader.read)(command, rest, command.launched and text.launcher)
+  if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
+  return 0
+end

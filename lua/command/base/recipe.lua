@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: MIT
+--
+-- recipe: load the recipe of a line, and plan it.
+
+local host = require "host"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local text = require "command.base.text"
+
+local M = {}
+
+-- Print what recipes print on stderr, once: a recipe may be evaluated again for another world.
+local said = {}
+local function say_printed(message)
+  if said[message] or text.rank ~= 0 then return end
+  said[message] = true
+  io.stderr:write(host.shown(message), "\n")
+end
+
+-- For a recipe that is not a file: name the file of its folder with the nearest name.
+local function nearest_file(path)
+  local folder, name = path:match "^(.-)([^/]*)$"
+  local known = {}
+  for _, other in ipairs(not host.kind(path) and host.folder(folder == "" and "." or folder) or {}) do
+    if other:find ".%.lua$" then known[#known + 1] = other end
+  end
+  table.sort(known)
+  local _, near = host.nearest(name, known)
+  return near and ("; nearest is '%s%s'"):format(folder, near) or ""
+end
+
+-- Load the recipe of a line, for its machine.
+function M.load(of)
+  if line.is_saved(of) then
+    text.refuse(1, "%s is a saved plan, which has no queries and policies; %s needs the recipe", of.recipe,
+                of.command.name)
+  end
+  local name, options = of.recipe, { log = say_printed }
+  if line.from_stdin(of) then
+    options.text, name = line.stdin(), "stdin"
+    if #options.text > 1 << 20 then text.refuse(1, "cannot read standard input: it has more than %d bytes", 1 << 20) end
+  end
+  local done, loaded = pcall(mg.load, name, options)
+  if not done then
+    local near = name:find "%.lua" and nearest_file(name) or ""
+    if near == "" then error(loaded, 0) end
+    text.refuse((mg.status(loaded) or 100) // 100, "%s%s", loaded, near)
+  end
+  if type(of.machine) == "userdata" then loaded:on(of.machine) end
+  return loaded
+end
+
+local function read_saved(of)
+  if #of.args > 0 or of.params then
+    text.refuse(2, "%s is a saved plan; it takes no parameters and options of families", of.recipe)
+  end
+  local plan
+  if line.from_stdin(of) then plan = mg.saved("stdin", line.stdin()) else plan = mg.saved(of.recipe) end
+  if of.world and of.world ~= plan.world then
+    text.refuse(2, "%s is a saved plan of %d ranks, not of %d", of.recipe, plan.world, of.world)
+  end
+  return plan
+end
+
+-- Return the plan of a line, or the saved plan, and the recipe of the former. `world` instead of that of the line.
+function M.plan(of, loaded, world)
+  loaded = loaded or not line.is_saved(of) and M.load(of) or nil
+  local plan = loaded and loaded:plan(world or of.world, of.args, of.params) or read_saved(of)
+  if type(of.machine) == "userdata" then of.machine:fits(plan.world) end
+  return plan, loaded
+end
+
+-- Return the machine of --machine, or that which the recipe of the plan has read; nil: none.
+function M.machine(of, plan)
+  if type(of.machine) == "userdata" then return of.machine end
+  if plan.machine and plan.machine ~= "" then return mg.open_machine(plan.machine) end
+end
+
+return M

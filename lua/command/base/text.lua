@@ -1,0 +1,120 @@
+-- SPDX-License-Identifier: MIT
+--
+-- text: what is printed for people, fit to the terminal, and messages.
+
+local host = require "host"
+
+local M = {}
+
+local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
+
+local is_terminal, columns, lines, unicode = host.terminal()
+M.rank, M.ranks, M.launcher = host.launcher()
+M.is_terminal, M.unicode = is_terminal, unicode
+M.columns = columns == 0 and 80 or math.max(columns, 40)
+M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is no terminal
+M.fold = M.columns -- where words are folded
+M.on, M.off = "", "" -- around what is bold
+
+-- Choose colour by --color. Under a launcher stdout of a rank is a terminal even if the launcher writes to a file.
+function M.color(when)
+  local shows = is_terminal and not M.launcher and not os.getenv "NO_COLOR"
+  if when == "always" or when ~= "never" and shows then M.on, M.off = "\27[1m", "\27[0m" end
+end
+
+M.put = io.write
+
+function M.printf(...) io.write(string.format(...)) end
+
+-- The columns of a text; a character of UTF-8 has one.
+local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
+M.width = width
+
+-- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
+local function put_words(words, column, indent)
+  if words ~= "" then
+    for word in words:gmatch "([^ ]*) ?" do
+      local wide = width(word)
+      if column + 1 + wide > M.fold and column > indent then
+        M.put("\n", (" "):rep(indent - 1))
+        column = indent - 1
+      end
+      M.put(" ", word)
+      column = column + 1 + wide
+    end
+  end
+  M.put "\n"
+end
+
+-- Print words after a label, folded.
+function M.wrap(label, words)
+  label = label .. (" "):rep(LABEL - 1 - #label)
+  M.put(label)
+  put_words(words, #label, LABEL)
+end
+
+-- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.
+local function last_column(line)
+  local at
+  for i in line:gmatch "  ()[^ ]" do
+    if i > #line:match "^ *" + 3 then at = i end
+  end
+  return at
+end
+
+-- Print a line. If the terminal is narrower, fold the words of its last column under that column, or with too little
+-- room there, under the line.
+local function put_line(line)
+  if width(line) <= M.fold then return M.put(line, "\n") end
+  local blanks, at = #line:match "^ *", last_column(line)
+  if blanks > ROOM then -- they belong to the last column
+    M.put((" "):rep(1 + DEEPER))
+    return put_words(line:sub(blanks + 1), 1 + DEEPER, 2 + DEEPER)
+  end
+  if not at then
+    local head = line:match "^ *[^ ]*"
+    M.put(head)
+    return put_words(line:sub(#head + 2), width(head), blanks + DEEPER)
+  end
+  local head, indent = line:sub(1, at - 2), width(line:sub(1, at - 1))
+  if M.fold - indent >= ROOM then
+    M.put(head)
+    return put_words(line:sub(at), width(head), indent)
+  end
+  indent = blanks + DEEPER
+  M.put(head:match "^(.-) *$", "\n", (" "):rep(indent - 1))
+  put_words(line:sub(at), indent - 1, indent)
+end
+
+-- Print lines, each folded.
+function M.put_lines(text)
+  if text == "" then return end
+  for line in text:gmatch "([^\n]*)\n?" do put_line(line) end
+end
+
+-- Print a message on stderr. `own`: only this rank may have it, so every rank says it, rank 0 first, whose exit may end
+-- the job before the others repeat it.
+function M.say(message, own)
+  if M.rank ~= 0 and not own then return end
+  if M.rank ~= 0 then host.pause(0.3) end
+  local who = M.launcher and ("[rank %d/%d] "):format(M.rank, M.ranks) or ""
+  io.stderr:write("moongrid: ", who, host.shown(message), "\n")
+end
+
+function M.note(...)
+  if M.rank == 0 then io.stderr:write("moongrid: note: ", string.format(...), "\n") end
+end
+
+-- Refuse the command line: say why and end.
+function M.usage(...)
+  M.say(string.format(...), true)
+  error(2, 0)
+end
+
+-- Refuse what all ranks refuse: rank 0 says why. `code` is the exit code.
+function M.refuse(code, ...)
+  M.say(string.format(...))
+  error(code, 0)
+end
+
+return M

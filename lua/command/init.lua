@@ -1,0 +1,68 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid init: a folder with a first recipe, and with what editors need to know the words of recipes.
+
+local host = require "host"
+local text = require "command.base.text"
+
+local ANNOTATIONS = ".moongrid"
+
+-- For the Lua language server: annotations are a library, and recipes are Lua 5.4.
+local LUARC = '{\n  "runtime.version": "Lua 5.4",\n  "workspace.library": ["' .. ANNOTATIONS
+              .. '"],\n  "workspace.checkThirdParty": false\n}\n'
+
+-- Make a folder, and those above it.
+local function make_folders(path)
+  for stop in path:gmatch "()/" do
+    if stop > 1 then host.make_folder(path:sub(1, stop - 1)) end
+  end
+  host.make_folder(path)
+end
+
+-- Write a file of the folder and say so.
+local function put(folder, name, content, otherwise)
+  local path = folder .. "/" .. name
+  local kept = host.kind(path)
+  if not kept then host.write(path, content, true) end
+  text.printf("%-14s %s\n", name, kept and otherwise or "written")
+end
+
+local function put_annotations(folder)
+  local path, n = folder .. "/" .. ANNOTATIONS, 0
+  if host.kind(path) == "link" then
+    text.refuse(1, "%s is a link; nothing is written behind it; take it away", path)
+  end
+  make_folders(path)
+  for _, name in ipairs((host.text())) do
+    if name:find "^:meta" then
+      host.write(path .. "/" .. name:sub(2), host.text(name), true)
+      n = n + 1
+    end
+  end
+  text.printf("%-14s written: %d files of annotations\n", ANNOTATIONS, n)
+end
+
+local function run(of)
+  local folder = of.words[1] or "."
+  if #folder > 2048 then text.usage "the name of the folder is longer than 2048 bytes" end
+  make_folders(folder)
+  put(folder, "layout.lua", host.text ":layout.lua", "is there already, and stays")
+  put(folder, ".luarc.json", LUARC, ('is there already, and stays; "workspace.library" with "%s" shows the annotations')
+    :format(ANNOTATIONS))
+  put_annotations(folder)
+  text.put("next: moongrid draw ", of.words[1] and folder .. "/" or "", "layout.lua --world 8\n")
+end
+
+return {
+  name = "init",
+  place = 170,
+  takes = "[FOLDER]",
+  summary = "a folder to write recipes in",
+  usage = "moongrid init [FOLDER]",
+  about = "Make a folder to write recipes in, or add to this one: layout.lua, a first recipe; and for editors with "
+    .. "the\nLua language server .luarc.json and annotations of all words, in .moongrid. Files that are there already\n"
+    .. "stay, except for these annotations: after an update of moongrid run it again.",
+  example = "moongrid init FOLDER",
+  words = 1,
+  run = run,
+}

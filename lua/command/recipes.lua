@@ -1,0 +1,108 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid recipes: the bundled recipes, and the parameters of one.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local recipe = require "command.base.recipe"
+local text = require "command.base.text"
+
+-- Return the families at the defaults, in the smallest power of two that the recipe accepts; nil: in none.
+local function default_families(loaded)
+  for power = 0, 12 do
+    local done, plan = pcall(loaded.plan, loaded, 1 << power)
+    if done then return plan.families end
+  end
+end
+
+local function describe(of)
+  local loaded = recipe.load(of)
+  local info = loaded:info()
+  if of.json then
+    info.default_families = default_families(loaded)
+    return json.put(info)
+  end
+  text.put_lines(tostring(info) .. "\n")
+  local families = default_families(loaded)
+  if families then text.put_lines("\nfamilies at the defaults\n  " .. table.concat(families, " ")) end
+end
+
+-- Print the text unchanged; on a terminal escape what would control it.
+local function put_source(source)
+  text.put((text.is_terminal and source:gsub("[^\n\t]+", host.shown) or source))
+end
+
+-- Print the text of a file, or of a bundled recipe and its parts, each after a line that names it.
+local function show_source(of)
+  local name, source = of.recipe, host.text(of.recipe)
+  if not source then
+    recipe.load(of) -- reports what is wrong with the name, or the file
+    return put_source(line.from_stdin(of) and line.stdin() or host.read(name) or "")
+  end
+  text.put(source)
+  for _, part in ipairs((host.text())) do
+    if part:sub(1, #name + 1) == name .. "." then text.put("\n-- ", part, "\n", host.text(part)) end
+  end
+end
+
+-- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". Not folded, for grep.
+local function show_getters(of)
+  local info = recipe.load(of):info()
+  if #info.getters == 0 then
+    text.refuse(1, "recipe '%s' models no getters of groups; its families have only their names", of.recipe)
+  end
+  if of.json then return json.put(info.getters) end
+  for _, getter in ipairs(info.getters) do
+    for _, one in ipairs(getter.gives) do
+      text.printf("%s(%s) -> %s\n", getter.name, one.arguments:gsub(" ", ", "), one.family)
+    end
+    if #getter.gives == 0 then text.printf("%s: needs arguments that have no default\n", getter.name) end
+  end
+  if #info.families > 0 then text.put "\nfamilies that exist with\n" end
+  for _, family in ipairs(info.families) do text.put_lines(("  %-36s %s\n"):format(family.name, family.with)) end
+end
+
+local function list_all(of)
+  local all = {}
+  for i, name in ipairs(mg.recipes()) do
+    all[i] = mg.load(name):info()
+    all[i].name = name
+    if not of.json then text.put_lines(("%-24s %s"):format(name, all[i].doc)) end
+  end
+  if of.json then json.put(all) end
+end
+
+local function run(of)
+  if #of.args > 0 then text.usage "recipes takes one recipe and no NAME=VALUE" end
+  if (of.source or of.getters) and not of.recipe then
+    text.usage("--%s needs a recipe: a file, or one that 'moongrid recipes' lists", of.source and "source" or "getters")
+  end
+  if of.source and (of.getters or of.json) then text.usage "--source takes no --getters and no --json" end
+  if of.source then return show_source(of) end
+  if of.getters then return show_getters(of) end
+  if of.recipe then return describe(of) end
+  list_all(of)
+end
+
+return {
+  name = "recipes",
+  place = 180,
+  takes = "[RECIPE]",
+  summary = "the bundled recipes, and their parameters",
+  usage = "moongrid recipes [RECIPE] [--json | --source | --getters]",
+  about = "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
+    .. "parameters and settings with their defaults and other names, its policies and which\n"
+    .. "ranks agree on them, its queries, and its families.",
+  example = "moongrid recipes megatron --getters",
+  recipe = true,
+  bare = true,
+  options = {
+    { "json", help = "one JSON object, or a list of all recipes" },
+    { "source", help = "the text of the recipe, and of the other files of a bundled one" },
+    { "getters", help = "the system's own getters of groups, with the family that each returns, for the arguments that "
+                        .. "change it, and with which parameters families exist" },
+  },
+  run = run,
+}

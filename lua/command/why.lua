@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid why: what two ranks have in common.
+
+local json = require "command.base.json"
+local line = require "command.base.line"
+local recipe = require "command.base.recipe"
+local text = require "command.base.text"
+
+local communicator = { "family", "group", "steps" }
+local shape = {
+  "ranks", "groups", "first", "chain",
+  groups = { "family", "group", "size", "positions", "pair", "between", "communicator", communicator = communicator },
+  first = communicator,
+  chain = { "from", "to", "family", "group" },
+}
+
+-- Print in which domains two ranks run, and the nearest level that has both: what is sent between them takes the links
+-- of the levels below it.
+local function put_machine(machine, a, b)
+  local x, y, words, l = machine:where(a), machine:where(b), {}, 1
+  while x[l] and not x[l].crossing and x[l].domain == y[l].domain do l = l + 1 end
+  if l > 1 then words[1] = "both in " .. x[l - 1].text end
+  if x[l] and not x[l].crossing then
+    words[#words + 1] = ("rank %d in %s, rank %d in %s"):format(a, x[l].text, b, y[l].text)
+  end
+  for i = l, #x do
+    local level, here, there = x[i].level, x[i].domain, y[i].domain
+    if x[i].crossing then
+      words[#words + 1] = here == there and ("on one %s, %d"):format(level, here)
+                          or ("on other %ss, %d and %d"):format(level, here, there)
+    elseif x[i].link ~= "" then
+      words[#words + 1] = ("link of a %s %s"):format(level, x[i].link)
+    end
+  end
+  text.put "\n"
+  text.wrap("machine", table.concat(words, "; "))
+end
+
+local function run(of)
+  line.needs(of, of.world)
+  if #of.words ~= 2 then text.usage "why needs two ranks: moongrid why RECIPE --world N A B" end
+  local a, b = line.index("a rank", of.words[1]), line.index("a rank", of.words[2])
+  line.beyond(a, of.world)
+  line.beyond(b, of.world)
+  local plan = recipe.plan(of)
+  local why, machine = plan:why(a, b), recipe.machine(of, plan)
+  if of.json then return json.put(why, shape) end
+  text.put(tostring(why), "\n")
+  if machine then put_machine(machine, a, b) end
+end
+
+return {
+  name = "why",
+  place = 100,
+  takes = "RECIPE --world N [...] A B",
+  summary = "what two ranks have in common",
+  usage = "moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]",
+  about = "Why does rank A talk to rank B? Every group with both, the smallest first, their positions in it and\n"
+    .. "the ranks between, the communicator, and where they first meet when communicators are created. Ranks without\n"
+    .. "a common group: the shortest chain of groups from one to the other.",
+  example = "moongrid why megatron --world 16 tp=2 pp=2 0 9",
+  recipe = true,
+  words = 2,
+  options = { line.world "ranks in the world", { "json", help = "one JSON object" } },
+  run = run,
+}

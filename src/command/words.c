@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+**
+** words.c - words of C for the Lua of the command: the terminal, the launcher, files, texts that are built in.
+*/
+#include "command/words.h"
+
+#include "base/base.h"
+#include "base/output.h"
+#include "command/built_in_texts.h"
+#include "command/cli.h"
+#include "plan/plan.h"
+#include "recipe/bind.h"
+#include "recipe/values.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------- this process */
+
+static bool is_unicode(void) {
+  locale_t host = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+  bool     is = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
+  if (host) freelocale(host);
+  return is;
+}
+
+/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with */
+static int terminal(lua_State *L) {
+  struct winsize size = { 0 };
+  bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  lua_pushboolean(L, is);
+  lua_pushinteger(L, known ? size.ws_col : 0);
+  lua_pushinteger(L, known ? size.ws_row : 0);
+  lua_pushboolean(L, is_unicode());
+  return 4;
+}
+
+/* launcher() -> rank, ranks, the name of the launcher or nil */
+static int launcher(lua_State *L) {
+  mgrid_launched l = mgrid_launcher();
+  lua_pushinteger(L, l.rank);
+  lua_pushinteger(L, l.size);
+  lua_pushstring(L, l.by);
+  return 3;
+}
+
+/* pause(seconds) */
+static int pause_for(lua_State *L) {
+  usleep((useconds_t)(luaL_checknumber(L, 1) * 1e6));
+  return 0;
+}
+
+/* ------------------------------------------------------------------ texts */
+
+/* shown(text) -> the text, safe for a terminal */
+static int shown(lua_State *L) {
+  luaL_Buffer b;
+  size_t      len, room;
+  const char *given = luaL_checklstring(L, 1, &len);
+  char       *to = luaL_buffinitsize(L, &b, room = 4 * len + 1);
+  luaL_pushresultsize(&b, mgrid_shown(to, room, given, len));
+  return 1;
+}
+
+/* nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)", and the nearest name or nil */
+static int nearest(lua_State *L) {
+  char         tail[512];
+  const char  *word = luaL_checkstring(L, 1);
+  size_t       n = (luaL_checktype(L, 2, LUA_TTABLE), lua_rawlen(L, 2));
+  const char **names = lua_newuserdatauv(L, (n + 1) * sizeof *names, 0);
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, 2, (lua_Integer)i + 1);
+    names[i] = luaL_checkstring(L, -1);
+    lua_pop(L, 1); /* the list keeps it */
+  }
+  mgrid_suggest(tail, sizeof tail, word, names, n);
+  lua_pushstring(L, tail);
+  lua_pushstring(L, mgrid_nearest(word, names, n));
+  return 2;
+}
+
+/* json(text) -> true and its value; nothing: it is no JSON */
+static int json_value(lua_State *L) {
+  json_error_t why;
+  size_t       len;
+  const char  *given = luaL_checklstring(L, 1, &len);
+  json_t      *v = mgrid_json_parse(given, len, JSON_DECODE_ANY, &why);
+  if (!v) return 0;
+  lua_pushboolean(L, true);
+  if (mgrid_take_json(L, v)) return lua_error(L);
+  return 2;
+}
+
+/* text(name) -> a text that is built in, or nil. Without a name: the names of all, and those of the files of lua/command */
+static int text(lua_State *L) {
+  lua_Integer n = 0;
+  if (!lua_isnoneornil(L, 1)) {
+    lua_pushstring(L, cli_text_of(luaL_checkstring(L, 1)));
+    return 1;
+  }
+  lua_newtable(L);
+  for (const cli_file *f = cli_files; f->name; f++) lua_pushstring(L, f->name), lua_rawseti(L, -2, ++n);
+  n = 0;
+  lua_newtable(L);
+  for (const mgrid_chunk *c = cli_lua; c->name; c++) lua_pushstring(L, c->name), lua_rawseti(L, -2, ++n);
+  return 2;
+}
+
+/* ------------------------------------------------------------------ files */
+
+/* stdin() -> all that is on standard input */
+static int read_stdin(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_read_stdin(MGRID_SAVED_MAX, &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_raise_error(L, &e);
+  }
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* read(path) -> what is in a regular file, up to 1 MiB; nil, message if it cannot be read */
+static int read_file(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_failure(L, &e);
+  }
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* folder(path) -> the sorted names in it, or nil. In C, where a name may be there while the list has no room for it. */
+static int folder(lua_State *L) {
+  DIR *d = opendir(luaL_checkstring(L, 1));
+  if (!d) return 0;
+  mgrid_text names = { 0 };
+  for (const struct dirent *e; (e = readdir(d));) mgrid_text_put(&names, e->d_name, strlen(e->d_name) + 1);
+  closedir(d);
+  mgrid_lua_push_text(L, &names);
+  lua_newtable(L);
+  size_t      len;
+  const char *all = lua_tolstring(L, -2, &len);
+  for (const char *at = all; at < all + len; at += strlen(at) + 1) {
+    lua_pushstring(L, at);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  }
+  return 1;
+}
+
+/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing */
+static int kind(lua_State *L) {
+  struct stat about;
+  if (lstat(luaL_checkstring(L, 1), &about)) return 0;
+  lua_pushstring(L, S_ISLNK(about.st_mode)   ? "link"
+                    : S_ISDIR(about.st_mode) ? "folder"
+                    : S_ISREG(about.st_mode) ? "file"
+                                             : "other");
+  return 1;
+}
+
+/* make_folder(path): one, which may be there already; those above it are */
+static int make_folder(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  if (mkdir(path, 0777) == 0 || errno == EEXIST) return 0;
+  return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
+}
+
+/* write(path, text [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
+static int write_file(lua_State *L) {
+  size_t      len;
+  const char *path = luaL_checkstring(L, 1), *data = luaL_checklstring(L, 2, &len);
+  mgrid_error e = MGRID_ERROR_INIT;
+  fflush(stdout); /* which the file may be */
+  mgrid_writes how = lua_toboolean(L, 3) ? MGRID_WRITE_HERE : MGRID_WRITE_OVER;
+  return mgrid_write_file(path, how, data, len, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+}
+
+/* apart(output, input, tree): refuse an output that would replace what is read (apart.c) */
+static int apart(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (cli_apart(luaL_checkstring(L, 1), luaL_checkstring(L, 2), lua_toboolean(L, 3), &e))
+    return mgrid_lua_raise_error(L, &e);
+  return 0;
+}
+
+/* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead of those built in. Only a
+** binary that lies where it was built, beside what make wrote, heeds it. */
+static const char *source_tree(void) {
+  char        path[4096], *slash;
+  const char *folder = getenv("MOONGRID_LUA");
+  ssize_t     n = folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
+  if (n < 0) return NULL;
+  path[n] = '\0';
+  if (!(slash = strrchr(path, '/'))) return NULL;
+  strcpy(slash, "/gen/command.c");
+  return access(path, F_OK) == 0 ? folder : NULL;
+}
+
+/* source_tree() -> that folder, or nil */
+static int push_source_tree(lua_State *L) {
+  lua_pushstring(L, source_tree());
+  return 1;
+}
+
+int cli_open_words(lua_State *L) {
+  static const luaL_Reg words[] = { { "terminal", terminal },
+                                    { "launcher", launcher },
+                                    { "pause", pause_for },
+                                    { "shown", shown },
+                                    { "nearest", nearest },
+                                    { "json", json_value },
+                                    { "text", text },
+                                    { "stdin", read_stdin },
+                                    { "read", read_file },
+                                    { "folder", folder },
+                                    { "kind", kind },
+                                    { "make_folder", make_folder },
+                                    { "write", write_file },
+                                    { "apart", apart },
+                                    { "source_tree", push_source_tree },
+                                    { NULL, NULL } };
+  luaL_newlib(L, words);
+  return 1;
+}
+
+/* --------------------------------------------------------------- its files */
+
+/* Push the chunk of lua/command/why.lua for "command.why". In messages it is "moongrid.command.why": errors of the module
+** have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */
+static int load_source(lua_State *L, const char *root, const char *name) {
+  mgrid_text  file = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  luaL_gsub(L, name, ".", "/");
+  const char *path = lua_pushfstring(L, "%s/%s.lua", root, lua_tostring(L, -1));
+  if (mgrid_read_file(path, &file, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_push_text(L, &file);
+  size_t      len;
+  const char *data = lua_tolstring(L, -1, &len);
+  return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
+}
+
+/* A searcher of `require`. */
+static int find_file(lua_State *L) {
+  const char        *name = luaL_checkstring(L, 1), *root = source_tree();
+  const mgrid_chunk *c = cli_lua;
+  while (c->name && strcmp(c->name + strlen("moongrid."), name) != 0) c++;
+  if (!c->name && !root) {
+    lua_pushfstring(L, "no lua/%s.lua", name);
+    return 1;
+  }
+  if (root ? load_source(L, root, name) : mgrid_bundle_load(L, c)) return lua_error(L);
+  return 1;
+}
+
+void cli_open_files(lua_State *L) {
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchers");
+  lua_createtable(L, 2, 0);
+  lua_rawgeti(L, -2, 1); /* package.preload */
+  lua_rawseti(L, -2, 1);
+  lua_pushcfunction(L, find_file);
+  lua_rawseti(L, -2, 2);
+  lua_setfield(L, -3, "searchers");
+  lua_pop(L, 2);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+**
+** words.h - what the Lua of the command (lua/command) asks of C: `require "host"`.
+*/
+#ifndef MGRID_COMMAND_WORDS_H
+#define MGRID_COMMAND_WORDS_H
+
+#include "recipe/bundle.h"
+
+/* The files of lua/command; a NULL name at the end. Made by scripts/embed.lua. */
+extern const mgrid_chunk cli_lua[];
+
+/* A lua_CFunction: push the table of words. */
+int cli_open_words(lua_State *L);
+/* Let `require` find the files of lua/command, and nothing else. */
+void cli_open_files(lua_State *L);
+
+#endif
