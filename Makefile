@@ -54,6 +54,7 @@ endif
 ifdef COV
 B   := build/cov
 OPT := -O0 -g --coverage -fprofile-update=atomic
+LDFLAGS += $(B)/lines.o -Wl,--wrap=luaL_newstate,--wrap=lua_sethook
 endif
 # libFuzzer is clang's. Only the targets link its main; all other code is compiled with its counters and sanitizers.
 ifdef FUZZ
@@ -204,6 +205,14 @@ $(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item
 
 $(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
 	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
+
+# Which lines of Lua are reached: linked with everything (COV=1).
+$(B)/lines.o: tests/lines.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_FLAGS) $(LUA_CFLAGS) -DLINES='"$(abspath $(B))/lua.lines"' -c $< -o $@
+ifdef COV
+$(OBJ): | $(B)/lines.o
+endif
 
 $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@

@@ -84,8 +84,6 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
 ** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */
 mgrid_status mgrid_runtime_run(mgrid_runtime *rt, const char *lines, mgrid_text *out, bool *more, mgrid_error *err);
 mgrid_status mgrid_runtime_complete(mgrid_runtime *rt, const char *line, mgrid_text *out, mgrid_error *err);
-/* Make a Lua state of the budget, whose hash tables are the same in all processes; NULL: out of memory. seed.c */
-lua_State *mgrid_runtime_state(mgrid_budget *b);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 
