@@ -87,6 +87,7 @@ function Topology:has(name) end
 ---@field machine string the text of the machine that the recipe read; "": none
 ---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
+---@field given string[] the parameters that differ from their defaults, "tp=2"
 local Plan = {}
 
 ---Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.

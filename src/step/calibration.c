@@ -7,6 +7,7 @@
 #include "step/price.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop over NVLink, over a
@@ -206,4 +207,18 @@ mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const c
   mgrid_status s = read_costs(m, all, out, err);
   json_decref(all);
   return s;
+}
+
+mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err) {
+  json_error_t why;
+  json_t      *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+  if (!all && machine) return MGRID_OK; /* a file of another kind */
+  if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path, why.line > 0 ? why.line : 0, why.text);
+  const json_t *costs = machine ? json_object_get(all, "costs") : all;
+  char         *text = costs ? json_dumps(costs, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+  mgrid_status  status = costs && !text ? mgrid_oom(err) : MGRID_OK;
+  if (text) mgrid_text_str(t, text);
+  free(text);
+  json_decref(all);
+  return status ? status : t->failed ? mgrid_oom(err) : MGRID_OK;
 }

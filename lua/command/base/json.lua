@@ -3,8 +3,8 @@
 -- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): a text on one line.
 --
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
--- value is null. Elements of a list have the shape of the list. Without a shape keys are sorted, and an empty table
--- is [].
+-- value is null. Elements of a list have the shape of the list. Where a shape has no list of keys, they are sorted;
+-- without a shape, too, and an empty table is [].
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -13,6 +13,7 @@ local escaped = { ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f"
                   ["\t"] = "\\t" }
 
 local function text(s)
+  if not utf8.len(s) then s = host.shown(s) end -- a path may be any bytes; JSON is UTF-8
   return '"' .. s:gsub('[%c"\\]', function(c)
     return escaped[c] or c < " " and ("\\u%04X"):format(c:byte()) or nil
   end) .. '"'
@@ -43,10 +44,11 @@ end
 
 local function put_table(value, shape, indent)
   local list, at = #value > 0 or not shape and next(value) == nil, 0
-  local keys = shape or {}
+  local keys = shape and shape[1] and shape or {}
   if list and #value == 0 then return io.stdout:write "[]" end
-  if not list and not shape then
+  if not list and not keys[1] then
     for key in sorted(value) do keys[#keys + 1] = key end
+    if not keys[1] then return io.stdout:write "{}" end
   end
   put_all(list and "[" or "{", list and "]" or "}", indent, function()
     at = at + 1

@@ -7,6 +7,7 @@ local host = require "host"
 local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
+local VALUE = 60 -- width of the value of a parameter
 
 local is_terminal, columns, lines, unicode = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -25,6 +26,28 @@ end
 M.put = io.write
 
 function M.printf(...) io.write(string.format(...)) end
+
+-- Return bytes with a unit, "1.50 GiB".
+function M.bytes(n)
+  local x, unit = n + 0.0, 1
+  while x >= 1024 and unit < 7 do x, unit = x / 1024, unit + 1 end
+  local name = ({ "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" })[unit]
+  return (unit == 1 and "%.0f %s" or x < 10 and "%.2f %s" or "%.1f %s"):format(x, name)
+end
+
+-- Return seconds with a unit, "12.3 ms".
+function M.seconds(s)
+  if s <= 0 then return "0" end
+  local unit, by = "ns", 1e9
+  if s >= 1 then
+    unit, by = "s", 1
+  elseif s >= 1e-3 then
+    unit, by = "ms", 1e3
+  elseif s >= 1e-6 then
+    unit, by = "us", 1e6
+  end
+  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
+end
 
 -- The columns of a text; a character of UTF-8 has one.
 local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
@@ -51,6 +74,42 @@ function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)
   M.put(label)
   put_words(words, #label, LABEL)
+end
+
+-- Return a value of a parameter as short as people write it: 0.1, not 0.10000000000000001; "..." ends a long one.
+local function short(value)
+  local x = tonumber(value)
+  if x and ("%.17g"):format(x) == value then
+    for digits = 17, 15, -1 do
+      local shorter = ("%%.%dg"):format(digits):format(x)
+      if tonumber(shorter) == x then value = shorter end
+    end
+  end
+  if #value <= VALUE then return host.shown(value) end
+  value = host.shown(value):sub(1, VALUE - 3)
+  while not utf8.len(value) do value = value:sub(1, -2) end
+  return value .. "..."
+end
+
+-- Print a line about a plan: words before, its recipe, world, and the parameters that differ from their defaults.
+function M.head(before, plan)
+  local name, colon = plan.recipe ~= "" and host.shown(plan.recipe) or "plan", ":"
+  local ranks = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
+  local column = #before + #name + #ranks
+  M.put(before, M.on, name, M.off, ranks)
+  for _, given in ipairs(plan.given) do
+    local parameter, value = given:match "^(.-)=(.*)$"
+    local word = parameter .. "=" .. short(value)
+    M.put(colon)
+    column, colon = column + #colon, ""
+    if column + #word + 1 > M.fold and column > LABEL then
+      M.put("\n", (" "):rep(LABEL - 1))
+      column = LABEL - 1
+    end
+    M.put(" ", word)
+    column = column + 1 + #word
+  end
+  M.put "\n"
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.

@@ -50,6 +50,8 @@ static machine_box *machine_at(lua_State *L, int i) {
   return box;
 }
 
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) { return machine_at(L, i)->model; }
+
 /* Raise the error about a machine, or free it. */
 static MGRID_APART void parse(lua_State *L, machine_box *box, const char *text, const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;

@@ -18,5 +18,7 @@ void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_machine(lua_State *L);
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
+/* Return that of the MachineModel at i. Raises. */
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 
 #endif
