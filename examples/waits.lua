@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A program that asks who waits for whom in the step of a recipe, and in which calls: for each type of ranks the longest
--- waits, and how often.
+-- A program that asks who waits for whom in the step of a recipe, and in which calls: for each type of ranks the
+-- longest waits, and how often.
 --
 --     lua5.4 examples/waits.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 

@@ -166,7 +166,8 @@ MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
 /* Agree on whether every rank of the state has done its part. Collective: each rank passes its result in `mine` and its
 ** error in *err. Return MGRID_OK on all ranks, or an error on all: MGRID_LOST_RANK if a rank was lost or passes that
 ** status; then free the state, which does not wait, and recover from the old one again. Otherwise the error of the
-** first rank that failed by itself. Every rank that is not lost must call it. */
+** first rank that failed by itself. Every rank that is not lost must call it. If a rank dies in the very call, MPI may tell some
+** ranks what all agreed on and others not: these return MGRID_LOST_RANK, and meet the others in the recovery. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
 /* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective over the backend;
 ** spares take part. On an error, such as MGRID_LOST_RANK, *number is as it was. */

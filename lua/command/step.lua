@@ -19,8 +19,8 @@ local MEANINGS = {
   mismatch = "two calls that meet are not the same",
   unmatched = "a rank waits for a call that is never made",
   cycle = "ranks wait for each other",
-  hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each other's "
-           .. "SMs",
+  hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each "
+           .. "other's SMs",
 }
 local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
                      "scatter", "send", "recv" }
@@ -172,7 +172,7 @@ local function reads_text(step)
   local list = {}
   for i, read in ipairs(step.reads) do
     local of = read.family or read.grid
-    list[i] = of and of .. "." .. read.what or read.what
+    list[i] = read.what == "size" and of or (of and of .. "." or "") .. read.what
   end
   return table.concat(list, ", ")
 end

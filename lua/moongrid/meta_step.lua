@@ -180,7 +180,7 @@ function StepGroup:at(position) end
 ---@field reads moongrid.StepRead[] what the step asks for that differs between ranks
 local Programs = {}
 
----`what` is "position" or "index" of a family's group (`nth`: which of the rank's groups), a dim of a grid, or "rank".
+---`what` is "size", "position" or "index" of a family's group (`nth`: which of the rank's groups), a dim of a grid, or "rank".
 ---@class moongrid.StepRead
 ---@field what string
 ---@field family string?

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_trace(chart, put): a chart of time as a trace: a process for each type of ranks, a thread for each stream. Slices
--- of a thread must not overlap: calls of a group, which travel at once, are on further threads of the stream.
+-- chart_trace(chart, put): a chart of time as a trace: a process for each type of ranks, a thread for each stream.
+-- Slices of a thread must not overlap: calls of a group, which travel at once, are on further threads of the stream.
 
 local trace = require "pictures.trace"
 

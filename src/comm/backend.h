@@ -168,7 +168,8 @@ typedef struct mgrid_survival_ops {
   /* Local: is a rank lost, or did one interrupt the backend? */
   bool (*hurt)(mgrid_backend *b);
   /* Over all survivors, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, within
-  ** `seconds` (0: the backend's timeout). If a rank of the backend is lost, the result lacks MGRID_SETTLE_ALL. */
+  ** `seconds` (0: the backend's timeout). If a rank of the backend is lost, the result lacks MGRID_SETTLE_ALL. A rank that
+  ** passes this bit may get 0 then, whatever the others get. */
   mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
   /* Over all survivors, after a settle of an interrupted backend: find the lost ranks; lost[i] of the world. Equal on all ranks
   ** where it succeeds. If it fails on some ranks only, the next `settle` shows it to the others. */

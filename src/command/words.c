@@ -31,7 +31,8 @@ static bool is_unicode(void) {
   return is;
 }
 
-/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with */
+/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
+** whether stderr is one */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -39,7 +40,8 @@ static int terminal(lua_State *L) {
   lua_pushinteger(L, known ? size.ws_col : 0);
   lua_pushinteger(L, known ? size.ws_row : 0);
   lua_pushboolean(L, is_unicode());
-  return 4;
+  lua_pushboolean(L, isatty(STDERR_FILENO));
+  return 5;
 }
 
 /* launcher() -> rank, ranks, the name of the launcher or nil */
@@ -54,6 +56,18 @@ static int launcher(lua_State *L) {
 /* pause(seconds) */
 static int pause_for(lua_State *L) {
   usleep((useconds_t)(luaL_checknumber(L, 1) * 1e6));
+  return 0;
+}
+
+/* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
+** before anything is printed */
+static int progress(lua_State *L) {
+  cli c = { 0 };
+  cli_find_launcher(&c);
+  if (lua_isnoneornil(L, 1))
+    cli_progress_end();
+  else
+    cli_progress(&c, "%s", luaL_checkstring(L, 1));
   return 0;
 }
 
@@ -219,18 +233,6 @@ static int apart(lua_State *L) {
   return 0;
 }
 
-int cli_open_words(lua_State *L) {
-  static const luaL_Reg words[] = { { "terminal", terminal }, { "launcher", launcher }, { "pause", pause_for },
-                                    { "shown", shown },       { "nearest", nearest },   { "json", json_value },
-                                    { "text", text },         { "stdin", read_stdin },  { "read", read_file },
-                                    { "folder", folder },     { "kind", kind },         { "make_folder", make_folder },
-                                    { "write", write_file },  { "apart", apart },       { NULL, NULL } };
-  luaL_newlib(L, words);
-  return 1;
-}
-
-/* --------------------------------------------------------------- its files */
-
 /* Return the folder of MOONGRID_LUA, lua/ of a source tree, with the files of the command instead of those built in. Only a
 ** binary that lies where it was built, beside what make wrote, heeds it. */
 static const char *source_tree(void) {
@@ -243,6 +245,36 @@ static const char *source_tree(void) {
   strcpy(slash, "/gen/command.c");
   return access(path, F_OK) == 0 ? folder : NULL;
 }
+
+/* source_tree() -> that folder, or nil */
+static int push_source_tree(lua_State *L) {
+  lua_pushstring(L, source_tree());
+  return 1;
+}
+
+int cli_open_words(lua_State *L) {
+  static const luaL_Reg words[] = { { "terminal", terminal },
+                                    { "launcher", launcher },
+                                    { "pause", pause_for },
+                                    { "progress", progress },
+                                    { "shown", shown },
+                                    { "nearest", nearest },
+                                    { "json", json_value },
+                                    { "text", text },
+                                    { "stdin", read_stdin },
+                                    { "read", read_file },
+                                    { "folder", folder },
+                                    { "kind", kind },
+                                    { "make_folder", make_folder },
+                                    { "write", write_file },
+                                    { "apart", apart },
+                                    { "source_tree", push_source_tree },
+                                    { NULL, NULL } };
+  luaL_newlib(L, words);
+  return 1;
+}
+
+/* --------------------------------------------------------------- its files */
 
 /* Push the chunk of lua/command/why.lua for "command.why". In messages it is "moongrid.command.why": errors of the module
 ** have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** json.c - a machine as JSON, which read_json.c reads back:
+** json.c - a machine as JSON, which lua/machine/json.lua reads back:
 **   {"levels": [{"name": "node", "counts": [2, 3], "bandwidth": 4e11, "latency": 3e-06, "domains": ["n0", ...]}, ...],
-**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...]}
+**    "crossings": [{"name": "rail", "of": "gpu", "share": 1, "in": "rack", ...}], "ranks": [8, 9, ...], "notes": ["..."]}
 */
 #include "machine/model.h"
 #include "plan/json.h"
+
+#include <string.h>
 
 static void put_link(mgrid_json *w, mgrid_link link) {
   if (link.bandwidth > 0) mgrid_json_field(w, "bandwidth", json_real(link.bandwidth));
@@ -50,6 +52,16 @@ static void put_ranks(mgrid_json *w, const mgrid_machine_model *m) {
   mgrid_json_close(w, "]");
 }
 
+static void put_notes(mgrid_json *w, const char *notes) {
+  mgrid_json_key(w, "\n  ", "notes");
+  mgrid_json_open(w, "[");
+  for (const char *end; (end = strchr(notes, '\n')); notes = end + 1) {
+    mgrid_json_item(w, "\n    ");
+    mgrid_json_value(w, json_stringn(notes, (size_t)(end - notes)));
+  }
+  mgrid_json_close(w, "]");
+}
+
 mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
@@ -71,6 +83,7 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
     mgrid_json_close(&w, "]");
   }
   if (m->at) put_ranks(&w, m);
+  if (m->notes) put_notes(&w, m->notes);
   mgrid_json_close(&w, "\n}\n");
   mgrid_json_flush(&w);
   bool starved = w.text.failed;

@@ -91,6 +91,8 @@ local quotes = {
 local kinds = {
   { "^return recipe ", "build/moongrid check %s --world 8,64", function(text) return text end },
   { "^policy = ", "build/moongrid check %s --world 8,64", recipe_with },
+  { '^local line = require "command', "d=$(mktemp -d); cp -r lua $d; cp %s $d/lua/command/sizes.lua; MOONGRID_LUA=$d/lua "
+    .. "build/moongrid sizes megatron --world 16 tp=2 --least 4; code=$?; rm -r $d; exit $code", function(text) return text end },
   { '^local mg = require "moongrid"', "scripts/launch 4 lua5.4 %s", function(text) return text end },
 }
 

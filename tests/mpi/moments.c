@@ -5,6 +5,7 @@
 ** recover; those that are left begin the next round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments
 ** [SEED [NTH STEP]]: with NTH, each second rank dies before that call, in each round STEP calls later. TAP from rank 0.
 ** With the name of a call of MPI after SEED, rank 1 is stopped before it, and the watchdog ends the others after 3 seconds.
+** With `deaf` a rank dies before all settle, and rank 1 never hears what the others agreed on.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -75,7 +76,17 @@ SPY(MPI_Irecv, (void *data, int n, MPI_Datatype type, int from, int tag, MPI_Com
 SPY(MPI_Comm_free, (MPI_Comm * c), (c))
 SPY(MPIX_Comm_revoke, (MPI_Comm c), (c))
 SPY(MPIX_Comm_shrink, (MPI_Comm c, MPI_Comm *made), (c, made))
-SPY(MPIX_Comm_iagree, (MPI_Comm c, int *flag, MPI_Request *r), (c, flag, r))
+
+static bool deaf; /* this rank takes part in the next agreement, and does not hear its end */
+int         MPIX_Comm_iagree(MPI_Comm c, int *flag, MPI_Request *r) {
+          static int         unheard;
+          static MPI_Request unseen;
+          counts("MPIX_Comm_iagree");
+          if (!deaf) return PMPIX_Comm_iagree(c, flag, r);
+  deaf = false, unheard = *flag;
+          int rc = PMPIX_Comm_iagree(c, &unheard, &unseen);
+          return rc ? rc : PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, r);
+}
 
 /* ------------------------------------------------------------------------ a round */
 
@@ -163,6 +174,21 @@ static mgrid_state *lose_two(mgrid_state *was, mgrid_losses **losses, int second
   return now;
 }
 
+/* The last rank dies before all settle, and rank 1 does not hear the end of it. */
+static void settle_deaf(mgrid_state *was, mgrid_losses *losses) {
+  double      begun = MPI_Wtime(), worst = 0;
+  mgrid_loss *loss = NULL;
+  if (rank == size - 1) raise(SIGKILL);
+  deaf = rank == 1;
+  mgrid_status s = mgrid_state_settle(was, MGRID_OK, anew(&e));
+  worst = MPI_Wtime() - begun;
+  mgrid_state *now = s == MGRID_LOST_RANK ? go_on(was, losses, &worst, &loss) : NULL;
+  mgrid_loss_free(loss);
+  count_those_alive();
+  test(now != NULL, "all go on, also the rank that did not hear what the others agreed on");
+  test(worst < DEADLINE / 2, "  before the deadline");
+}
+
 int main(int argc, char **argv) {
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   char              when[80];
@@ -175,7 +201,8 @@ int main(int argc, char **argv) {
   unsigned seed = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
   srand(seed);
   if (rank == 0) printf("# seed %u\n", seed);
-  if (argc == 3) stops = argv[2];
+  const bool unheard = argc == 3 && strcmp(argv[2], "deaf") == 0;
+  if (argc == 3 && !unheard) stops = argv[2];
   o.timeout = stops ? 3 : DEADLINE, o.on_deadline = MGRID_DEADLINE_ABORT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load_text(rt, recipe, strlen(recipe), "moments", &e);
@@ -186,7 +213,8 @@ int main(int argc, char **argv) {
   mgrid_backend_free(b), mgrid_plan_free(p);
   test(state && losses, "all have a state");
   MPI_Barrier(everyone);
-  for (long round = 0; state && losses && size >= 4; round++) {
+  if (unheard && state && losses) settle_deaf(state, losses);
+  for (long round = 0; state && losses && size >= 4 && !unheard; round++) {
     int second = rand() % (size - 1); /* the same on all: they draw the same numbers */
     nth = rand() % MOST, microseconds = rand() % 4 ? rand() % SLOWEST : 0;
     if (stops) second = 1;

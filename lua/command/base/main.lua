@@ -5,37 +5,42 @@
 local host = require "host"
 local text = require "command.base.text"
 
-local C_PLACES = { plan = 10, draw = 20, run = 30, check = 40, diff = 60, move = 70, reshard = 80, lose = 90,
+local C_PLACES = { plan = 10, draw = 20, run = 30, check = 40, diff = 60, reshard = 80, lose = 90,
                    place = 110, machine = 120, explain = 130, shell = 160, doctor = 190 }
+
+-- The names of the files of lua/command: those built in, or those of the source tree.
+local function names()
+  local tree, list = host.source_tree(), {}
+  for _, file in ipairs(tree and host.folder(tree .. "/command") or select(2, host.text())) do
+    list[#list + 1] = file:match "^moongrid%.command%.(%w+)$" or file:match "^(%w+)%.lua$"
+  end
+  return list
+end
 
 -- The subcommands, in the order of the help: tables of lua/command, and rows of those that are C.
 local function all()
-  local rows, _, files = host.c_rows(), host.text()
+  local rows = host.c_rows()
   for _, row in ipairs(rows) do row.place = C_PLACES[row.name] end
-  for _, file in ipairs(files) do
-    local name = file:match "^moongrid%.command%.(%w+)$"
-    if name then rows[#rows + 1] = require("command." .. name) end
-  end
+  for _, name in ipairs(names()) do rows[#rows + 1] = require("command." .. name) end
   table.sort(rows, function(a, b) return a.place < b.place end)
   return rows
 end
 
 -- The table of lua/command/NAME.lua, or nil.
-local function find(name)
-  local _, files = host.text()
-  for _, file in ipairs(files) do
-    if file == "moongrid.command." .. name then return require("command." .. name) end
+local function find(word)
+  for _, name in ipairs(names()) do
+    if name == word then return require("command." .. name) end
   end
 end
 
 -- Refuse a word that is no subcommand: with the nearest one, or the words in their order.
 local function unknown(words)
-  local word, option, names = words[1], words[1]:match "^%-%-(.*)", {}
+  local word, option, known = words[1], words[1]:match "^%-%-(.*)", {}
   if word:find "^%-[Vv]$" or word == "version" then
     text.usage("unknown %s '%s'; --version tells the version", word:find "^%-" and "option" or "command", word)
   end
   for i, row in ipairs(all()) do
-    names[i] = row.name
+    known[i] = row.name
     for k = 2, option and 0 or #words do
       if words[k] == row.name and (word:find "[./=]" or host.nearest(word, require "moongrid".recipes())) then
         table.insert(words, 1, table.remove(words, k))
@@ -43,7 +48,7 @@ local function unknown(words)
       end
     end
   end
-  local tail = host.nearest(option or word, option and { "help", "version" } or names)
+  local tail = host.nearest(option or word, option and { "help", "version" } or known)
   text.usage("unknown %s '%s'%s%s", option and "option" or "command", word, tail,
              option and "; other options go after a command" or "")
 end

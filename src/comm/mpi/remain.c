@@ -8,6 +8,7 @@
 */
 #include "comm/mpi/mpi.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,22 +98,39 @@ static bool hurt(mgrid_backend *b) {
   return mgrid_mpi_is_interrupted((mpi_backend *)b) || mgrid_mpi_lost((mpi_backend *)b, NULL, 0, &lost);
 }
 
+typedef struct agreement {
+  mpi_request  call;
+  mpi_backend *m;
+  double       leave; /* at this time, if a rank is lost */
+} agreement;
+
+static mgrid_outcome have_agreed(void *ud) {
+  agreement    *a = ud;
+  mgrid_missing lost;
+  mgrid_outcome through = mgrid_mpi_through(&a->call);
+  if (through != MGRID_NOT_YET || mgrid_now() < a->leave || !mgrid_mpi_lost(a->m, NULL, 0, &lost)) return through;
+  return MGRID_GAVE_UP;
+}
+
 /* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
-** others may look later. */
+** others may look later. A rank that died may have taken the result along: Open MPI (5.0) then tells some ranks, and others
+** wait for ever. Who asked whether all live knows the answer by then, and leaves; all meet again in the recovery. */
 static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int         *flag = malloc(sizeof *flag);
-  mpi_request  call = { 0 };
   if (!flag) return mgrid_oom(err);
   if (!(seconds > 0)) seconds = m->usual;
+  const double now = mgrid_now();
+  agreement    a = { .m = m, .leave = *mine & MGRID_SETTLE_ALL ? now + seconds / 8 : INFINITY };
   *flag = (int)*mine;
   mgrid_watch_recovery(m, seconds);
-  call.rc = begin_agree(m->comm, flag, &call.request);
-  if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE)
-    return mgrid_watch_survivors(m, err);
+  a.call.rc = begin_agree(m->comm, flag, &a.call.request);
+  mgrid_outcome came = mgrid_wait(have_agreed, &a, now + seconds, NULL, NULL);
+  if (came == MGRID_LATE) return mgrid_watch_survivors(m, err);
   mgrid_watch_end(m);
+  if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
   /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
-  *mine = (uint64_t)(unsigned)*flag & (call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
+  *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
   free(flag);
   return MGRID_OK;
 }

@@ -63,10 +63,11 @@ void mgrid_step_lua_set(lua_State *L, const char *name, int64_t n) {
 
 /* programs.reads -> what differs between ranks that the step asks for */
 static int programs_reads(lua_State *L) {
-  static const char *const what[] = {
-    [STEP_ASKED_POSITION] = "position", [STEP_ASKED_INDEX] = "index", [STEP_ASKED_RANK] = "rank"
-  };
-  const mgrid_step *s = check_step(L);
+  static const char *const what[] = { [STEP_ASKED_SIZE] = "size",
+                                      [STEP_ASKED_POSITION] = "position",
+                                      [STEP_ASKED_INDEX] = "index",
+                                      [STEP_ASKED_RANK] = "rank" };
+  const mgrid_step        *s = check_step(L);
   lua_createtable(L, (int)s->reads.n, 0);
   for (size_t i = 0; i < s->reads.n; i++) {
     const step_read *r = mgrid_step_read_of(s, i);
@@ -75,7 +76,7 @@ static int programs_reads(lua_State *L) {
       set_text(L, "grid", s->plan->content.grid[r->of].name);
       set_text(L, "what", s->plan->content.grid[r->of].grid->axis[r->nth].name);
     } else {
-      set_text(L, "what", what[r->asked] ? what[r->asked] : "");
+      set_text(L, "what", what[r->asked]);
       if (r->asked != STEP_ASKED_RANK) {
         set_text(L, "family", s->plan->content.entry[r->of].name);
         set_number(L, "nth", r->nth);

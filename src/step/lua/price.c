@@ -3,6 +3,8 @@
 ** price.c - step:price(...): the price of a step on a machine, as the table that --json prints.
 */
 #include "machine/lua/words.h"
+#include "machine/readers.h"
+#include "recipe/entry.h"
 #include "recipe/values.h"
 #include "step/lua/words.h"
 
@@ -13,7 +15,7 @@ static const mgrid_machine_model *read_machine(lua_State *L, step_timeline *t) {
   if (lua_isuserdata(L, -1))
     t->machine = mgrid_machine_ref(mgrid_lua_check_machine(L, lua_gettop(L)));
   else if (!lua_isnil(L, -1))
-    t->machine = mgrid_machine_open(luaL_checkstring(L, -1), &e);
+    t->machine = mgrid_machine_open_by(&mgrid_lua_entry, luaL_checkstring(L, -1), &e);
   else if (mgrid_plan_machine(t->step->plan))
     t->machine = mgrid_machine_ref(mgrid_plan_machine(t->step->plan));
   else
