@@ -68,14 +68,16 @@ end
 -- JSON -----------------------------------------------------------------------------
 
 local function put_json(plan, all, price)
-  local shape = { families = {}, memory = { by = {} }, fits = {} } -- empty, these are objects
+  local named = { named = true } -- empty, these are objects
+  local shape = { named = true, families = { named = true }, memory = { named = true, by = named },
+                  fits = named }
   if all.counterexample[1] then
     shape.counterexample = { "bytes", "family", "file", "line", "operation", "rank", "waits_for" }
   end
   for name, value in sorted(price or {}) do
     if name ~= "memory" then all[name] = value end
   end
-  for _, name in ipairs(plan.families) do shape.families[name] = { levels = {}, algorithms = {} } end
+  for _, name in ipairs(plan.families) do shape.families[name] = { named = true, levels = named, algorithms = named } end
   json.put(all, shape)
 end
 
@@ -147,7 +149,7 @@ local function put_memory(memory)
 end
 
 local function put_text(of, plan, all, price, memory)
-  text.head("step of ", plan)
+  text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, all.operations == 1 and "" or "s")
   if all.classes == plan.world and all.classes > 1 then

@@ -7,7 +7,6 @@
 #include "step/price.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* NCCL's own model (src/graph/tuning.cc), for rings and its protocol of low latency: a call, a hop over NVLink, over a
@@ -215,10 +214,7 @@ mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t
   if (!all && machine) return MGRID_OK; /* a file of another kind */
   if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path, why.line > 0 ? why.line : 0, why.text);
   const json_t *costs = machine ? json_object_get(all, "costs") : all;
-  char         *text = costs ? json_dumps(costs, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-  mgrid_status  status = costs && !text ? mgrid_oom(err) : MGRID_OK;
-  if (text) mgrid_text_str(t, text);
-  free(text);
+  if (costs) mgrid_json_text(costs, 0, t);
   json_decref(all);
-  return status ? status : t->failed ? mgrid_oom(err) : MGRID_OK;
+  return t->failed ? mgrid_oom(err) : MGRID_OK;
 }

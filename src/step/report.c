@@ -160,17 +160,6 @@ mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
   return MGRID_OK;
 }
 
-/* An mgrid_sink as jansson calls it. */
-typedef struct writing {
-  mgrid_sink sink;
-  void      *ud;
-} writing;
-
-static int write_piece(const char *text, size_t len, void *ud) {
-  writing *w = ud;
-  return w->sink(w->ud, text, len);
-}
-
 mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
                                     const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
                                     mgrid_error *err) {
@@ -178,12 +167,14 @@ mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_mod
   if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   mgrid_status status = mgrid_step_price_with(s, m, options, NULL, &p, err);
   if (status) return status;
-  writing w = { sink, ud };
-  json_t *all = mgrid_step_report(s, &p, err);
-  if (!all)
-    status = err->status;
-  else if (json_dump_callback(all, write_piece, &w, JSON_INDENT(2)) || sink(ud, "\n", 1))
-    status = mgrid_unwritten(err);
+  mgrid_text t = { 0 };
+  json_t    *all = mgrid_step_report(s, &p, err);
+  if (all) {
+    mgrid_json_text(all, JSON_INDENT(2), &t);
+    mgrid_text_str(&t, "\n");
+  }
+  status = all ? mgrid_text_flush(&t, sink, ud, err) : err->status;
+  mgrid_text_free(&t);
   json_decref(all);
   mgrid_step_price_free(&p);
   return status;

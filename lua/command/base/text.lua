@@ -7,7 +7,6 @@ local host = require "host"
 local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
-local VALUE = 60 -- width of the value of a parameter
 
 local is_terminal, columns, lines, unicode = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -27,6 +26,17 @@ M.put = io.write
 
 function M.printf(...) io.write(string.format(...)) end
 
+-- The columns of a text; a character of UTF-8 has one.
+local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
+M.width = width
+
+-- Bytes for people: "1.50 GiB".
+function M.bytes(n)
+  local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
+  while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
+  return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
+end
+
 -- Seconds for people: "12.3 ms".
 function M.seconds(s)
   if s <= 0 then return "0" end
@@ -39,17 +49,6 @@ function M.seconds(s)
     unit, by = "us", 1e6
   end
   return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
-end
-
--- The columns of a text; a character of UTF-8 has one.
-local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
-M.width = width
-
--- Bytes for people: "1.50 GiB".
-function M.bytes(n)
-  local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
-  while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
-  return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
 end
 
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
@@ -68,37 +67,36 @@ local function put_words(words, column, indent)
   M.put "\n"
 end
 
--- Print words after a label, folded.
-function M.wrap(label, words)
-  label = label .. (" "):rep(LABEL - 1 - #label)
-  M.put(label)
-  put_words(words, #label, LABEL)
-end
-
--- Return a value of a parameter as short as people write it: 0.1, not 0.10000000000000001; "..." ends a long one.
-local function short(value)
+-- Return a value with as few digits as read back the same: 0.1, not 0.10000000000000001.
+local function shortest(value)
   local x = tonumber(value)
-  if x and ("%.17g"):format(x) == value then
-    for digits = 17, 15, -1 do
-      local shorter = ("%%.%dg"):format(digits):format(x)
-      if tonumber(shorter) == x then value = shorter end
-    end
+  if math.type(x) ~= "float" or ("%.17g"):format(x) ~= value then return value end
+  for digits = 15, 17 do
+    local short = ("%." .. digits .. "g"):format(x)
+    if tonumber(short) == x then return short end
   end
-  if #value <= VALUE then return host.shown(value) end
-  value = host.shown(value):sub(1, VALUE - 3)
-  while not utf8.len(value) do value = value:sub(1, -2) end
-  return value .. "..."
 end
 
--- Print a line about a plan: words before, its recipe, world, and the parameters that differ from their defaults.
-function M.head(before, plan)
-  local name, colon = plan.recipe ~= "" and host.shown(plan.recipe) or "plan", ":"
-  local ranks = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
-  local column = #before + #name + #ranks
-  M.put(before, M.on, name, M.off, ranks)
+-- Return what is safe for a terminal of at most so many bytes; a longer one ends in "...".
+local function at_most(most, value)
+  local whole = #value <= most
+  local shown, room = host.shown(value), whole and most or most - 3
+  if #shown <= room then return shown .. (whole and "" or "...") end
+  while shown:find("^[\x80-\xbf]", room + 1) do room = room - 1 end -- whole characters
+  return shown:sub(1, room) .. (whole and "" or "...")
+end
+
+-- Print the first line of what is about a plan, after words: "step of megatron over 8 ranks: tp=2".
+function M.head(plan, before)
+  before = before or ""
+  local name = host.shown(plan.recipe)
+  if name == "" then name = "plan" end
+  local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
+  M.put(before, M.on, name, M.off, about)
+  local column, colon = #before + #name + #about, ":"
   for _, given in ipairs(plan.given) do
-    local parameter, value = given:match "^(.-)=(.*)$"
-    local word = parameter .. "=" .. short(value)
+    local param, value = given:match "^([^=]*)=(.*)$"
+    local word = ("%s=%s"):format(param, at_most(60, shortest(value)))
     M.put(colon)
     column, colon = column + #colon, ""
     if column + #word + 1 > M.fold and column > LABEL then
@@ -109,6 +107,13 @@ function M.head(before, plan)
     column = column + 1 + #word
   end
   M.put "\n"
+end
+
+-- Print words after a label, folded.
+function M.wrap(label, words)
+  label = label .. (" "):rep(LABEL - 1 - #label)
+  M.put(label)
+  put_words(words, #label, LABEL)
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.

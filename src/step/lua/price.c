@@ -46,7 +46,7 @@ static const char *push_costs(lua_State *L, const mgrid_machine_model *m) {
     s = mgrid_step_costs_file(m->source, true, &t, &e);
   else if (kind != LUA_TNIL && !v)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "costs of a price are a table, as { flops = 4e14 }, or a file"), "";
-  if (v) mgrid_json_text(v, JSON_ENCODE_ANY, &t);
+  if (v) mgrid_json_text(v, JSON_SORT_KEYS, &t);
   json_decref(v);
   if (s) {
     mgrid_text_free(&t);
