@@ -121,7 +121,7 @@ mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body,
   mgrid_status  s = check_lua(err);
   if (s) return s;
   rt.budget.hooks.allocate = mgrid_allocate;
-  if (!(rt.L = mgrid_runtime_state(&rt.budget))) return mgrid_oom(err);
+  if (!(rt.L = new_state(&rt.budget))) return mgrid_oom(err);
   s = mgrid_runtime_protected(&rt, body, ud, err);
   lua_close(rt.L);
   mgrid_budget_release(&rt.budget);

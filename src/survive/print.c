@@ -194,9 +194,9 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
   char                   digest[33];
   mgrid_plan_digest(x->plan, digest);
   return mgrid_json_pack(
-      "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how", answers[x->how],
-      "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params", params_json(x), "idle",
-      ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
+      "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how",
+      answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params", params_json(x),
+      "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
       ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest", x->plan ? digest : NULL, "communicators",
       "kept", (json_int_t)s->kept, "made", (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
       families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",
