@@ -203,22 +203,17 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
       (json_int_t)s->missing, "uncounted", (json_int_t)s->uncounted, "missing", missing_json(x));
 }
 
-static void put_json(const mgrid_loss *x, mgrid_json *w) {
-  mgrid_json_value(w, mgrid_loss_json(x));
-  mgrid_json_put(w, "\n");
-  mgrid_json_flush(w);
-}
-
 mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_text t = { 0 };
+  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!x || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  mgrid_json w = { .sink = mgrid_text_sink, .ud = &t, .first = true };
-  if (json)
-    put_json(x, &w);
-  else
-    put_text(x, &t);
-  mgrid_status s = t.failed || w.failed ? mgrid_oom(err) : mgrid_text_flush(&t, sink, ud, err);
-  mgrid_text_free(&w.text);
+  if (json) {
+    mgrid_json_value(&w, mgrid_loss_json(x));
+    mgrid_json_put(&w, "\n");
+    return mgrid_json_end(&w, err);
+  }
+  put_text(x, &t);
+  mgrid_status s = mgrid_text_flush(&t, sink, ud, err);
   mgrid_text_free(&t);
   return s;
 }
