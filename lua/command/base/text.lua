@@ -116,6 +116,13 @@ function M.wrap(label, words)
   put_words(words, #label, LABEL)
 end
 
+-- Print a machine after its label; of a long list of ranks only the first ones.
+function M.machine(machine)
+  local all, shown = machine:text(), 240
+  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+  M.wrap("machine", all)
+end
+
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.
 local function last_column(line)
   local at
