@@ -346,6 +346,8 @@ M.rows = {
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_TASKS_PER_NODE=8(x2),4\n", "",
     "f:2: SLURM_TASKS_PER_NODE of 4 hosts expected, not '8(x2),4'" },
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_JOB_NODELIST=n[0-1]\n", "", "f:2: 'n[0-1]' is not that of line 1: this is of several jobs" },
+  { "\xEF\xBB\xBFn0 slots=2\n", "nodes=n0", "node:1 gpu:2" }, -- a byte order mark
+  { '\xEF\xBB\xBF{"n0": "s0"}', "", "switch:1 node:1" },
   { "n0\0\n", "", "f: byte 3 is zero: this is no text" },
 }
 
