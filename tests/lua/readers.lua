@@ -282,7 +282,7 @@ M.rows = {
   { 'SwitchName="leaf1" Nodes="n[1-4]"\nSwitchName="leaf2" Nodes="n[5-8]"\nSwitchName="top" Switches="leaf1,leaf2"\n',
     "gpu:8", "switch2:1 switch:2 node:4 gpu:8" },
   { 'SwitchName="leaf1" Nodes="n[1-4]"\n', "nodes=n[1-2] gpu:8", "switch:1 node:2 gpu:8" },
-  { "SwitchName=s1 \\\\\n \\\\\n Nodes=n[1-2]\n", "", "switch:1 node:2" },
+  { "SwitchName=s1 \\\n \\\n Nodes=n[1-2]\n", "", "switch:1 node:2" },
   { "SwitchName=s1 Nodes+=n1\n", "", "f:1: Key=value expected, not 'Nodes+=n1'" },
   { "SwitchName=s1 Node=n1\n", "", "f:1: unknown key 'Node' of a line of SwitchName=" },
   { "Include other.conf\nSwitchName=s1 Nodes=n1\n", "",
