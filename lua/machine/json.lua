@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- json.lua - what `moongrid machine --json` prints (src/machine/json.c). boot_ids, of a running job, and notes change
--- no place.
+-- json.lua - what `moongrid machine --json` prints (src/machine/json.c). Skipped: boot_ids of a
+-- running job, and costs, which the price of a step reads (src/step).
 
 local file, _, all = ...
 local fields = file.run "fields"
@@ -44,7 +44,7 @@ local function crossing(of, where)
   link(of, where)
 end
 
-fields.object(all, "", "levels crossings ranks boot_ids notes")
+fields.object(all, "", "levels crossings ranks boot_ids costs notes")
 local above = 1
 for i, of in ipairs(fields.list(all.levels, "levels", "levels")) do above = level(of, item("levels", i), above) end
 for i, of in ipairs(fields.list(all.crossings or {}, "crossings", "what crosses")) do crossing(of, item("crossings",

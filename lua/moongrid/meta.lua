@@ -88,6 +88,7 @@ function Topology:has(name) end
 ---@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
 ---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
+---@field given string[] the parameters that differ from their defaults, "tp=2"
 local Plan = {}
 
 ---Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.
@@ -105,11 +106,59 @@ function Plan:text() end
 function Plan:step(file) end
 
 ---Return what the job becomes when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
----the parameters of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
+---the arguments of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
 ---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
 ---@return moongrid.Loss
 function Plan:lose(what) end
 
+---Return what possible losses share, for many of them: each plan of fewer ranks is made once.
+---@param options? { how?: "replace"|"shrink"|"stop" }
+---@return moongrid.Losses
+function Plan:losses(options) end
+
+---Return the ranks that hold the same part of a tensor as this one, which is among them; nil if it holds nothing.
+---@param tensor string
+---@param rank integer
+---@return integer[]?
+function Plan:holders(tensor, rank) end
+
+---Return the first group of a family that has all copies of some part of a tensor, and the first rank with such a part;
+---nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. O(ranks).
+---@param tensor string
+---@param family moongrid.Family of the same world, as the nodes of a machine
+---@return integer? group
+---@return integer? rank
+function Plan:together(tensor, family) end
+
+---@class moongrid.Losses
+local Losses = {} -- luacheck: ignore
+
+---As `plan:lose`.
+---@param ranks integer[]
+---@return moongrid.Loss
+function Losses:lose(ranks) end
+
+---Return the sums of a loss alone, whose size does not depend on the world.
+---@param ranks integer[]
+---@return moongrid.LossSums
+function Losses:sums(ranks) end
+
+---Communicators and bytes as in `moongrid.Loss`.
+---@class moongrid.LossSums
+---@field how "replace"|"shrink"|"stop"
+---@field why string of a stop
+---@field params string[]
+---@field layout integer
+---@field idle integer how many ranks
+---@field kept integer
+---@field made integer
+---@field dropped integer
+---@field stay integer
+---@field moved integer
+---@field missing integer
+---@field uncounted integer
+
+---`tostring` gives the text that `moongrid lose` prints.
 ---@class moongrid.Loss
 ---@field how "replace"|"shrink"|"stop"
 ---@field why string of a stop

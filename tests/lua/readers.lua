@@ -296,6 +296,9 @@ M.rows = {
     "f: [0]: one tree or one block expected: that of topology 'a' is not read" },
   { "- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes: 1234\n", "",
     "f: [0].tree.switches[0].nodes: a list of names expected, as text in quotes, not '1234'" },
+  { '{"levels": [{"name": "node", "counts": [2]}], "costs": {"flops": 4e14}}', "", "node:2" }, -- of a step's price
+  { '{"levels": [{"name": "node", "counts": [2]}], "cost": 1}', "", "f: unknown field 'cost'; nearest is 'costs' "
+    .. "(levels, crossings, ranks, boot_ids, costs, notes)" },
   { '{"items": []}', "", "f: items: there is no node in it" },
   { '{"kind": "PodList", "items": []}', "", "f: kind: a list of nodes expected, not a 'PodList'" },
   { '{"kind": "PodList", "metadata": {}}', "", "f: kind: a Node expected, not a 'PodList'" },

@@ -210,7 +210,8 @@ local machines = {
   xml = {
     begins = { "<system><cpu>", "<topology>", "<system", '<topology><object type="Package">', "<system><!--",
                "<graphs><graph><channel>", '<!DOCTYPE a [<!ENTITY b "c">]><topology>' },
-    signs = { "<cpu>", "<pci>", "<object type='Machine'>", "<gpu/>", ' a%d="1"', '<gpu dev="%d"/>', "</cpu>", '<object type="Package">', '<object type="Core"/>', "</object>", "<", ">", '"', " a=", "'", "<!--", "-->", "<a ",
+    signs = { "<cpu>", "<pci>", "<object type='Machine'>", "<gpu/>", ' a%d="1"', '<gpu dev="%d"/>',
+              "</cpu>", '<object type="Package">', '<object type="Core"/>', "</object>", "<", ">", '"', " a=", "'", "<!--", "-->", "<a ",
               '<object type="OSDev" name="nvml%d"/>', " type=", '<cpu host_hash="%d"/>', "/", "\n", 'type="Core" ' },
     ends = { "", "</cpu></system>", "</object></topology>", "</topology>", "</channel></graph></graphs>" },
   },

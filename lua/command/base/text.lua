@@ -53,6 +53,47 @@ local function put_words(words, column, indent)
   M.put "\n"
 end
 
+-- Return a value with as few digits as read back the same: 0.1, not 0.10000000000000001.
+local function shortest(value)
+  local x = tonumber(value)
+  if math.type(x) ~= "float" or ("%.17g"):format(x) ~= value then return value end
+  for digits = 15, 17 do
+    local short = ("%." .. digits .. "g"):format(x)
+    if tonumber(short) == x then return short end
+  end
+end
+
+-- Return what is safe for a terminal of at most so many bytes; a longer one ends in "...".
+local function at_most(most, value)
+  local whole = #value <= most
+  local shown, room = host.shown(value), whole and most or most - 3
+  if #shown <= room then return shown .. (whole and "" or "...") end
+  while shown:find("^[\x80-\xbf]", room + 1) do room = room - 1 end -- whole characters
+  return shown:sub(1, room) .. (whole and "" or "...")
+end
+
+-- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2".
+function M.head(plan)
+  local name = host.shown(plan.recipe)
+  if name == "" then name = "plan" end
+  local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
+  M.put(M.on, name, M.off, about)
+  local column, colon = #name + #about, ":"
+  for _, given in ipairs(plan.given) do
+    local param, value = given:match "^([^=]*)=(.*)$"
+    local word = ("%s=%s"):format(param, at_most(60, shortest(value)))
+    M.put(colon)
+    column, colon = column + #colon, ""
+    if column + #word + 1 > M.fold and column > LABEL then
+      M.put("\n", (" "):rep(LABEL - 1))
+      column = LABEL - 1
+    end
+    M.put(" ", word)
+    column = column + 1 + #word
+  end
+  M.put "\n"
+end
+
 -- Print words after a label, folded.
 function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)

@@ -31,11 +31,12 @@ static int refuse(lua_State *L, mgrid_status status) {
   lua_insert(L, 2);
   lua_call(L, lua_gettop(L) - 2, 1);
   const char *message = lua_tostring(L, 2);
-  if (lua_isinteger(L, 1))
-    mgrid_fail(&f->why, status, "%s:%d: %s", f->name, (int)lua_tointeger(L, 1), message);
+  const bool  line = lua_isinteger(L, 1);
+  const char *place = luaL_optstring(L, 1, "");
+  if (line)
+    mgrid_fail(&f->why, status, "%s:%s: %s", f->name, place, message);
   else
-    mgrid_fail(&f->why, status, "%s: %s%s%s", f->name, luaL_optstring(L, 1, ""), lua_isnoneornil(L, 1) ? "" : ": ",
-               message);
+    mgrid_fail(&f->why, status, "%s: %s%s%s", f->name, place, *place ? ": " : "", message);
   return mgrid_lua_refused(L);
 }
 

@@ -259,6 +259,19 @@ static int plan_grids(lua_State *L) {
   return 1;
 }
 
+/* plan.given -> the parameters that differ from their defaults, { "tp=2" } */
+static int plan_given(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_Integer          n = 0;
+  lua_newtable(L);
+  for (size_t i = 0; i < c->nparams; i++) {
+    if (c->param[i].usual) continue;
+    lua_pushfstring(L, "%s=%s", c->param[i].name, c->param[i].value);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
 static int plan_len(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)mgrid_lua_check_plan(L, 1)->content.nentries);
   return 1;
@@ -336,7 +349,7 @@ static int plan_notes(lua_State *L) {
 static const luaL_Reg plan_fields[] = {
   { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
   { "grids", plan_grids }, { "recipe", plan_recipe }, { "notes", plan_notes },
-  { NULL, NULL }
+  { "given", plan_given }, { NULL, NULL }
 };
 static const luaL_Reg plan_methods[] = {
   { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule }, { "family", plan_family },

@@ -39,7 +39,7 @@ static void read_costs(lua_State *L, mgrid_text *t) {
   if (lua_getfield(L, 2, "costs") == LUA_TNIL) return;
   json_t *v = mgrid_json_of(L, -1);
   if (!v) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "costs of a price are a table, as { flops = 4e14 }");
-  mgrid_json_text(v, JSON_ENCODE_ANY, t);
+  mgrid_json_text(v, JSON_SORT_KEYS, t);
   json_decref(v);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what losses add to the command: lose, and the spares in the overview of a plan.
+** slice.c - what losses add to the command: the spares in the overview of a plan.
 */
-#include "survive/command/words.h"
+#include "command/slice.h"
+#include "survive/next.h"
 
 #include <inttypes.h>
-
-extern const cli_command command_lose;
 
 /* The ranks that are in no family, for later. */
 static void overview(const cli *c, const mgrid_plan *p) {
@@ -21,7 +20,5 @@ static void overview(const cli *c, const mgrid_plan *p) {
   cli_wrap(c, "spares", &t);
 }
 
-static const cli_command *const commands[] = { &command_lose, NULL };
-
 extern const cli_slice cli_slice_survive;
-const cli_slice        cli_slice_survive = { .commands = commands, .overview = overview };
+const cli_slice        cli_slice_survive = { .overview = overview };
