@@ -229,16 +229,16 @@ $(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/chart.html: $(addprefix src/step/command/,chart.html chart.js)
+$(B)/gen/chart.html: $(addprefix lua/pictures/,chart.html chart.js)
 	@mkdir -p $(@D)
-	sed -e '/^@SCRIPT@$$/{r src/step/command/chart.js' -e 'd' -e '}' $< >$@
+	sed -e '/^@SCRIPT@$$/{r lua/pictures/chart.js' -e 'd' -e '}' $< >$@
 
 $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) $(CHART) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
-# The Lua of the command.
-COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+# The Lua of the command, and its pictures.
+COMMAND_LUA := lua/command lua/command/base lua/pictures $(wildcard lua/command/*.lua lua/command/base/*.lua lua/pictures/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA)
 	@mkdir -p $(@D)
 	$(LUA) scripts/embed.lua --command $@

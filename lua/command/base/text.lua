@@ -37,6 +37,20 @@ function M.bytes(n)
   return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
 end
 
+-- Seconds for people: "12.3 ms".
+function M.seconds(s)
+  if s <= 0 then return "0" end
+  local unit, by = "ns", 1e9
+  if s >= 1 then
+    unit, by = "s", 1
+  elseif s >= 1e-3 then
+    unit, by = "ms", 1e3
+  elseif s >= 1e-6 then
+    unit, by = "us", 1e6
+  end
+  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
+end
+
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
 local function put_words(words, column, indent)
   if words ~= "" then
@@ -72,13 +86,14 @@ local function at_most(most, value)
   return shown:sub(1, room) .. (whole and "" or "...")
 end
 
--- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2".
-function M.head(plan)
+-- Print the first line of what is about a plan, after words: "step of megatron over 8 ranks: tp=2".
+function M.head(plan, before)
+  before = before or ""
   local name = host.shown(plan.recipe)
   if name == "" then name = "plan" end
   local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
-  M.put(M.on, name, M.off, about)
-  local column, colon = #name + #about, ":"
+  M.put(before, M.on, name, M.off, about)
+  local column, colon = #before + #name + #about, ":"
   for _, given in ipairs(plan.given) do
     local param, value = given:match "^([^=]*)=(.*)$"
     local word = ("%s=%s"):format(param, at_most(60, shortest(value)))
@@ -99,6 +114,13 @@ function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)
   M.put(label)
   put_words(words, #label, LABEL)
+end
+
+-- Print a machine after its label; of a long list of ranks only the first ones.
+function M.machine(machine)
+  local all, shown = machine:text(), 240
+  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+  M.wrap("machine", all)
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.
