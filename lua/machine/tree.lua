@@ -117,7 +117,8 @@ function Tree:names(list, where, each)
   local function expand(parts, k, name)
     local part = parts[k]
     if not part then
-      self.named = self.named + 1
+      if #name > 255 then file.limit(where, "the name '%s' has more than 255 bytes", shown(name)) end
+      self.named = self.named + 1 + #name // 64 -- long ones take longer
       if self.named > most then
         file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
       end

@@ -264,6 +264,8 @@ M.limits = {
   { "n0\n", "a:4194305x1", "f: character 4: at most 4194304 numbers in all levels expected, not '4194305x1'" },
   { "n0\n", "ranks = 0..16777216", "f: character 10: places from low to high, at most 16777216, expected, not '0..16777216'" },
 }
+table.insert(M.limits, { ("SwitchName=s Nodes=%s[0-200000]\n"):format(("n"):rep(800)), "",
+  ("f:1: the name '%s...' has more than 255 bytes"):format(("n"):rep(60)) })
 local deep = { "SwitchName=s0 Nodes=n[1-200000]\n" } -- as many levels as there may be, in a moment
 for i = 1, 12 do deep[#deep + 1] = ("SwitchName=s%d Switches=s%d\n"):format(i, i - 1) end
 table.insert(M.limits, { table.concat(deep), "", "switch13:1 switch12:1 switch11:1 switch10:1 switch9:1 switch8:1 switch7:1 "
