@@ -105,75 +105,6 @@ function Plan:text() end
 ---@return moongrid.Programs
 function Plan:step(file) end
 
----Return what the job becomes when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
----the arguments of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
----@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
----@return moongrid.Loss
-function Plan:lose(what) end
-
----Return what possible losses share, for many of them: each plan of fewer ranks is made once.
----@param options? { how?: "replace"|"shrink"|"stop" }
----@return moongrid.Losses
-function Plan:losses(options) end
-
----Return the ranks that hold the same part of a tensor as this one, which is among them; nil if it holds nothing.
----@param tensor string
----@param rank integer
----@return integer[]?
-function Plan:holders(tensor, rank) end
-
----Return the first group of a family that has all copies of some part of a tensor, and the first rank with such a part;
----nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. O(ranks).
----@param tensor string
----@param family moongrid.Family of the same world, as the nodes of a machine
----@return integer? group
----@return integer? rank
-function Plan:together(tensor, family) end
-
----@class moongrid.Losses
-local Losses = {} -- luacheck: ignore
-
----As `plan:lose`.
----@param ranks integer[]
----@return moongrid.Loss
-function Losses:lose(ranks) end
-
----Return the sums of a loss alone, whose size does not depend on the world.
----@param ranks integer[]
----@return moongrid.LossSums
-function Losses:sums(ranks) end
-
----Communicators and bytes as in `moongrid.Loss`.
----@class moongrid.LossSums
----@field how "replace"|"shrink"|"stop"
----@field why string of a stop
----@field params string[]
----@field layout integer
----@field idle integer how many ranks
----@field kept integer
----@field made integer
----@field dropped integer
----@field stay integer
----@field moved integer
----@field missing integer
----@field uncounted integer
-
----`tostring` gives the text that `moongrid lose` prints.
----@class moongrid.Loss
----@field how "replace"|"shrink"|"stop"
----@field why string of a stop
----@field plan? moongrid.Plan of the survivors; nil after a stop
----@field lost integer[] ascending
----@field layout integer ranks of the new layout
----@field old_ranks integer[] the old rank of each rank of the plan, from rank 0 on
----@field idle integer[] old ranks that are in none of its families
----@field params string[] parameters that changed, "dp=3"
----@field digest? string of the plan
----@field communicators { kept: integer, made: integer, dropped: integer, families: table<string, table> }
----@field bytes { stay: integer, moved: integer, missing: integer }
----@field uncounted integer tensors that do not move: of one plan alone, or of another shape
----@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts of which no copy is left
-
 ---Return the order of creation, a line per step: of the whole job, or of one rank.
 ---@param rank? integer
 ---@return string
@@ -375,25 +306,6 @@ function moongrid.flat(flat) end
 ---@return integer kept the sum of the weights of the elements that stay
 function moongrid.relabel(was, now, options) end
 
----Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
----tensor is in only one of the plans, or its axes or type differ. Local.
----@param from moongrid.Plan|moongrid.State
----@param to moongrid.Plan|moongrid.State
----@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: only these;
----rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
----job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the
----other; machine: the number of consecutive ranks on a machine; a rank then receives from its own machine what that
----holds; default between two states: the job's machines
----@return moongrid.Move
-function moongrid.move(from, to, options) end
-
----The same as all ranks see it: sums, and every message. Raises as `move`.
----@param from moongrid.Plan|moongrid.State
----@param to moongrid.Plan|moongrid.State
----@param options? { tensors?: string[], ranks?: integer[], convert?: boolean, machine?: integer }
----@return moongrid.Moves
-function moongrid.moves(from, to, options) end
-
 ---Raise, naming the first difference, unless a == b. The cost does not depend on the size of the world, except for
 ---lists of more than 1024 groups or runs, which are compared rank by rank, and for modes whose sizes do not divide each
 ---other.
@@ -463,6 +375,10 @@ function moongrid.saved(path, text) end
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end
+
+---Return the machines that have names, in the order of these.
+---@return { name: string, text: string, source: string }[] source: where its figures are from
+function moongrid.presets() end
 
 ---Return the status of an error that was caught: of the last message that this module raised. Its hundreds digit is the
 ---exit code of the command: 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed, 5 ranks disagree.

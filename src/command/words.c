@@ -71,6 +71,32 @@ static int progress(lua_State *L) {
   return 0;
 }
 
+/* job() -> Job of the ranks of the launcher; a rank that waits in it for ever, or is ended, says so (guard.c) */
+static int job(lua_State *L) {
+  cli                   c = { 0 };
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_backend_options o = { sizeof o, MGRID_TIMEOUT, &mpi };
+  mgrid_backend       **box = mgrid_lua_new_job(L);
+  mpi.on_deadline = MGRID_DEADLINE_ABORT;
+  cli_find_launcher(&c);
+  cli_guard(&c, "the start of the job");
+  cli_guard_alarm(&c, o.timeout, "the job has not started");
+  *box = mgrid_backend_open(mgrid_backend_usual()->name, &o, &e);
+  cli_guard_end();
+  cli_guard(&c, *box ? (*box)->doing : NULL);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+/* job_done(): what the job was for is done, or has failed and been said */
+static int job_done(lua_State *L) {
+  cli c = { 0 };
+  (void)L;
+  cli_find_launcher(&c);
+  cli_guard(&c, NULL);
+  return 0;
+}
+
 /* ------------------------------------------------------------------ texts */
 
 /* shown(text) -> the text, safe for a terminal */
@@ -257,6 +283,8 @@ int cli_open_words(lua_State *L) {
                                     { "launcher", launcher },
                                     { "pause", pause_for },
                                     { "progress", progress },
+                                    { "job", job },
+                                    { "job_done", job_done },
                                     { "shown", shown },
                                     { "nearest", nearest },
                                     { "json", json_value },

@@ -8,9 +8,9 @@ local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
 
-local is_terminal, columns, lines, unicode = host.terminal()
+local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
-M.is_terminal, M.unicode = is_terminal, unicode
+M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
 M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is no terminal
 M.fold = M.columns -- where words are folded
@@ -114,6 +114,13 @@ function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)
   M.put(label)
   put_words(words, #label, LABEL)
+end
+
+-- Print a machine after its label; of a long list of ranks only the first ones.
+function M.machine(machine)
+  local all, shown = machine:text(), 240
+  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+  M.wrap("machine", all)
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.

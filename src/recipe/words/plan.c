@@ -346,11 +346,10 @@ static int plan_notes(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg plan_fields[] = {
-  { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
-  { "grids", plan_grids }, { "recipe", plan_recipe }, { "notes", plan_notes },
-  { "given", plan_given }, { NULL, NULL }
-};
+static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
+                                        { "families", plan_families }, { "grids", plan_grids },
+                                        { "recipe", plan_recipe },     { "notes", plan_notes },
+                                        { "given", plan_given },       { NULL, NULL } };
 static const luaL_Reg plan_methods[] = {
   { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule }, { "family", plan_family },
   { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse }, { "check", plan_check },
