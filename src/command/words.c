@@ -215,14 +215,40 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* write(path, text [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
-static int write_file(lua_State *L) {
+/* put(text), which a writer gets. Upvalue: a userdata with its stream; NULL: the file has ended */
+static int put(lua_State *L) {
+  FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
-  const char *path = luaL_checkstring(L, 1), *data = luaL_checklstring(L, 2, &len);
+  const char *text = luaL_checklstring(L, 1, &len);
+  if (file) fwrite(text, 1, len, file);
+  return 0;
+}
+
+/* Write a text, or what the function at 2 puts. */
+static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, mgrid_error *err) {
+  size_t      len;
+  const char *data = lua_tolstring(L, 2, &len);
+  if (data) return mgrid_write_file(path, how, data, len, err);
+  FILE **file = lua_newuserdatauv(L, sizeof *file, 0);
+  *file = NULL;
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, -2);
+  lua_pushcclosure(L, put, 1);
+  mgrid_output *o = mgrid_output_file(path, how, err);
+  if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
+  bool raised = *file && lua_pcall(L, 1, 0, 0);
+  *file = NULL;
+  mgrid_status status = o ? mgrid_output_end(o, raised ? MGRID_REFUSED : err->status, err) : err->status;
+  return raised ? lua_error(L), MGRID_REFUSED : status;
+}
+
+/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
+static int write_file(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
   fflush(stdout); /* which the file may be */
   mgrid_writes how = lua_toboolean(L, 3) ? MGRID_WRITE_HERE : MGRID_WRITE_OVER;
-  return mgrid_write_file(path, how, data, len, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return write_all(L, path, how, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 /* apart(output, input, tree): refuse an output that would replace what is read (apart.c) */

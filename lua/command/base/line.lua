@@ -138,6 +138,7 @@ local function read_option(line, option, value)
   end
   value = value or option.maybe and "" or value == nil and true
   line[name] = read and read("--" .. name, value, line[name]) or value
+  if name == line.command.recipe_from then line.recipe = value end
   if line.other and not option.side then line.other[name] = line[name] end
 end
 

@@ -8,9 +8,11 @@
 */
 #include "machine/lua/words.h"
 
+#include "machine/readers.h"
 #include "machine/traffic.h"
 #include "moongrid_lua.h"
 #include "recipe/budget.h"
+#include "recipe/entry.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -370,7 +372,7 @@ static int open_machine(lua_State *L) {
   const char  *source = luaL_checkstring(L, 1);
   machine_box *box = new_machine(L);
   mgrid_error  e = MGRID_ERROR_INIT;
-  box->model = mgrid_machine_open(source, &e);
+  box->model = mgrid_machine_open_by(&mgrid_lua_entry, source, &e);
   return box->model ? 1 : mgrid_lua_raise_error(L, &e);
 }
 

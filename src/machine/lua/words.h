@@ -24,5 +24,7 @@ int                        mgrid_lua_machine_presets(lua_State *L);
 int                        mgrid_lua_job_machine(lua_State *L); /* collect.c */
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
+/* Return that of the MachineModel at i. Raises. */
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 
 #endif
