@@ -74,7 +74,9 @@ function M.machine(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
   if done then return model end
+  if model == "not enough memory" then model = "out of memory" end -- of Lua itself
   text.say(model, true)
+  if model:find "^out of memory" then error(3, 0) end
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
 end
 
