@@ -85,6 +85,7 @@ function Topology:has(name) end
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
+---@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
 ---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
@@ -336,6 +337,13 @@ function moongrid.relabel(was, now, options) end
 ---holds; default between two states: the job's machines
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
+
+---The same as all ranks see it: sums, and every message. Raises as `move`.
+---@param from moongrid.Plan|moongrid.State
+---@param to moongrid.Plan|moongrid.State
+---@param options? { tensors?: string[], ranks?: integer[], convert?: boolean, machine?: integer }
+---@return moongrid.Moves
+function moongrid.moves(from, to, options) end
 
 ---Raise, naming the first difference, unless a == b. The cost does not depend on the size of the world, except for
 ---lists of more than 1024 groups or runs, which are compared rank by rank, and for modes whose sizes do not divide each

@@ -25,3 +25,7 @@ function MachineModel:where(rank) end
 ---Raise unless the machine has a place for every rank of a world.
 ---@param world integer number of ranks
 function MachineModel:fits(world) end
+
+---Return the most ranks that a node has: a domain of the level `node`, else of the last level but one.
+---@return integer
+function MachineModel:node_size() end

@@ -77,3 +77,35 @@ function Move:prove(job, options) end
 ---@field receive integer bytes
 ---@field send_round? integer
 ---@field receive_round? integer
+
+---A move of tensors as all ranks see it.
+---@class moongrid.Moves
+---@field ranks integer ranks that take part, of both plans
+---@field tensors string[]
+local Moves = {}
+
+---Sum up what ranks send. O(messages of all ranks).
+---@return moongrid.MoveSums[] tensors
+---@return moongrid.MoveSums all
+---@return string? why why there are no rounds: too many messages
+function Moves:sums() end
+
+---Return the messages that a rank sends, by receiver, then tensor. The first call puts those of all ranks into rounds.
+---@param rank integer
+---@return { from: integer, to: integer, tensor: string, bytes: integer, round?: integer }[]
+function Moves:messages(rank) end
+
+---Bytes, but where it says something else.
+---@class moongrid.MoveSums
+---@field name? string of the tensor
+---@field stay integer that ranks need and already hold
+---@field sent integer
+---@field minimum integer that ranks need and do not hold
+---@field max_send integer by one rank
+---@field max_receive integer
+---@field peers integer ranks that one exchanges messages with, at most
+---@field messages integer their number; all tensors between two ranks are one message
+---@field busiest integer messages that one rank sends, or receives, at most
+---@field rounds? integer in which each rank sends one message at most, and receives one; nil: too many messages
+---@field gather integer that would be sent if each rank gathered the whole tensor
+---@field crossing? integer sent between machines; nil without `machine`

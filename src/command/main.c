@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &l);
     int raised = lua_pcall(L, 1, 1, 0);
+    cli_progress_end();
     code = raised ? fail(L, raised) : (int)lua_tointeger(L, -1);
     lua_close(L);
   } else {

@@ -31,7 +31,8 @@ static bool is_unicode(void) {
   return is;
 }
 
-/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with */
+/* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
+** whether stderr is one */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -39,7 +40,8 @@ static int terminal(lua_State *L) {
   lua_pushinteger(L, known ? size.ws_col : 0);
   lua_pushinteger(L, known ? size.ws_row : 0);
   lua_pushboolean(L, is_unicode());
-  return 4;
+  lua_pushboolean(L, isatty(STDERR_FILENO));
+  return 5;
 }
 
 /* launcher() -> rank, ranks, the name of the launcher or nil */
@@ -54,6 +56,18 @@ static int launcher(lua_State *L) {
 /* pause(seconds) */
 static int pause_for(lua_State *L) {
   usleep((useconds_t)(luaL_checknumber(L, 1) * 1e6));
+  return 0;
+}
+
+/* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
+** before anything is printed */
+static int progress(lua_State *L) {
+  cli c = { 0 };
+  cli_find_launcher(&c);
+  if (lua_isnoneornil(L, 1))
+    cli_progress_end();
+  else
+    cli_progress(&c, "%s", luaL_checkstring(L, 1));
   return 0;
 }
 
@@ -216,6 +230,7 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
+                                    { "progress", progress },
                                     { "shown", shown },
                                     { "nearest", nearest },
                                     { "json", json_value },

@@ -19,8 +19,7 @@ static void sort(mgrid_messages *list) {
   if (list->n > 1) qsort(list->at, list->n, sizeof *list->at, by_ends);
 }
 
-/* List the messages that a rank sends (else receives), of all tensors, sorted. */
-static bool messages_of(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list) {
+bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list) {
   list->n = 0;
   for (size_t i = 0; i < p->n; i++)
     if (!(sends ? mgrid_pair_sends(&p->pair[i], rank, (int64_t)i, list)
@@ -37,7 +36,7 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
   mgrid_status   status = MGRID_OK;
   *s = (mgrid_schedule){ 0, NULL, 0 };
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
-    if (!messages_of(p, rank, true, &list)) status = mgrid_oom(err);
+    if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
       if (i > 0 && list.at[i].to == list.at[i - 1].to) continue; /* another tensor of the same message */
       if (s->n == MGRID_EDGES_MAX) {
@@ -150,15 +149,15 @@ static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine,
   larger(&t->rounds, round + 1);
 }
 
-mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
-                               mgrid_each_message each, void *ud, mgrid_error *err) {
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally, mgrid_error *err) {
   mgrid_messages sends = { 0 }, receives = { 0 };
   mgrid_tally   *all = &tally[p->n];
   mgrid_status   status = MGRID_OK;
   memset(tally, 0, (p->n + 1) * sizeof *tally);
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
-    if (!messages_of(p, rank, true, &sends) || !messages_of(p, rank, false, &receives)) status = mgrid_oom(err);
-    if (status || (sends.n + receives.n == 0 && !each)) {
+    if (!mgrid_pairs_messages(p, rank, true, &sends) || !mgrid_pairs_messages(p, rank, false, &receives))
+      status = mgrid_oom(err);
+    if (status || (sends.n + receives.n == 0)) {
       for (size_t i = 0; i < p->n && !status; i++) add_parts(&tally[i], &p->pair[i], rank);
       continue;
     }
@@ -172,7 +171,6 @@ mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mg
       int64_t              round = s ? mgrid_schedule_round(s, m->from, m->to) : -1;
       add_message(&tally[m->tensor], m, p->machine, round);
       add_message(all, m, p->machine, round);
-      if (each) each(ud, m);
     }
   }
   for (size_t i = 0; i < p->n; i++) {

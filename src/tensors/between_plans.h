@@ -95,10 +95,11 @@ typedef struct mgrid_tally {
   int64_t crossing;        /* of `sent`, bytes that leave their machine */
 } mgrid_tally;
 
-/* Sum over all ranks: tally[i] for tensor i, tally[n] for all. `each` (may be NULL) is called for every message, by
-** sender, then receiver, then tensor. O(messages of all ranks) time; memory for those of one rank. */
-typedef void (*mgrid_each_message)(void *ud, const mgrid_message *m);
-mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
-                               mgrid_each_message each, void *ud, mgrid_error *err);
+/* List the messages that a rank sends (else receives), of all tensors, by sender, then receiver, then tensor, in place of
+** what the list has. False: no memory. */
+bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list);
+/* Sum over all ranks: tally[i] for tensor i, tally[n] for all. O(messages of all ranks) time; memory for those of one
+** rank. */
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally, mgrid_error *err);
 
 #endif

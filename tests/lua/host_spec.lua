@@ -93,6 +93,7 @@ describe("a machine", function()
     refused(103, "the machine has no rank 8", machine.where, machine, 8)
     refused(103, "the machine has no rank -1", machine.where, machine, -1)
     assert.equal(99, mg.open_machine "8":where(99)[2].domain)
+    assert.same({ 4, 16 }, { machine:node_size(), mg.open_machine "node:2 gpu:8 core:2":node_size() })
   end)
 
   it("fits a world or not", function()

@@ -155,6 +155,56 @@ describe("moongrid.move", function()
   end
 end)
 
+describe("moongrid.moves", function()
+  local path = support.file(layout)
+  local function plan(args) return moongrid.load(path):plan(8, args) end
+
+  it("tells what all ranks do, as each of them does", function()
+    local from, to = plan {}, plan { tp = 4, pp = 1 }
+    for _, options in ipairs { {}, { machine = 4, ranks = { 7, 6, 5, 4, 3, 2, 1, 0 }, tensors = { "x" } } } do
+      local moves = moongrid.moves(from, to, options)
+      local tensors, all, why = moves:sums()
+      assert.same({ 8, { "x" }, 1, "x" }, { moves.ranks, moves.tensors, #tensors, tensors[1].name })
+      assert.equal("Moves of 1 tensors between 8 ranks", tostring(moves))
+      assert.is_nil(why)
+      local sum, most, crossing, messages = 0, 0, 0, 0
+      for rank = 0, 7 do
+        local peers, mine = {}, { rank = rank, rounds = true }
+        for name, value in pairs(options) do mine[name] = value end
+        local move = moongrid.move(from, to, mine)
+        for _, m in ipairs(moves:messages(rank)) do
+          peers[#peers + 1] = { m.to, m.bytes, m.round }
+          crossing = crossing + (m.from // 4 ~= m.to // 4 and m.bytes or 0)
+          assert.same({ rank, "x" }, { m.from, m.tensor })
+        end
+        local sent = {}
+        for _, peer in ipairs(move.peers) do
+          if peer.send > 0 then sent[#sent + 1] = { peer.rank, peer.send, peer.send_round } end
+        end
+        assert.same(sent, peers)
+        sum, most, messages = sum + move.send, math.max(most, move.send), messages + #peers
+        assert.equal(all.rounds, move.rounds)
+      end
+      assert.same({ sum, most, messages, options.machine and crossing }, { all.sent, all.max_send, all.messages, all.crossing })
+      tensors[1].name = nil
+      assert.same(all, tensors[1])
+    end
+  end)
+
+  for message, ask in pairs {
+    ["rank 8 is out of range; ranks are 0 to 7"] = function(a) moongrid.moves(a, a):messages(8) end,
+    ["unknown tensor 'y'; known: x"] = function(a) moongrid.moves(a, a, { tensors = { "y" } }) end,
+    ["unknown option of a move 'rank'; nearest is 'ranks' (tensors, ranks, convert, machine)"] = function(a)
+      moongrid.moves(a, a, { rank = 0 })
+    end,
+  } do
+    it("refuses: " .. message, function()
+      local ok, why = pcall(ask, plan {})
+      assert.same({ false, message }, { ok, (tostring(why):gsub("^[^ ]+:%d+: ", "")) })
+    end)
+  end
+end)
+
 describe("a cut that leaves ranks without anything of a tensor", function()
   local says = "axis 'x' has 4 elements for tp 8, so ranks 4..7 (4 of 8) have nothing of it; nearest: tp 4, or copies = true"
   local path
@@ -208,6 +258,7 @@ describe("a cut that leaves ranks without anything of a tensor", function()
     local out, err = moongrid_says "plan %s --world 8"
     assert.equal(("moongrid: note: tensor 'w': %s\n"):format(says), err)
     assert.truthy(out:find "\nw +32 +8 +1 +4  u8 x 4 by tp") -- 4 ranks without
+    assert.same({ "tensor 'w': " .. says }, moongrid.load(path):plan(8).notes)
     local w = json.decode((moongrid_says "plan %s --world 8 --json")).tensors.w
     assert.same({ 8, 4, { says } }, { w.holders, w.empty, w.notes })
   end)

@@ -3,8 +3,8 @@
 -- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): a text on one line.
 --
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
--- value is null. Elements of a list have the shape of the list. Without a shape keys are sorted, and an empty table
--- is [].
+-- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape
+-- keys are sorted. An empty table is []. A function is a list: it returns one element after the other, then nil.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -13,6 +13,7 @@ local escaped = { ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f"
                   ["\t"] = "\\t" }
 
 local function text(s)
+  if not s:find '[%c"\\]' then return '"' .. s .. '"' end
   return '"' .. s:gsub('[%c"\\]', function(c)
     return escaped[c] or c < " " and ("\\u%04X"):format(c:byte()) or nil
   end) .. '"'
@@ -28,40 +29,67 @@ local function scalar(value)
   return type(value) == "number" and number(value) or type(value) == "boolean" and tostring(value) or "null"
 end
 
+-- Return a value on one line; `quoted` makes JSON of a text.
+local function flat(value, shape, quoted)
+  if type(value) == "string" then return quoted(value) end
+  if type(value) ~= "table" then return scalar(value) end
+  local all = {}
+  if #value > 0 or next(value) == nil then
+    for i, one in ipairs(value) do all[i] = flat(one, shape, quoted) end
+    return "[" .. table.concat(all, ", ") .. "]"
+  end
+  if shape then
+    for i = 1, #shape do all[i] = '"' .. shape[i] .. '": ' .. flat(value[shape[i]], shape[shape[i]], quoted) end
+  else
+    for key, one in sorted(value) do all[#all + 1] = quoted(key) .. ": " .. flat(one, nil, quoted) end
+  end
+  return "{" .. table.concat(all, ", ") .. "}"
+end
+
 local put -- (value, shape, indent)
 
 -- Print what is between brackets: `each` returns the next key, "" in a list, with its value and shape.
 local function put_all(open, close, indent, each)
-  local before = open .. "\n" .. indent .. "  "
+  local deeper, last = indent .. "  ", open
+  local before, between, after = open .. "\n" .. deeper, ",\n" .. deeper, "\n" .. indent
   for key, value, shape in each do
     io.stdout:write(before, key)
-    put(value, shape, indent .. "  ")
-    before = ",\n" .. indent .. "  "
+    put(value, shape, deeper)
+    before, last = between, after
   end
-  io.stdout:write("\n", indent, close)
+  io.stdout:write(last, close)
 end
 
-local function put_table(value, shape, indent)
-  local list, at = #value > 0 or not shape and next(value) == nil, 0
-  local keys = shape or {}
-  if list and #value == 0 then return io.stdout:write "[]" end
-  if not list and not shape then
+local function put_list(value, shape, indent)
+  local at, call = 0, type(value) == "function"
+  put_all("[", "]", indent, function()
+    at = at + 1
+    local one = call and value() or not call and value[at] or nil
+    if one ~= nil then return "", one, shape end
+  end)
+end
+
+local function put_object(value, shape, indent)
+  local keys, at = shape or {}, 0
+  if not shape then
     for key in sorted(value) do keys[#keys + 1] = key end
   end
-  put_all(list and "[" or "{", list and "]" or "}", indent, function()
+  put_all("{", "}", indent, function()
     at = at + 1
-    if list then
-      if at <= #value then return "", value[at], shape end
-    elseif keys[at] then
-      local key = keys[at]
-      return text(key) .. ": ", value[key], shape and shape[key]
-    end
+    local key = keys[at]
+    if key then return text(key) .. ": ", value[key], shape and shape[key] end
   end)
 end
 
 function put(value, shape, indent)
-  if type(value) == "table" then return put_table(value, shape, indent) end
-  io.stdout:write(type(value) == "string" and text(value) or scalar(value))
+  local kind = type(value)
+  if kind == "function" or kind == "table" and (#value > 0 or next(value) == nil) then
+    put_list(value, shape, indent)
+  elseif kind == "table" and not (shape and shape.line) then
+    put_object(value, shape, indent)
+  else
+    io.stdout:write(flat(value, shape, text))
+  end
 end
 
 local M = {}
@@ -71,20 +99,14 @@ function M.put(value, shape)
   io.stdout:write "\n"
 end
 
--- Return a value on one line. Keys are sorted; what controls a terminal is escaped.
-function M.line(value)
-  if type(value) == "string" then
-    return (text(value):gsub(utf8.charpattern, function(c)
-      return host.shown(c) ~= c and ("\\u%04x"):format(utf8.codepoint(c)) or nil
-    end))
-  elseif type(value) ~= "table" then
-    return scalar(value)
-  end
-  local all = {}
-  for i, one in ipairs(value) do all[i] = M.line(one) end
-  if #value > 0 or next(value) == nil then return "[" .. table.concat(all, ", ") .. "]" end
-  for key, one in sorted(value) do all[#all + 1] = M.line(key) .. ": " .. M.line(one) end
-  return "{" .. table.concat(all, ", ") .. "}"
+-- Escape also what controls a terminal.
+local function shown(s)
+  return (text(s):gsub(utf8.charpattern, function(c)
+    return host.shown(c) ~= c and ("\\u%04x"):format(utf8.codepoint(c)) or nil
+  end))
 end
+
+-- Return a value on one line. Keys are sorted; what controls a terminal is escaped.
+function M.line(value) return flat(value, nil, shown) end
 
 return M

@@ -309,6 +309,35 @@ function M.beyond(rank, size)
   if size and rank >= size then usage("rank %d is out of range; ranks are 0 to %d", rank, size - 1) end
 end
 
+-- Go through a list such as "5,8..15": the first and last number of each range, and the place behind it. Where it is
+-- wrong: false, nil, the place.
+function M.ranges(list)
+  local at, ended = 1, false
+  local function number(from)
+    local digits, after = list:match("^%s*%+?(%d+)()", from)
+    return digits and (math.tointeger(tonumber(digits)) or math.maxinteger), after
+  end
+  return function()
+    if ended then return nil end
+    local first, after = number(at)
+    local last = first
+    if first and list:find("^%.%.", after) then
+      at = after + 2
+      last, after = number(at)
+    end
+    ended = not last or last < first or list:sub(after, after) ~= ","
+    if not last or last < first or after <= #list and ended then return false, nil, at end
+    at = after + 1
+    return first, last, after
+  end
+end
+
+-- Refuse output for every rank of a large world.
+function M.all_ranks(what, ranks)
+  if ranks <= 1 << 20 then return end
+  text.refuse(1, "%s goes through every rank, at most %d of them, not %d; --rank R asks for one", what, 1 << 20, ranks)
+end
+
 -- Read "A ... vs B ..." into two lines, which differ in what each side has of its own. What one side leaves out, the
 -- recipe of B or a world, is that of the other; with `launched` the launcher has a world.
 function M.sides(command, words, launched)

@@ -76,4 +76,17 @@ function M.machine(of, plan)
   if plan.machine and plan.machine ~= "" then return mg.open_machine(plan.machine) end
 end
 
+-- Return how many ranks a node of that machine has; nil: it is not known.
+function M.node_size(of, plan)
+  local machine = M.machine(of, plan)
+  return machine and machine:node_size() or of.machine
+end
+
+-- Print the notes of a plan on stderr, each after `when`.
+function M.note(plan, when)
+  local notes, shown = plan.notes, 8
+  for i = 1, math.min(#notes, shown) do text.note("%s%s", when, notes[i]) end
+  if #notes > shown then text.note("%s%d more such cuts; --json lists all", when, #notes - shown) end
+end
+
 return M

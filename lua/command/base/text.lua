@@ -30,6 +30,13 @@ function M.printf(...) io.write(string.format(...)) end
 local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
 M.width = width
 
+-- Bytes for people: "1.50 GiB".
+function M.bytes(n)
+  local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
+  while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
+  return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
+end
+
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
 local function put_words(words, column, indent)
   if words ~= "" then
@@ -97,11 +104,13 @@ end
 function M.say(message, own)
   if M.rank ~= 0 and not own then return end
   if M.rank ~= 0 then host.pause(0.3) end
+  host.progress()
   local who = M.launcher and ("[rank %d/%d] "):format(M.rank, M.ranks) or ""
   io.stderr:write("moongrid: ", who, host.shown(message), "\n")
 end
 
 function M.note(...)
+  host.progress()
   if M.rank == 0 then io.stderr:write("moongrid: note: ", string.format(...), "\n") end
 end
 

@@ -137,12 +137,20 @@ static int machine_fits(lua_State *L) {
                                                                                         : 0;
 }
 
+/* machine:node_size() -> ranks of a node */
+static int machine_node_size(lua_State *L) {
+  const mgrid_machine_model *m = machine_at(L, 1)->model;
+  return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
+}
+
 static int machine_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_MACHINE);
   const char           *name = luaL_checkstring(L, 2);
   machine_box          *box = machine_at(L, 1);
   int64_t               level = mgrid_machine_find(box->model, name);
-  static const luaL_Reg methods[] = { { "has", machine_has }, { "where", machine_where }, { "fits", machine_fits } };
+  static const luaL_Reg methods[] = {
+    { "has", machine_has }, { "where", machine_where }, { "fits", machine_fits }, { "node_size", machine_node_size }
+  };
   for (size_t i = 0; level < 0 && i < sizeof methods / sizeof *methods; i++)
     if (strcmp(name, methods[i].name) == 0) {
       lua_pushcfunction(L, methods[i].func);

@@ -6,6 +6,7 @@
 #include "recipe/values.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static int new_plan(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
@@ -314,9 +315,29 @@ static int plan_pairs(lua_State *L) {
   return 3;
 }
 
-static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
-                                        { "families", plan_families }, { "grids", plan_grids },
-                                        { "recipe", plan_recipe },     { NULL, NULL } };
+/* plan.notes -> { "tensor 'w': axis 'x' has ...", ... } */
+static int plan_notes(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  mgrid_text        lines = { 0 };
+  lua_Integer       n = 0;
+  mgrid_lua_charge(L, 64 * (int64_t)p->content.nitems);
+  mgrid_plan_notes(p, true, &lines);
+  mgrid_lua_push_text(L, &lines);
+  mgrid_lua_stack(L, 4);
+  lua_newtable(L);
+  for (const char *at = lua_tostring(L, -2), *end; (end = strchr(at, '\n')); at = end + 1) {
+    mgrid_lua_charge(L, 1 << 16); /* ranks that were looked at for it */
+    lua_pushlstring(L, at, (size_t)(end - at));
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+static const luaL_Reg plan_fields[] = {
+  { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
+  { "grids", plan_grids }, { "recipe", plan_recipe }, { "notes", plan_notes },
+  { NULL, NULL }
+};
 static const luaL_Reg plan_methods[] = {
   { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule }, { "family", plan_family },
   { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse }, { "check", plan_check },

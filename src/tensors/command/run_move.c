@@ -9,14 +9,37 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
+/* Parse "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. */
+static mgrid_status read_map(const char *text, int64_t most, int64_t **out, size_t *n, mgrid_error *err) {
+  const char *p = text;
+  int64_t    *list = malloc((size_t)most * sizeof *list);
+  if (!list) return mgrid_oom(err);
+  for (*n = 0;; p++) {
+    int64_t first, last;
+    if (!cli_range(&p, &first, &last) || last > MGRID_WORLD_MAX) {
+      free(list);
+      return mgrid_fail(err, MGRID_BAD_VALUE,
+                        "--map '%.100s', character %zu: expected a rank, or a range such as 8..15", text,
+                        (size_t)(p - text) + 1);
+    }
+    if (last - first >= most - (int64_t)*n) {
+      free(list);
+      return mgrid_fail(err, MGRID_REFUSED, "the map has more than the %" PRId64 " ranks of the world after the move",
+                        most);
+    }
+    while (first <= last) list[(*n)++] = first++;
+    if (!*p) break;
+  }
+  *out = list;
+  return MGRID_OK;
+}
 
 /* Print "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks". */
 static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double seconds, mgrid_error *err) {
   char         sent[32], stay[32], crossing[32], between[64] = "";
   int64_t      world = mgrid_backend_world(b);
   mgrid_tally *tally = malloc((p->n + 1) * sizeof *tally);
-  mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, tally, nothing, NULL, err) : mgrid_oom(err);
+  mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, tally, err) : mgrid_oom(err);
   if (!s && p->machine)
     snprintf(between, sizeof between, ", %s between machines",
              cli_bytes(tally[p->n].crossing, crossing, sizeof crossing));
@@ -41,7 +64,7 @@ mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from
   options.timeout = (double)cli_added_number(c, "timeout");
   options.messages = cli_added_flag(c, "messages");
   if (window) options.window = window << 20;
-  if (map && to) cli_map(map, mgrid_plan_world(to), &ranks, &what.nranks, planning);
+  if (map && to) read_map(map, mgrid_plan_world(to), &ranks, &what.nranks, planning);
   what.ranks = ranks;
   mgrid_move *m = NULL;
   if (!planning->status) m = mgrid_move_new(from, to, mgrid_backend_rank(b), tensor ? 1 : 0, &tensor, &what, planning);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what tensors add to the command: move, plan --tensor, run A vs B --move, a line of doctor.
+** slice.c - what tensors add to the command: plan --tensor, run A vs B --move, a line of doctor.
 */
 #include "tensors/command/words.h"
 
@@ -13,8 +13,6 @@ static void examine(cli_finding *f) {
   else
     snprintf(f->text, sizeof f->text, "between ranks of this host tensors move by messages: %s", err.message);
 }
-
-static const cli_command *const commands[] = { &command_move, NULL };
 
 static const cli_addition additions[] = {
   { .to = "plan",
@@ -49,4 +47,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_tensors;
-const cli_slice cli_slice_tensors = { .commands = commands, .additions = additions, .overview = cli_show_tensors };
+const cli_slice        cli_slice_tensors = { .additions = additions, .overview = cli_show_tensors };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - moves in Lua, for hosts: what a rank sends and receives when tensors change their layout, and the proof.
+** move.c - moves in Lua, for hosts: what a rank, or all of them, send and receive when tensors change their layout; the
+** proof.
 */
 #include "moongrid_lua.h"
 
@@ -10,6 +11,7 @@
 #include "tensors/between_plans.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
@@ -77,36 +79,50 @@ mgrid_move *mgrid_lua_to_move(lua_State *L, int i) {
   return box ? *box : NULL;
 }
 
-/* move(from, to [, { rank, tensors, rounds, ranks, convert, machine }]) -> Move */
-static int new_move(lua_State *L) {
-  static const char *const known[] = { "rank", "tensors", "rounds", "ranks", "convert", "machine" };
-  mgrid_move_options       o = MGRID_MOVE_OPTIONS_INIT;
-  mgrid_error              e = MGRID_ERROR_INIT;
-  const mgrid_state       *old, *new;
-  size_t                   n = 0;
-  const char             **tensors = NULL;
+/* What both functions are asked: the plans at 1 and 2, the options at 3. */
+typedef struct asked {
+  int64_t            rank;   /* -1: no side is a State, and none is given */
+  bool               states; /* both sides are */
+  size_t             n;
+  const char       **tensors;
+  mgrid_move_options options;
+} asked;
+
+static void read_asked(lua_State *L, asked *a, size_t n, const char *const *known) {
+  const mgrid_state *old, *new;
+  *a = (asked){ .rank = -1, .options = MGRID_MOVE_OPTIONS_INIT };
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
   check_side(L, 2, &new), check_side(L, 1, &old);
-  int64_t rank = old ? old->view.rank : new ? new->view.rank : -1;
-  if (old && new) o.machine = mgrid_states_machine(old, new);
+  if (old || new) a->rank = old ? old->view.rank : new->view.rank;
+  if (old && new) a->options.machine = mgrid_states_machine(old, new);
+  if (lua_isnil(L, 3)) return;
+  luaL_checktype(L, 3, LUA_TTABLE);
+  mgrid_lua_check_keys(L, 3, "option of a move", known, n, false);
+  lua_getfield(L, 3, "convert");
+  a->options.convert = lua_toboolean(L, -1);
+  if (lua_getfield(L, 3, "machine") != LUA_TNIL) a->options.machine = mgrid_lua_check_integer(L, -1);
+  a->tensors = read_tensors(L, 3, &a->n);
+  read_ranks(L, 3, &a->options);
+}
+
+/* move(from, to [, { rank, tensors, rounds, ranks, convert, machine }]) -> Move */
+static int new_move(lua_State *L) {
+  static const char *const known[] = { "rank", "tensors", "rounds", "ranks", "convert", "machine" };
+  mgrid_error              e = MGRID_ERROR_INIT;
+  const mgrid_state       *state;
+  asked                    a;
+  read_asked(L, &a, sizeof known / sizeof known[0], known);
   if (!lua_isnil(L, 3)) {
-    luaL_checktype(L, 3, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 3, "option of a move", known, sizeof known / sizeof known[0], false);
-    if (lua_getfield(L, 3, "rank") != LUA_TNIL) rank = mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 3, "rank") != LUA_TNIL) a.rank = mgrid_lua_check_integer(L, -1);
     lua_getfield(L, 3, "rounds");
-    o.rounds = lua_toboolean(L, -1);
-    lua_getfield(L, 3, "convert");
-    o.convert = lua_toboolean(L, -1);
-    if (lua_getfield(L, 3, "machine") != LUA_TNIL) o.machine = mgrid_lua_check_integer(L, -1);
-    tensors = read_tensors(L, 3, &n);
-    read_ranks(L, 3, &o);
+    a.options.rounds = lua_toboolean(L, -1);
   }
-  if (rank < 0)
+  if (a.rank < 0)
     mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans needs the rank that it is seen from: { rank = r }");
   mgrid_move      **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
-  const mgrid_plan *to = check_side(L, 2, &new), *from = check_side(L, 1, &old);
-  *box = mgrid_move_new(from, to, rank, n, tensors, &o, &e);
+  const mgrid_plan *to = check_side(L, 2, &state), *from = check_side(L, 1, &state);
+  *box = mgrid_move_new(from, to, a.rank, a.n, a.tensors, &a.options, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
@@ -184,8 +200,129 @@ static const luaL_Reg move_methods[] = { { "prove", move_prove }, { NULL, NULL }
 static const luaL_Reg move_meta[] = { { "__tostring", move_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class move_class = { MGRID_LUA_MOVE, move_fields, move_methods, NULL, move_meta };
 
+/* ------------------------------------------------------------- of all ranks */
+
+typedef struct moves {
+  mgrid_pairs    pairs;
+  mgrid_schedule schedule;
+  mgrid_error    why;       /* why there are no rounds */
+  bool           scheduled; /* there are, or why not is known */
+  mgrid_messages list;      /* of a rank */
+} moves;
+
+static void free_moves(void *box) {
+  moves *m = box;
+  free(m->list.at);
+  mgrid_schedule_free(&m->schedule);
+  mgrid_pairs_free(&m->pairs);
+}
+
+static moves *check_moves(lua_State *L) { return mgrid_lua_check_box(L, 1, MGRID_LUA_MOVES); }
+
+/* moves(from, to [, { tensors, ranks, convert, machine }]) -> Moves */
+static int new_moves(lua_State *L) {
+  static const char *const known[] = { "tensors", "ranks", "convert", "machine" };
+  mgrid_error              e = MGRID_ERROR_INIT;
+  const mgrid_state       *state;
+  asked                    a;
+  read_asked(L, &a, sizeof known / sizeof known[0], known);
+  moves            *m = mgrid_lua_new_box(L, sizeof *m, 0, MGRID_LUA_MOVES, free_moves);
+  const mgrid_plan *to = check_side(L, 2, &state), *from = check_side(L, 1, &state);
+  m->why = (mgrid_error)MGRID_ERROR_INIT;
+  return mgrid_pairs_init(&m->pairs, from, to, a.n, a.tensors, &a.options, &e) ? mgrid_lua_raise_error(L, &e) : 1;
+}
+
+/* Return the rounds of the messages, or NULL if there are too many. */
+static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
+  if (!m->scheduled && mgrid_schedule_make(&m->schedule, &m->pairs, &m->why) && m->why.status != MGRID_LIMIT)
+    mgrid_lua_raise_error(L, &m->why);
+  m->scheduled = true;
+  return m->why.status ? NULL : &m->schedule;
+}
+
+static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
+  lua_createtable(L, 0, 12);
+  set_integer(L, "stay", t->stay);
+  set_integer(L, "sent", t->sent);
+  set_integer(L, "minimum", t->minimum);
+  set_integer(L, "max_send", t->max_send);
+  set_integer(L, "max_receive", t->max_receive);
+  set_integer(L, "peers", t->peers);
+  set_integer(L, "messages", t->messages);
+  set_integer(L, "busiest", t->busiest);
+  set_integer(L, "gather", t->gather);
+  if (t->rounds >= 0) set_integer(L, "rounds", t->rounds);
+  if (machine) set_integer(L, "crossing", t->crossing);
+}
+
+/* moves:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all, why there are no rounds */
+static int moves_sums(lua_State *L) {
+  moves                *m = check_moves(L);
+  mgrid_error           e = MGRID_ERROR_INIT;
+  const mgrid_pairs    *p = &m->pairs;
+  const mgrid_schedule *s = schedule_of(L, m);
+  mgrid_tally          *tally = lua_newuserdatauv(L, (p->n + 1) * sizeof *tally, 0);
+  if (mgrid_pairs_tally(p, s, tally, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, (int)p->n, 0);
+  for (size_t i = 0; i < p->n; i++) {
+    push_tally(L, &tally[i], p->machine);
+    lua_pushstring(L, p->name[i]);
+    lua_setfield(L, -2, "name");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  push_tally(L, &tally[p->n], p->machine);
+  lua_pushstring(L, s ? NULL : m->why.message);
+  return 3;
+}
+
+/* moves:messages(rank) -> { { from, to, tensor, bytes, round }, ... }, those that the rank sends, by receiver, then tensor */
+static int moves_messages(lua_State *L) {
+  moves                *m = check_moves(L);
+  int64_t               rank = mgrid_lua_check_integer(L, 2);
+  const mgrid_schedule *s = schedule_of(L, m);
+  if (rank < 0 || rank >= m->pairs.ranks)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+                       m->pairs.ranks - 1);
+  if (!mgrid_pairs_messages(&m->pairs, rank, true, &m->list)) return mgrid_lua_oom(L);
+  lua_createtable(L, (int)m->list.n, 0);
+  for (size_t i = 0; i < m->list.n; i++) {
+    const mgrid_message *x = &m->list.at[i];
+    lua_createtable(L, 0, 5);
+    set_integer(L, "from", x->from);
+    set_integer(L, "to", x->to);
+    set_integer(L, "bytes", x->bytes);
+    if (s) set_integer(L, "round", mgrid_schedule_round(s, x->from, x->to));
+    lua_pushstring(L, m->pairs.name[x->tensor]);
+    lua_setfield(L, -2, "tensor");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static int moves_ranks(lua_State *L) { return lua_pushinteger(L, check_moves(L)->pairs.ranks), 1; }
+
+static int moves_tensors(lua_State *L) {
+  const mgrid_pairs *p = &check_moves(L)->pairs;
+  MGRID_LUA_LIST(L, p->n, lua_pushstring(L, p->name[i]));
+  return 1;
+}
+
+static int moves_tostring(lua_State *L) {
+  const mgrid_pairs *p = &check_moves(L)->pairs;
+  lua_pushfstring(L, "Moves of %d tensors between %I ranks", (int)p->n, (LUAI_UACINT)p->ranks);
+  return 1;
+}
+
+static const luaL_Reg moves_fields[] = { { "ranks", moves_ranks }, { "tensors", moves_tensors }, { NULL, NULL } };
+static const luaL_Reg moves_methods[] = { { "sums", moves_sums }, { "messages", moves_messages }, { NULL, NULL } };
+static const luaL_Reg moves_meta[] = { { "__tostring", moves_tostring },
+                                       { "__gc", mgrid_lua_free_box },
+                                       { NULL, NULL } };
+static const mgrid_lua_class moves_class = { MGRID_LUA_MOVES, moves_fields, moves_methods, NULL, moves_meta };
+
 void mgrid_lua_open_move(lua_State *L) {
-  static const luaL_Reg functions[] = { { "move", new_move }, { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "move", new_move }, { "moves", new_moves }, { NULL, NULL } };
   mgrid_lua_open_class(L, &move_class);
+  mgrid_lua_open_class(L, &moves_class);
   luaL_setfuncs(L, functions, 0);
 }

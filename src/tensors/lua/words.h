@@ -11,11 +11,12 @@
 #define MGRID_LUA_TENSOR "moongrid.Tensor"
 #define MGRID_LUA_FLAT   "moongrid.Flat"
 #define MGRID_LUA_MOVE   "moongrid.Move"
+#define MGRID_LUA_MOVES  "moongrid.Moves"
 
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
 void mgrid_lua_open_flat(lua_State *L);
-void mgrid_lua_open_move(lua_State *L); /* move */
+void mgrid_lua_open_move(lua_State *L); /* move, moves */
 
 /* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor.c; so are the last two,
 ** a field and a method of Plan. */

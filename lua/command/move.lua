@@ -1,0 +1,166 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid move: which bytes go where when the tensors of one plan become those of another.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local recipe = require "command.base.recipe"
+local text = require "command.base.text"
+
+local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }
+local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
+local counts = { peers = true, rounds = true } -- the others are bytes
+
+-- Read --map, "8..15,0..7": which rank each rank of a world is.
+local function read_map(map, world)
+  local ranks = {}
+  for first, last, at in line.ranges(map) do
+    if not first or last > 2147483647 then
+      text.refuse(1, "--map '%s', character %d: expected a rank, or a range such as 8..15", map:sub(1, 100), at)
+    elseif last - first >= world - #ranks then
+      text.refuse(1, "the map has more than the %d ranks of the world after the move", world)
+    end
+    for rank = first, last do ranks[#ranks + 1] = rank end
+  end
+  return ranks
+end
+
+-- The notes of both plans, as JSON has them; nil: there are none.
+local function notes_of(from, to)
+  local notes = {}
+  for _, note in ipairs(from.notes) do notes[#notes + 1] = "before: " .. note end
+  for _, note in ipairs(to.notes) do notes[#notes + 1] = "after: " .. note end
+  return #notes > 0 and notes or nil
+end
+
+-- All ranks ------------------------------------------------------------------------
+
+-- Return a function that returns one message after the other, those of rank 0 first.
+local function each_message(moves)
+  local rank, list, at = -1, {}, 0
+  return function()
+    at = at + 1
+    while not list[at] do
+      rank, at = rank + 1, 1
+      if rank == moves.ranks then return nil end
+      list = moves:messages(rank)
+    end
+    return list[at]
+  end
+end
+
+-- A name, and blanks up to a column: string.format has widths up to 99 only.
+local function padded(name, wide) return name .. (" "):rep(wide - #name) end
+
+local function put_row(wide, name, of, format)
+  local cells = {}
+  for i, column in ipairs(columns) do
+    cells[i] = of[column] and (counts[column] and "%7s" or "%10s"):format(format(of[column], column))
+  end
+  if not of.rounds then cells[7] = ("%7s"):format "-" end
+  text.put(padded(name, wide), " ", table.concat(cells, " "), "\n")
+end
+
+local function put_sums(wide, tensors, all)
+  local function number(value, column) return counts[column] and value or text.bytes(value) end
+  local head = { crossing = all.crossing and heads[9] }
+  for i = 1, 8 do head[columns[i]] = heads[i] end
+  put_row(wide, "tensor", head, function(word) return word end)
+  for _, one in ipairs(tensors) do put_row(wide, one.name, one, number) end
+  if #tensors > 1 then put_row(wide, "in all", all, number) end
+end
+
+local function put_messages(wide, moves, has_rounds)
+  local round = has_rounds and "round" or ""
+  text.printf("\n%9s    %-9s %s %14s %7s\n", "from", "to", padded("tensor", wide), "bytes", round)
+  if not text.is_terminal then host.progress(("writing the messages of %d ranks"):format(moves.ranks)) end
+  for m in each_message(moves) do
+    text.printf("%9d -> %-9d %s %14d", m.from, m.to, padded(m.tensor, wide), m.bytes)
+    text.put(m.round and (" %7d\n"):format(m.round) or "\n")
+  end
+  host.progress()
+end
+
+local function put_json(of, moves, tensors, all, notes)
+  local sums = { line = true, "minimum", "sent", "stay", "max_send", "max_receive", "peers", "rounds", "messages",
+                 "busiest", "gather", all.crossing and "crossing" }
+  local shape = { "tensors", "all", tensors = table.move(sums, 1, #sums, 2, { line = true, "name" }), all = sums,
+                  messages = { line = true, "from", "to", "tensor", "bytes", "round" } }
+  if notes then shape[#shape + 1] = "notes" end
+  if of.list then shape[#shape + 1] = "messages" end
+  if of.list and not text.is_terminal then host.progress(("writing the messages of %d ranks"):format(moves.ranks)) end
+  json.put({ tensors = tensors, all = all, notes = notes, messages = each_message(moves) }, shape)
+  host.progress()
+end
+
+local function show_all(of, from, to, options)
+  local moves, wide = mg.moves(from, to, options), 16
+  line.all_ranks("a move", moves.ranks)
+  for _, name in ipairs(moves.tensors) do wide = math.max(wide, #name) end
+  local tensors, all, why = moves:sums()
+  host.progress()
+  if of.json then return put_json(of, moves, tensors, all, notes_of(from, to)) end
+  put_sums(wide, tensors, all)
+  if why then text.put("no rounds: ", why, "\n") end
+  if of.list then put_messages(wide, moves, not why) end
+end
+
+-- One rank -------------------------------------------------------------------------
+
+local function show_rank(of, from, to, options)
+  options.rank = of.rank
+  local move = mg.move(from, to, options)
+  host.progress()
+  if of.json then
+    local notes = notes_of(from, to)
+    local shape = { "rank", "stay", "send", "receive", "peers", notes and "notes",
+                    peers = { line = true, "rank", "send", "receive" } }
+    return json.put({ rank = move.rank, stay = move.stay, send = move.send, receive = move.receive, peers = move.peers,
+                      notes = notes }, shape)
+  end
+  text.printf("rank %d: %d bytes stay, %d are sent, %d received\n", move.rank, move.stay, move.send, move.receive)
+  if #move.peers > 0 then text.printf("\n%9s %14s %14s\n", "peer", "sends", "receives") end
+  for _, peer in ipairs(move.peers) do text.printf("%9d %14d %14d\n", peer.rank, peer.send, peer.receive) end
+end
+
+local function run(a, b)
+  if a.list and a.rank then text.usage "--list prints the messages of all ranks; it takes no --rank" end
+  host.progress(("planning the move of %d ranks"):format(math.max(a.world or 0, b.world or 0)))
+  local from, to = recipe.plan(a), recipe.plan(b);
+  (a.rank and show_rank or show_all)(a, from, to, {
+    tensors = a.tensor and { a.tensor }, ranks = a.map and read_map(a.map, to.world), convert = a.convert,
+    machine = recipe.node_size(a, from),
+  })
+  recipe.note(from, "before: ")
+  recipe.note(to, "after: ")
+end
+
+return {
+  name = "move",
+  place = 70,
+  takes = "A --world N [...] vs B [...]",
+  summary = "which bytes go where when tensors change their layout",
+  usage = "moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
+    .. "       [--json] [--list]",
+  about = "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
+    .. "does not hold arrives once, so the bytes sent are the minimum. B is the first recipe if it\n"
+    .. "is left out, and a world given on one side is that of both; parameters are not carried over. With\n"
+    .. "--machine ranks receive from their own machine what a rank there holds, and the bytes between\n"
+    .. "machines, the minimum, are counted.",
+  example = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
+  recipe = true,
+  sides = true,
+  options = {
+    line.world "ranks in the world of that side",
+    { "rank", "R", line.index, help = "what one rank sends and receives" },
+    { "tensor", "T", help = "only this tensor" },
+    { "map", "RANKS", help = "the rank that each rank of B is, as 8..15,0..7; left out, the numbers are the same, and "
+                             .. "ranks beyond A only receive" },
+    { "convert", help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
+    { "list", help = "every message, with its round" },
+    { "json", help = "one JSON object" },
+  },
+  run = run,
+}
