@@ -3,7 +3,8 @@
 --
 -- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
 -- families are in meta_families.lua, jobs, states and their groups in meta_state.lua, the words that only recipes have in
--- meta_recipe.lua, tensors in meta_tensor.lua.
+-- meta_recipe.lua, tensors in meta_tensor.lua, what NCCL
+-- needs for a plan in meta_plan.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
@@ -86,18 +87,32 @@ function Topology:has(name) end
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
 ---@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
+---@field laws string[]|false laws about that machine that held, "within(tp, machine.node)"; false: the recipe read no machine
+---@field params moongrid.PlanParam[] its parameters
+---@field functions moongrid.FunctionInfo[] functions of the host that its recipe names
+---@field concurrent string[][] families that are used at the same time, the most urgent first
 ---@field spares integer[] ranks that are in no family, to take the place of a lost one
 ---@field recipe string the name or path given to `load`; "" for a plan without a recipe
 local Plan = {}
 
+-- Texts of a plan may grow with the world. `write` gets one in pieces, as io.write does; without it the text is returned.
+
 ---Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.
----@param rank? integer
----@return string
-function Plan:json(rank) end
+---@param rank? integer nil: the whole plan
+---@param write? fun(piece: string)
+---@param site? moongrid.Site for `resources`
+---@return string?
+function Plan:json(rank, write, site) end
 
 ---Return the canonical text, of which the digest is a hash.
----@return string
-function Plan:text() end
+---@param write? fun(piece: string)
+---@return string?
+function Plan:text(write) end
+
+---Return the plan as one JSON object with its rules alone, small at any world: for `saved`.
+---@param write? fun(piece: string)
+---@return string?
+function Plan:rules(write) end
 
 ---Return the step of the recipe that the plan is of, evaluated once for each class of ranks. Raise if it has none.
 ---@param file? string a file that returns the step, instead of the recipe's
@@ -127,8 +142,9 @@ function Plan:lose(what) end
 
 ---Return the order of creation, a line per step: of the whole job, or of one rank.
 ---@param rank? integer
----@return string
-function Plan:schedule(rank) end
+---@param write? fun(piece: string)
+---@return string?
+function Plan:schedule(rank, write) end
 
 ---@param name string
 ---@return moongrid.Family family without its options
@@ -138,11 +154,13 @@ function Plan:family(name) end
 ---@return moongrid.Grid
 function Plan:grid(name) end
 
----Return a rank's part of a tensor; nil if it holds nothing. Local, O(dims + runs).
+---Return a rank's part of a tensor; nil if it holds nothing. Local, O(dims + runs). Without a rank: the whole tensor.
 ---@param name string
 ---@param rank integer
+---@param most? integer list only the first runs of each axis
 ---@return moongrid.TensorPart?
-function Plan:tensor(name, rank) end
+---@overload fun(self: moongrid.Plan, name: string): moongrid.WholeTensor
+function Plan:tensor(name, rank, most) end
 
 ---Return how two ranks are connected: every group that has both, with their positions and the ranks between, the
 ---communicator with its step in each one's schedule, and the first that both create; without a common group the

@@ -39,7 +39,9 @@ end
 
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
 local function put_words(words, column, indent)
-  if words ~= "" then
+  if words ~= "" and column + 1 + #words <= M.fold then
+    M.put(" ", words)
+  elseif words ~= "" then
     for word in words:gmatch "([^ ]*) ?" do
       local wide = width(word)
       if column + 1 + wide > M.fold and column > indent then
