@@ -27,5 +27,6 @@ files["tests/lua/*_spec.lua"] = { std = "lua54+busted", max_line_length = 200 }
 files["tests/lua/layers.lua"] = { std = "lua54+busted" }
 files["tests/lua/hostile.lua"] = { std = "lua54+busted" }
 files["tests/lua/cases.lua"] = { std = "lua54+busted" }
+files["tests/lua/readers.lua"] = { max_line_length = 200 }
 files["tests/lua/recipes.lua"] = { std = "lua54+busted", max_line_length = 200 }
 files["tests/lua/systems/*.lua"] = { max_line_length = 200 }

@@ -54,6 +54,7 @@ endif
 ifdef COV
 B   := build/cov
 OPT := -O0 -g --coverage -fprofile-update=atomic
+LDFLAGS += $(B)/lines.o -Wl,--wrap=luaL_newstate,--wrap=lua_sethook
 endif
 # libFuzzer is clang's. Only the targets link its main; all other code is compiled with its counters and sanitizers.
 ifdef FUZZ
@@ -76,14 +77,14 @@ LACKING := $(foreach s,$(ABSENT),$(RECIPES_$(s)))
 endif
 
 DEPS     := jansson libxxhash
-LUA_DEPS := lua$(LUAV) yaml-0.1
+LUA_DEPS := lua$(LUAV) yaml-0.1 expat
 # Lua as an archive, which goes into ours; nothing where there is none.
 LUA_ARCHIVE ?= $(wildcard $(shell $(PKG_CONFIG) --variable=libdir lua$(LUAV))/lib$(patsubst -l%,%,$(filter -llua%,$(shell $(PKG_CONFIG) --libs-only-l lua$(LUAV)))).a)
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
 LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua$(LUAV))
 
 BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
-ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1) $(LUA_CFLAGS) $(CFLAGS)
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1 expat) $(LUA_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
@@ -141,7 +142,7 @@ OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
-LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
+LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
 
 # What is built: libmoongrid, and the libraries that it loads when something needs them.
@@ -204,6 +205,14 @@ $(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item
 
 $(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
 	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
+
+# Which lines of Lua are reached: linked with everything (COV=1).
+$(B)/lines.o: tests/lines.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_FLAGS) $(LUA_CFLAGS) -DLINES='"$(abspath $(B))/lua.lines"' -c $< -o $@
+ifdef COV
+$(OBJ): | $(B)/lines.o
+endif
 
 $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@
@@ -336,7 +345,7 @@ $(B)/gen/module.o: $(B)/recipe/luaopen.o $(LUA_OBJ)
 $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	$(call SAY,LD,$@)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
-	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
+	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1 expat) $(LIBS)
 
 # The module of Fortran, which programs compile with their own compiler.
 $(B)/fortran/moongrid.f90: scripts/fortran.lua src/fortran/moongrid.inc $(CORE_HEADERS) src/moongrid_mpi.h

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: write the prelude and the bundled recipes, except those named WITHOUT, as C,
--- so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times faster to
--- load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
+-- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
+-- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
+-- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- embed.lua --command OUT: the same of lua/command, for the command.
 -- Run in the project's root by make.
 
@@ -97,11 +97,15 @@ local function write_texts(label, list)
   return chunks
 end
 
+local function write_list(name, chunks)
+  local rows = table.concat(chunks, ",\n  ")
+  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
+end
+
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
-  out:write(("const mgrid_chunk cli_lua[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n")
-    :format(table.concat(write_texts("command", list), ",\n  ")))
+  write_list("cli_lua", write_texts("command", list))
   out:close()
   os.exit(0)
 end
@@ -115,10 +119,11 @@ for i, file in ipairs(prelude) do
 end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
+write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua")))
+
 texts = write_texts("recipe", recipes)
 for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
-out:write(("const mgrid_chunk mgrid_bundled[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n")
-  :format(table.concat(texts, ",\n  ")))
+write_list("mgrid_bundled", texts)
 out:write("const char *const mgrid_bundled_names[] = {\n")
 for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end
 out:write("  NULL\n};\n")

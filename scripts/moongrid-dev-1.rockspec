@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- In the clone: luarocks --lua-version=5.4 make scripts/moongrid-dev-1.rockspec. scripts/rock makes the one of a release.
--- Debian's packages come first: scripts/setup (a C compiler, jansson, xxhash, libyaml; an MPI for mg.mpi()).
+-- Debian's packages come first: scripts/setup (a C compiler, jansson, xxhash, libyaml, expat; an MPI for mg.mpi()).
 rockspec_format = "3.0"
 package = "moongrid"
 version = "dev-1"
@@ -20,6 +20,7 @@ external_dependencies = {
   JANSSON = { header = "jansson.h" },
   XXHASH = { header = "xxhash.h" },
   YAML = { header = "yaml.h" },
+  EXPAT = { header = "expat.h" },
 }
 build = {
   type = "make",

@@ -108,8 +108,8 @@
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
 **   a step: each of evaluation, proof and price        as a plan of its recipe, and 256 MiB
 **   a machine: names in lists of a file; its numbers   2^18 and one for each byte; 2^22, ranks 2^24
-**   a recipe's nested brackets, blocks, calls from C   44 levels in all
-** A thread that calls the library needs 64 KiB of stack, whatever the recipe.
+**   a recipe's nested brackets, blocks, calls from C   200 levels in all
+** A thread that calls the library needs 256 KiB of stack, whatever the recipe; 64 KiB for the bundled ones.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H
@@ -183,7 +183,8 @@ typedef struct mgrid_error {
   mgrid_status status;
   int          line;          /* of the recipe, or 0 */
   char         file[200];     /* of the recipe, or "" */
-  char         message[1024]; /* one line; begins with file:line: if there is one */
+  char         message[1024]; /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two
+                         more: its line, and a caret below the place */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
   { sizeof(mgrid_error), MGRID_OK, 0, "", "" }

@@ -36,8 +36,9 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 ** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
 ** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* Make a machine from such text, or from a file that a reader knows (src/machine/README.md), with more words after its
-** name: "hosts.txt gpu:8". A source is a file if a file has its first word as name. */
+/* Make a machine from such text, or from a file of another tool that a reader knows (src/machine/README.md), with more words
+** after its name: "hosts.txt gpu:8". A source is a file if a file has its first word as name. The readers are in
+** libmoongrid_lua: MGRID_MISSING without it. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
 /* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words`
 ** are the words after its name; NULL: none. MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md

@@ -124,7 +124,7 @@ end
 
 local function put_rank(of, plan)
   local schedule = plan:schedule(of.rank)
-  overview.head(("rank %d of "):format(of.rank), plan, of.all)
+  text.head(plan, ("rank %d of "):format(of.rank), of.all)
   put_coordinates(plan, of.rank)
   put_members(plan, of.rank)
   text.put(schedule == "" and "\ncreates no communicator\n" or "\ncreates, in this order\n")

@@ -18,8 +18,8 @@ function MachineModel:has(level) end
 
 ---Return the domain of each level that a rank is in, far to near, then those that cross levels.
 ---@param rank integer
----@return { level: string, domain: integer, crossing: boolean, text: string, link: string }[] text: "node 3", "" if it
----crosses levels; link: "[400GB/s,3us]", "" if not known
+---@return { level: string, domain: integer, crossing: boolean, text: string, link: string }[] text: "node 3 (host3)";
+---link: "[400GB/s,3us]", "" if not known
 function MachineModel:where(rank) end
 
 ---Raise unless the machine has a place for every rank of a world.
@@ -29,3 +29,9 @@ function MachineModel:fits(world) end
 ---Return the most ranks that a node has: a domain of the level `node`, else of the last level but one.
 ---@return integer
 function MachineModel:node_size() end
+
+---Return the domains of a level that have ranks of a world, as `machine.node` does for the world of a recipe.
+---@param level string
+---@param world integer number of ranks
+---@return moongrid.Family
+function MachineModel:family(level, world) end

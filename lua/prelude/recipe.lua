@@ -68,8 +68,10 @@ local function body_of(value) return type(value) == "table" and rawget(value, Re
 local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
-    core.raise_at(core.where_of(build), string.format("build returned %s; end it with 'return t', a topology",
-      t == nil and "nothing" or core.kind(t)))
+    local instead = type(t) == "table" and "a topology begins with local t = topology(world)"
+      or "end it with 'return t', a topology"
+    core.raise_at(core.where_of(build),
+      ("build returned %s; %s"):format(t == nil and "nothing" or core.kind(t), instead))
   end
   return t
 end
@@ -100,10 +102,10 @@ local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
   local all, of_step = {}, shared.joined({}, base and base.of_step)
-  for name, p in pairs(own) do
+  for name, p in sorted_pairs(own) do
     if not (base and base.params.by_name[name]) then all[name], of_step[name] = p, true end
   end
-  for name, p in pairs(def.params or {}) do
+  for name, p in sorted_pairs(def.params or {}) do
     all[name], of_step[name] = p, nil
     for _, alias in ipairs(type(p) == "table" and p.aliases or {}) do all[alias], of_step[alias] = nil, nil end
   end

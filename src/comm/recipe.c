@@ -71,6 +71,11 @@ mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, 
   return rt ? entry_of(rt)->lend(rt, kind, x, err) : MGRID_USAGE;
 }
 
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err) {
+  if (!entry) entry = entry_of_library(err);
+  return entry ? entry->serve(NULL, slice, request, err) : MGRID_MISSING;
+}
+
 mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err) {
   return rt ? entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }
@@ -91,11 +96,13 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   return entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* Add the stage to the error, if there is one. The error of another rank names it already. */
+/* Add the stage to the error, if there is one. The error of another rank names it already; one that quotes a line of the
+** recipe needs no other place. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
-  if (e->status && !strstr(e->message, " (while ")) mgrid_error_reword(e, "%s (while %s)", e->message, whole);
+  if (e->status && !strchr(e->message, '\n') && !strstr(e->message, " (while "))
+    mgrid_error_reword(e, "%s (while %s)", e->message, whole);
   return e->status;
 }
 

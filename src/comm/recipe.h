@@ -19,6 +19,10 @@ typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind 
 /* Hand the request of a slice's C function to what the slice has for Lua (recipe/slice.h). */
 typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *slice, void *request, mgrid_error *err);
 mgrid_recipe_serve   mgrid_runtime_serve;
+typedef struct mgrid_recipe_entry mgrid_recipe_entry;
+/* The same for a request that needs no runtime, which the slice gets as NULL. `entry`: of the library with Lua that calls;
+** NULL: libmoongrid_lua is loaded. MGRID_MISSING: it cannot be. recipe.c */
+mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err);
 
 /* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h as mgrid_script_NAME. But
 ** for `load`, `lend` and `serve` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that
@@ -54,13 +58,13 @@ mgrid_recipe_serve   mgrid_runtime_serve;
   X(policy_integers, __typeof__(mgrid_policy_integers)) \
   X(policy_numbers, __typeof__(mgrid_policy_numbers))
 
-typedef struct mgrid_recipe_entry {
+struct mgrid_recipe_entry {
   int                layout; /* MGRID_LAYOUT */
   const char *const *names;
 #define X(name, type) type *name;
   MGRID_RECIPE_FUNCTIONS(X)
 #undef X
-} mgrid_recipe_entry;
+};
 
 /* For a slice's function of its public header. recipe.c */
 mgrid_recipe_lend mgrid_runtime_lend;

@@ -55,15 +55,13 @@ static void json(const void *x, int64_t rank, mgrid_json *w) {
   mgrid_text                 t = { 0 };
   mgrid_json_open(w, "{");
   for (size_t i = 0; i < m->ntiers + m->ncrossings && rank >= 0; i++)
-    mgrid_json_field(w, mgrid_level_name(m, i), json_integer(mgrid_place_domain(m, i, mgrid_machine_at(m, rank))));
+    mgrid_json_integer(w, mgrid_level_name(m, i), mgrid_place_domain(m, i, mgrid_machine_at(m, rank)));
   if (rank < 0) {
     mgrid_machine_text(m, &t);
     mgrid_json_field(w, "text", t.failed ? NULL : json_string(mgrid_text_chars(&t)));
-    mgrid_json_key(w, " ", "laws");
-    mgrid_json_open(w, "[");
+    mgrid_json_in(w, " ", "laws", "[");
     for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
-      mgrid_json_item(w, w->first ? "" : " ");
-      mgrid_json_value(w, json_stringn(at, (size_t)(end - at)));
+      mgrid_json_element(w, w->first ? "" : " ", json_stringn(at, (size_t)(end - at)));
     }
     mgrid_json_close(w, "]");
   }

@@ -33,6 +33,7 @@ void mgrid_machine_free(mgrid_machine_model *m) {
     free(t->starts);
   }
   free(m->at);
+  free(m->notes);
   free(m->source);
   free(m);
 }
@@ -267,6 +268,7 @@ mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_erro
   atomic_init(&own->refs, 1);
   own->at = copy_of(m->at, (size_t)m->nranks * sizeof *m->at, &failed);
   own->topology = m->topology;
+  own->notes = copy_of(m->notes, m->notes ? strlen(m->notes) + 1 : 0, &failed);
   own->source = copy_of(m->source, m->source ? strlen(m->source) + 1 : 0, &failed);
   for (size_t i = 0; i < m->ntiers; i++) {
     const mgrid_tier *t = &m->tier[i];

@@ -34,42 +34,35 @@ static void put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group) {
 }
 
 static void put_head(mgrid_json *w, const mgrid_plan *p) {
-  mgrid_json_key(w, "\n  ", "recipe");
-  mgrid_json_value(w, *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
-  mgrid_json_key(w, "\n  ", "world");
-  mgrid_json_value(w, json_integer(p->content.world));
+  mgrid_json_line(w, "recipe", *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
+  mgrid_json_line(w, "world", json_integer(p->content.world));
 }
 
 static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
-  mgrid_json_key(w, "\n  ", "params");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, "\n  ", "params", "{");
   for (size_t i = 0; i < c->nparams; i++) mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
   mgrid_json_close(w, "}");
   if (c->ncalled > 0) {
-    mgrid_json_key(w, "\n  ", "functions");
-    mgrid_json_open(w, "{");
+    mgrid_json_in(w, "\n  ", "functions", "{");
     for (size_t i = 0; i < c->ncalled; i++) mgrid_json_field(w, c->called[i].name, json_string(c->called[i].version));
     mgrid_json_close(w, "}");
   }
-  mgrid_json_key(w, "\n  ", "grids");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, "\n  ", "grids", "{");
   for (size_t i = 0; i < c->ngrids; i++) {
     const mgrid_grid *g = c->grid[i].grid;
-    mgrid_json_key(w, "\n    ", c->grid[i].name);
-    mgrid_json_open(w, "{");
-    if (!g->order) mgrid_json_field(w, "offset", json_integer(g->window.offset));
-    mgrid_json_field(w, "size", json_integer(g->size));
+    mgrid_json_in(w, "\n    ", c->grid[i].name, "{");
+    if (!g->order) mgrid_json_integer(w, "offset", g->window.offset);
+    mgrid_json_integer(w, "size", g->size);
     if (g->order && rank < 0) {
       mgrid_json_key(w, " ", "ranks");
       put_ranks(w, g->order, 0);
     }
-    mgrid_json_key(w, " ", rank < 0 ? "dims" : "coords");
-    mgrid_json_open(w, rank < 0 ? "[" : "{");
+    mgrid_json_in(w, " ", rank < 0 ? "dims" : "coords", rank < 0 ? "[" : "{");
     for (size_t d = 0; d < g->n; d++) {
       if (rank < 0) {
-        mgrid_json_item(w, w->first ? "" : " ");
-        mgrid_json_value(w, mgrid_json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
+        mgrid_json_element(w, w->first ? "" : " ",
+                           mgrid_json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
       } else {
         int64_t coord = mgrid_grid_coord(g, rank, d);
         mgrid_json_field(w, g->axis[d].name, coord < 0 ? json_null() : json_integer(coord));
@@ -78,14 +71,11 @@ static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
     mgrid_json_close(w, rank < 0 ? "]}" : "}}");
   }
   mgrid_json_close(w, "}");
-  mgrid_json_key(w, "\n  ", "concurrent");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", "concurrent", "[");
   for (size_t i = 0; i < c->nconcurrent; i++) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_open(w, "[");
+    mgrid_json_in(w, w->first ? "" : " ", NULL, "[");
     for (size_t k = 0; k < c->concurrent[i].n; k++) {
-      mgrid_json_item(w, "");
-      mgrid_json_value(w, json_string(c->concurrent[i].name[k]));
+      mgrid_json_element(w, "", json_string(c->concurrent[i].name[k]));
     }
     mgrid_json_close(w, "]");
   }
@@ -99,8 +89,7 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   for (size_t k = 0; k < c->nitems; k++) {
     const mgrid_item_kind *kind = c->item[k].kind;
     if (c->item[k].nth > 0 || mgrid_item_unread(&c->item[k])) continue;
-    mgrid_json_key(w, "\n  ", kind->names);
-    mgrid_json_open(w, "{");
+    mgrid_json_in(w, "\n  ", kind->names, "{");
     for (size_t i = k; i < c->nitems; i++) {
       if (c->item[i].kind != kind) continue;
       mgrid_json_key(w, "\n    ", c->item[i].name);
@@ -115,8 +104,7 @@ static void put_lines(mgrid_json *w, mgrid_text *t) {
   const char *end = mgrid_text_chars(t) + t->len;
   for (const char *at = mgrid_text_chars(t), *stop; at < end && !w->failed; at = stop + 1) {
     stop = memchr(at, '\n', (size_t)(end - at));
-    mgrid_json_item(w, "\n    ");
-    mgrid_json_value(w, json_stringn(at, (size_t)(stop - at)));
+    mgrid_json_element(w, "\n    ", json_stringn(at, (size_t)(stop - at)));
   }
   t->len = 0;
 }
@@ -124,8 +112,7 @@ static void put_lines(mgrid_json *w, mgrid_text *t) {
 static void put_rules(mgrid_json *w, const mgrid_plan *p) {
   const mgrid_content *c = &p->content;
   mgrid_text           t = { 0 };
-  mgrid_json_key(w, "\n  ", "rules");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", "rules", "[");
   w->text.failed |= mgrid_plan_head_text(p, &t, NULL) != MGRID_OK;
   if (!t.failed) put_lines(w, &t);
   for (size_t i = 0; i < c->nentries && !w->failed && !w->text.failed; i++) {
@@ -141,8 +128,7 @@ static void put_rules(mgrid_json *w, const mgrid_plan *p) {
 static void put_digest(mgrid_json *w, const mgrid_plan *p) {
   char digest[33];
   mgrid_plan_digest(p, digest);
-  mgrid_json_key(w, "\n  ", "digest");
-  mgrid_json_value(w, json_string(digest));
+  mgrid_json_line(w, "digest", json_string(digest));
 }
 
 static json_t *option_value(const mgrid_choice *c, const mgrid_option *row) {
@@ -160,19 +146,17 @@ static json_t *option_value(const mgrid_choice *c, const mgrid_option *row) {
 }
 
 static void put_options(mgrid_json *w, const mgrid_choice *c) {
-  mgrid_json_key(w, " ", "options");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, " ", "options", "{");
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (mgrid_choice_has(c, row)) mgrid_json_field(w, row->name, option_value(c, row));
-  if (c->lane > 0) mgrid_json_field(w, "lane", json_integer(c->lane));
+  if (c->lane > 0) mgrid_json_integer(w, "lane", c->lane);
   mgrid_json_close(w, "}");
 }
 
 /* Write the families that share a communicator, and the memory that each would take without sharing. */
 static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *site) {
   const mgrid_content *c = &p->content;
-  mgrid_json_key(w, "\n  ", "sharing");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", "sharing", "[");
   for (size_t i = 0; i < c->nentries; i++) {
     mgrid_demand more;
     mgrid_text   unused = { 0 };
@@ -180,59 +164,52 @@ static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *si
     w->text.failed |= unused.failed;
     mgrid_text_free(&unused);
     if (!shares) continue;
-    mgrid_json_item(w, "\n    ");
-    mgrid_json_open(w, "{");
-    mgrid_json_key(w, "", "families");
-    mgrid_json_open(w, "[");
+    mgrid_json_in(w, "\n    ", NULL, "{");
+    mgrid_json_in(w, "", "families", "[");
     for (size_t k = 0; k < c->nentries; k++) {
       if (k != i && p->shares[k] != (int)i) continue;
-      mgrid_json_item(w, "");
-      mgrid_json_value(w, json_string(c->entry[k].name));
+      mgrid_json_element(w, "", json_string(c->entry[k].name));
     }
     mgrid_json_close(w, "]");
     mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
-    mgrid_json_field(w, "apart_created", json_integer(more.created));
-    mgrid_json_field(w, "apart_ring", json_integer(more.ring));
+    mgrid_json_integer(w, "apart_created", more.created);
+    mgrid_json_integer(w, "apart_ring", more.ring);
     mgrid_json_close(w, "}");
   }
   mgrid_json_close(w, "]");
 }
 
 static void put_resources(mgrid_json *w, const mgrid_resources *r, const mgrid_site *site) {
-  mgrid_json_key(w, "\n  ", "resources");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "machine_ranks", json_integer(site->machine_ranks));
+  mgrid_json_in(w, "\n  ", "resources", "{");
+  mgrid_json_integer(w, "machine_ranks", site->machine_ranks);
   mgrid_json_field(w, "sampled", json_boolean(r->sampled));
-  mgrid_json_field(w, "communicators", json_integer(r->communicators));
-  mgrid_json_field(w, "created", json_integer(r->created));
-  mgrid_json_field(w, "nvls_created", json_integer(r->nvls_created));
-  mgrid_json_field(w, "ring", json_integer(r->ring));
-  mgrid_json_field(w, "tree", json_integer(r->tree));
-  mgrid_json_field(w, "nvls", json_integer(r->nvls));
-  mgrid_json_field(w, "p2p", json_integer(r->p2p));
-  mgrid_json_field(w, "blocks", json_integer(r->blocks));
-  mgrid_json_field(w, "nvls_slots", json_integer(r->nvls_slots));
-  mgrid_json_field(w, "files", json_integer(r->files));
+  mgrid_json_integer(w, "communicators", r->communicators);
+  mgrid_json_integer(w, "created", r->created);
+  mgrid_json_integer(w, "nvls_created", r->nvls_created);
+  mgrid_json_integer(w, "ring", r->ring);
+  mgrid_json_integer(w, "tree", r->tree);
+  mgrid_json_integer(w, "nvls", r->nvls);
+  mgrid_json_integer(w, "p2p", r->p2p);
+  mgrid_json_integer(w, "blocks", r->blocks);
+  mgrid_json_integer(w, "nvls_slots", r->nvls_slots);
+  mgrid_json_integer(w, "files", r->files);
   mgrid_json_close(w, "}");
 }
 
 static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
-  mgrid_json_key(w, "\n  ", "families");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, "\n  ", "families", "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_entry  *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
-    mgrid_json_key(w, "\n    ", e->name);
-    mgrid_json_open(w, "{");
-    mgrid_json_field(w, "count", json_integer(f->count));
+    mgrid_json_in(w, "\n    ", e->name, "{");
+    mgrid_json_integer(w, "count", f->count);
     mgrid_json_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
     mgrid_json_field(w, "coverage", json_string(coverage[mgrid_family_coverage(f)]));
-    mgrid_json_field(w, "launch_order", json_integer(p->launch[i]));
+    mgrid_json_integer(w, "launch_order", p->launch[i]);
     mgrid_json_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
     put_options(w, e->choice);
-    mgrid_json_key(w, " ", "groups");
-    mgrid_json_open(w, "[");
+    mgrid_json_in(w, " ", "groups", "[");
     for (int64_t g = 0; g < f->count && !w->failed; g++) {
       mgrid_json_item(w, "");
       put_ranks(w, f, g);
@@ -242,33 +219,30 @@ static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r
   mgrid_json_close(w, "\n  }");
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_plan_count(p, &n, NULL);
-  mgrid_json_key(w, "\n  ", "communicators");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "total", json_integer(n.communicators));
-  mgrid_json_field(w, "groups", json_integer(n.groups));
-  mgrid_json_field(w, "singles", json_integer(n.singles));
-  mgrid_json_key(w, " ", "gpu_memory");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "communicators", json_integer(r->communicators));
-  mgrid_json_field(w, "created", json_integer(r->created));
-  mgrid_json_field(w, "first_use", json_integer(r->ring));
+  mgrid_json_in(w, "\n  ", "communicators", "{");
+  mgrid_json_integer(w, "total", n.communicators);
+  mgrid_json_integer(w, "groups", n.groups);
+  mgrid_json_integer(w, "singles", n.singles);
+  mgrid_json_in(w, " ", "gpu_memory", "{");
+  mgrid_json_integer(w, "communicators", r->communicators);
+  mgrid_json_integer(w, "created", r->created);
+  mgrid_json_integer(w, "first_use", r->ring);
   mgrid_json_close(w, "}");
-  mgrid_json_key(w, " ", "by_family");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, " ", "by_family", "{");
   for (size_t k = 0; k < p->content.nentries; k++) {
     int64_t led = mgrid_plan_led(p, p->order[k], -1, NULL);
-    if (led > 0) mgrid_json_field(w, p->content.entry[p->order[k]].name, json_integer(led));
+    if (led > 0) mgrid_json_integer(w, p->content.entry[p->order[k]].name, led);
   }
   mgrid_json_close(w, "}}");
 }
 
 static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_member *m) {
   mgrid_json_open(w, "{");
-  mgrid_json_field(w, "index", json_integer(m->group));
-  mgrid_json_field(w, "position", json_integer(m->position));
-  mgrid_json_field(w, "size", json_integer(m->size));
+  mgrid_json_integer(w, "index", m->group);
+  mgrid_json_integer(w, "position", m->position);
+  mgrid_json_integer(w, "size", m->size);
   mgrid_json_field(w, "communicator", m->comm < 0 ? json_null() : json_integer(m->comm));
-  mgrid_json_field(w, "launch_order", json_integer(mgrid_plan_launch(p, m->entry, m->group)));
+  mgrid_json_integer(w, "launch_order", mgrid_plan_launch(p, m->entry, m->group));
   mgrid_json_key(w, " ", "ranks");
   put_ranks(w, p->content.entry[m->entry].family, m->group);
   mgrid_json_close(w, "}");
@@ -277,8 +251,7 @@ static void put_membership(mgrid_json *w, const mgrid_plan *p, const mgrid_membe
 /* Write the rank's group of each family: a group or null; for a cover a list of groups. */
 static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
   size_t next = 0;
-  mgrid_json_key(w, "\n  ", "families");
-  mgrid_json_open(w, "{");
+  mgrid_json_in(w, "\n  ", "families", "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
     bool cover = p->content.entry[i].family->overlapping, any = false;
     mgrid_json_key(w, "\n    ", p->content.entry[i].name);
@@ -294,16 +267,14 @@ static void put_rank(mgrid_json *w, const mgrid_plan *p, const mgrid_view *v) {
       mgrid_json_put(w, "null");
   }
   mgrid_json_close(w, "\n  }");
-  mgrid_json_key(w, "\n  ", "communicators");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, "\n  ", "communicators", "[");
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
-    mgrid_json_item(w, "\n    ");
-    mgrid_json_open(w, "{");
+    mgrid_json_in(w, "\n    ", NULL, "{");
     mgrid_json_field(w, "family", json_string(p->content.entry[c->entry].name));
-    mgrid_json_field(w, "index", json_integer(c->group));
-    mgrid_json_field(w, "position", json_integer(c->position));
-    mgrid_json_field(w, "size", json_integer(c->size));
+    mgrid_json_integer(w, "index", c->group);
+    mgrid_json_integer(w, "position", c->position);
+    mgrid_json_integer(w, "size", c->size);
     put_options(w, p->content.entry[c->entry].choice);
     mgrid_json_close(w, "}");
   }
@@ -316,15 +287,6 @@ mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink
   return p ? mgrid_plan_json_at(p, rank, &site, sink, ud, err) : MGRID_USAGE;
 }
 
-static mgrid_status end(mgrid_json *w, mgrid_error *err) {
-  mgrid_json_close(w, "\n}\n");
-  mgrid_json_flush(w);
-  bool no_memory = w->text.failed;
-  mgrid_text_free(&w->text);
-  if (no_memory) return mgrid_oom(err);
-  return w->failed ? mgrid_unwritten(err) : MGRID_OK;
-}
-
 mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
@@ -332,7 +294,7 @@ mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgr
   put_head(&w, p);
   put_rules(&w, p);
   put_digest(&w, p);
-  return end(&w, err);
+  return mgrid_json_end(&w, err);
 }
 
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
@@ -347,8 +309,7 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
   mgrid_json_open(&w, "{");
   put_head(&w, p);
   if (rank >= 0) {
-    mgrid_json_key(&w, "\n  ", "rank");
-    mgrid_json_value(&w, json_integer(rank));
+    mgrid_json_line(&w, "rank", json_integer(rank));
   }
   put_layout(&w, p, rank);
   if (rank < 0) {
@@ -362,5 +323,5 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
   if (rank < 0) put_rules(&w, p);
   put_digest(&w, p);
   mgrid_view_free(&v);
-  return end(&w, err);
+  return mgrid_json_end(&w, err);
 }

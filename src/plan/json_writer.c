@@ -32,6 +32,15 @@ void mgrid_json_flush(mgrid_json *w) {
   w->text.len = 0;
 }
 
+static int append(const char *text, size_t len, void *out) {
+  mgrid_text_put(out, text, len);
+  return ((mgrid_text *)out)->failed ? -1 : 0;
+}
+
+void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
+  if (json_dump_callback(v, append, t, flags | JSON_ENCODE_ANY) != 0) t->failed = true;
+}
+
 static int put_piece(const char *text, size_t len, void *ud) {
   mgrid_json *w = ud;
   mgrid_text_put(&w->text, text, len);
@@ -68,9 +77,32 @@ void mgrid_json_close(mgrid_json *w, const char *bracket) {
   w->first = false;
 }
 
+void mgrid_json_in(mgrid_json *w, const char *between, const char *name, const char *bracket) {
+  if (name)
+    mgrid_json_key(w, between, name);
+  else
+    mgrid_json_item(w, between);
+  mgrid_json_open(w, bracket);
+}
+
+void mgrid_json_element(mgrid_json *w, const char *between, json_t *value) {
+  mgrid_json_item(w, between);
+  mgrid_json_value(w, value);
+}
+
+void mgrid_json_line(mgrid_json *w, const char *name, json_t *value) {
+  mgrid_json_key(w, "\n  ", name);
+  mgrid_json_value(w, value);
+}
+
 void mgrid_json_field(mgrid_json *w, const char *name, json_t *value) {
   mgrid_json_key(w, w->first ? "" : " ", name);
   mgrid_json_value(w, value);
+}
+
+void mgrid_json_integer(mgrid_json *w, const char *name, int64_t n) {
+  mgrid_json_key(w, w->first ? "" : " ", name);
+  mgrid_text_int(&w->text, n);
 }
 
 void mgrid_json_integers(mgrid_json *w, const char *name, size_t n, const int64_t *list) {
@@ -81,4 +113,13 @@ void mgrid_json_integers(mgrid_json *w, const char *name, size_t n, const int64_
     mgrid_text_int(&w->text, list[i]);
   }
   mgrid_json_put(w, "]");
+}
+
+mgrid_status mgrid_json_end(mgrid_json *w, mgrid_error *err) {
+  mgrid_json_close(w, "\n}\n");
+  mgrid_json_flush(w);
+  const bool no_memory = w->text.failed;
+  mgrid_text_free(&w->text);
+  if (no_memory) return mgrid_oom(err);
+  return w->failed ? mgrid_unwritten(err) : MGRID_OK;
 }

@@ -321,14 +321,13 @@ mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json
   mgrid_status s = mgrid_plan_why_json(p, a, b, &why, err);
   if (s) return s;
   mgrid_text t = { 0 };
-  char      *dumped = json ? json_dumps(why, JSON_INDENT(2)) : NULL;
-  if (!json)
+  if (json) {
+    mgrid_json_text(why, JSON_INDENT(2), &t);
+    mgrid_text_str(&t, "\n");
+  } else {
     put_answer(&t, why);
-  else if (dumped)
-    mgrid_text_add(&t, "%s\n", dumped);
-  t.failed |= json && !dumped;
+  }
   s = mgrid_text_flush(&t, sink, ud, err);
-  free(dumped);
   mgrid_text_free(&t);
   json_decref(why);
   return s;

@@ -105,7 +105,7 @@ mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *que
   mgrid_status status = answer_to(rt, s, query, n, args, &answer, err);
   if (status) return status;
   mgrid_text text = { 0 };
-  mgrid_json_text(answer, JSON_COMPACT, &text);
+  mgrid_json_text(answer, JSON_COMPACT | JSON_SORT_KEYS, &text);
   json_decref(answer);
   if (text.failed)
     status = mgrid_oom(err);

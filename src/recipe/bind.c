@@ -115,6 +115,16 @@ bool mgrid_lua_collected(lua_State *L) {
   return strcmp(ar.namewhat, "hook") == 0 || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
 }
 
+static int refuse(lua_State *L, const char *class, const char *what) {
+  lua_pushstring(L, class);
+  lua_pushstring(L, what);
+  mgrid_lua_hint(L, "walk", 2, 1);
+  return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
+}
+
+int mgrid_lua_no_list(lua_State *L, const char *class) { return refuse(L, class, "a list"); }
+int mgrid_lua_no_iterator(lua_State *L, const char *class) { return refuse(L, class, "an iterator"); }
+
 static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
   for (; list && list->name; list++)
     if (strcmp(list->name, key) == 0) return list;
@@ -254,7 +264,7 @@ mgrid_grid **mgrid_lua_new_grid(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_grid *), 0, MGRID_LUA_GRID, free_grid);
 }
 mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
-  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 1, MGRID_LUA_PLAN, free_plan);
+  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 2, MGRID_LUA_PLAN, free_plan);
 }
 
 mgrid_backend **mgrid_lua_new_job(lua_State *L) {

@@ -38,14 +38,14 @@ void mgrid_lua_stack(lua_State *L, int n);
 /* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back: a
 ** recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
+/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. bundled.c */
+void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
 /* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say how to visit its
-** contents. _message is the handler of a call into a recipe: every error gets text and a position, and one of Lua's own
-** a hint. hints.c */
+** contents. */
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
+/* The handler of a call into a recipe: every error gets text and a position, and one of Lua's own a hint. budget.c */
 int mgrid_lua_message(lua_State *L);
-/* Return what to write instead of a global that recipes do not have; NULL: nothing is known about the name. hints.c */
-const char *mgrid_lua_absent(const char *name);
 
 /* -------------------------------------------------- the budget of a recipe */
 

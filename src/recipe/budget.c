@@ -241,14 +241,18 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   b->status = status;
   b->length = strlen(text);
   b->text = XXH3_64bits(text, b->length);
+  b->source[0] = '\0';
 }
 
-/* Return the noted status if this is the noted message: a recipe may have caught that error and raised another. Kinds
-** that only hosts cause (MGRID_USAGE) become MGRID_REFUSED, because here the recipe made the call. */
-static mgrid_status noted(const mgrid_budget *b, const char *message, size_t length) {
-  int  kind = b->status / 100;
-  bool same = b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
-  return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
+void mgrid_budget_quote(lua_State *L, const char *message, const char *source) {
+  mgrid_budget *b = mgrid_budget_of(L);
+  mgrid_lua_note(L, MGRID_REFUSED, message);
+  snprintf(b->source, sizeof b->source, "%s", source);
+}
+
+/* Return whether this is the noted message: a recipe may have caught that error and raised another. */
+static bool is_noted(const mgrid_budget *b, const char *message, size_t length) {
+  return b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
 /* Collect the garbage of many calls between two of them, while there is room. A call that meets the limit would collect
@@ -264,7 +268,7 @@ void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double sp
   b->count = 0, b->seconds = seconds, b->spent = spent, b->began = b->looked = mgrid_now(), b->processor = -1;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
   b->refused = 0, b->said = 0, b->place[0] = '\0';
-  b->status = MGRID_OK;
+  b->status = MGRID_OK, b->source[0] = '\0';
   b->L = L, b->step = STEP;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);
 }
@@ -302,10 +306,47 @@ static const char no_level[] = "C stack overflow"; /* as Lua says it */
 
 bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
 
-int mgrid_budget_message(lua_State *L) {
-  if (!ends(L, no_level)) return 1;
+/* Push how the function was called that raised an error, and the name and value of each table in its first locals. */
+static void push_call(lua_State *L) {
+  enum { LOCALS = 4 };
+  lua_Debug   ar;
+  const char *name;
+  if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "n", &ar)) return;
+  lua_pushstring(L, ar.namewhat);
+  for (int i = 1; i <= LOCALS && (name = lua_getlocal(L, &ar, i)); i++) {
+    if (lua_istable(L, -1) && *name != '(')
+      lua_pushstring(L, name), lua_insert(L, -2);
+    else
+      lua_pop(L, 1);
+  }
+}
+
+static int hint_body(lua_State *L) {
+  mgrid_lua_hint(L, "message", lua_gettop(L), 1);
+  return 1;
+}
+
+int mgrid_lua_message(lua_State *L) {
+  const mgrid_budget *b = mgrid_budget_of(L);
+  const int           top = lua_gettop(L), type = lua_type(L, top);
+  if (type == LUA_TSTRING && !ends(L, no_level)) {
+    if (b->over || b->no_memory) return 1; /* no Lua may run */
+    lua_pushcfunction(L, hint_body);
+    lua_pushvalue(L, top);
+    push_call(L);
+    if (lua_pcall(L, lua_gettop(L) - top - 1, 1, 0)) lua_settop(L, top); /* as near the deepest level */
+    return 1;
+  }
+  const char *kind = mgrid_lua_kind(L, top);
   mgrid_lua_where(L);
-  lua_pushliteral(L, MGRID_NO_LEVEL);
+  if (type == LUA_TSTRING)
+    lua_pushliteral(L, MGRID_NO_LEVEL);
+  else if (type != LUA_TNUMBER)
+    lua_pushfstring(L, "error got %s, not a message such as \"tp must be even\"", kind);
+  else if (lua_isinteger(L, top))
+    lua_pushvalue(L, top);
+  else
+    lua_pushnumber(L, mgrid_lua_number(L, top));
   lua_concat(L, 2);
   return 1;
 }
@@ -321,18 +362,25 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
   mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
+  const char  *source = "";
   if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
     return no_memory(b, err); /* also when the recipe caught it, and went on to an error of its own */
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t      length;
     const char *message = lua_tolstring(L, -1, &length);
     char        shown[sizeof e.message]; /* a zero byte does not end it */
-    if (!b->over) s = noted(b, message, length);
+    int         kind = b->status / 100;
+    if (!b->over && is_noted(b, message, length)) {
+      source = b->source;
+      if (kind == 1 || kind == 3) s = b->status; /* MGRID_USAGE is of hosts: here the recipe made the call */
+    }
     mgrid_shown(shown, sizeof shown, message, length);
     mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
   } else { /* the handler, which makes text of everything else, could not run */
     mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
   }
   mgrid_budget_position(b->L, &e);
+  size_t n = strlen(e.message);
+  if (*source && n + strlen(source) + 2 < sizeof e.message) sprintf(e.message + n, "\n%s", source);
   return mgrid_error_pass(err, &e);
 }

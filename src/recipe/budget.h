@@ -35,6 +35,7 @@ typedef struct mgrid_budget {
   mgrid_status    status;        /* of the error that C raised last (mgrid_lua_note) */
   size_t          length;        /* of its text in bytes; in a message a position may precede it */
   uint64_t        text;          /* hash of its text */
+  char            source[200];   /* the line of a recipe and a caret, two lines that belong to this error; or "" */
   char            verdict[320];  /* message of the limit that was hit */
 } mgrid_budget;
 
@@ -78,13 +79,12 @@ void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, s
 enum { MGRID_PLACE_MAX = 200 };
 size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_MAX], int *line);
 void   mgrid_budget_position(lua_State *L, mgrid_error *err);
-/* How deeply brackets and blocks of a recipe, and calls between C and Lua, may nest (runtime.c). _message is the
-** handler of a call, which words the error and adds its position. _no_level: return whether the error on the top is
-** that one, in any wording. */
-enum { MGRID_LEVELS = 44 };
+/* Note this message about the text of a recipe, and the line of the text that the host is to see below it. */
+void mgrid_budget_quote(lua_State *L, const char *message, const char *source);
+/* How deeply brackets and blocks of a recipe, and calls between C and Lua, may nest: Lua counts them, so it is the same in
+** every process. _no_level: return whether the error on the top is that one, in any wording. */
 #define MGRID_NO_LEVEL \
-  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels"
-int  mgrid_budget_message(lua_State *L);
+  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 200 levels"
 bool mgrid_budget_no_level(lua_State *L);
 /* Return the status and fill the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err);

@@ -22,11 +22,13 @@ typedef struct mgrid_chunk {
 
 extern const char               mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
 extern const mgrid_chunk        mgrid_prelude_recipe;   /* where the prelude begins: lua/prelude/recipe.lua */
-extern const mgrid_chunk *const mgrid_prelude[];        /* all files of lua/prelude/; NULL at the end */
-extern const mgrid_chunk        mgrid_bundled[];        /* lua/moongrid/recipes/; a NULL name at the end */
-extern const char *const        mgrid_bundled_names[];  /* NULL at the end */
+extern const mgrid_chunk        mgrid_prelude_hints, mgrid_prelude_words;
+extern const mgrid_chunk *const mgrid_prelude[];       /* all files of lua/prelude/; NULL at the end */
+extern const mgrid_chunk        mgrid_machine_lua[];   /* lua/machine/: readers; a NULL name at the end */
+extern const mgrid_chunk        mgrid_bundled[];       /* lua/moongrid/recipes/; a NULL name at the end */
+extern const char *const        mgrid_bundled_names[]; /* NULL at the end */
 
-/* Push the chunk as a function, as luaL_loadbuffer does. */
+/* Push the chunk as a function, as luaL_loadbuffer does. bundled.c */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);
 
 #endif

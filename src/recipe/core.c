@@ -211,7 +211,7 @@ static int core_encode(lua_State *L) {
     return lua_error(L);
   }
   mgrid_text t = { 0 };
-  mgrid_json_text(v, JSON_COMPACT, &t);
+  mgrid_json_text(v, JSON_COMPACT | JSON_SORT_KEYS, &t);
   json_decref(v);
   mgrid_lua_push_text(L, &t);
   return 1;

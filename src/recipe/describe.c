@@ -110,7 +110,7 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
     char name[4096];
     mgrid_shown(name, sizeof name, rt->recipe, strlen(rt->recipe));
     json_object_set_new(info, "name", json_string(name));
-    mgrid_json_text(info, JSON_INDENT(2), &t);
+    mgrid_json_text(info, JSON_INDENT(2) | JSON_SORT_KEYS, &t);
     mgrid_text_str(&t, "\n");
   } else {
     describe_text(rt->recipe, info, &t);

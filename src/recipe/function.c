@@ -8,6 +8,7 @@
 */
 #include "recipe/function.h"
 
+#include "recipe/bundle.h"
 #include "recipe/entry.h"
 #include "recipe/prelude.h"
 #include "recipe/sandbox.h"
@@ -267,17 +268,18 @@ static mgrid_host_function *functions_of(lua_State *L) {
   return list ? *list : NULL;
 }
 
-/* _ENV reaches all globals by names that no text shows. */
-static void note_word(void *list, const char *word, size_t len) {
-  bool all = len == 4 && memcmp(word, "_ENV", 4) == 0;
-  for (mgrid_host_function *own = list; own; own = own->next)
-    own->named |= all || (strlen(own->f.name) == len && memcmp(own->f.name, word, len) == 0);
-}
-
 void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_host_function *list = functions_of(L);
   for (mgrid_host_function *own = list; own; own = own->next) own->named = false;
-  if (list && text) mgrid_syntax_words(text, len, note_word, list);
+  if (!list || !text) return;
+  if (mgrid_bundle_load(L, &mgrid_prelude_words)) lua_error(L);
+  lua_pushlstring(L, text, len);
+  lua_call(L, 1, 1);
+  const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL; /* it reaches all globals by names that no text shows */
+  lua_pop(L, 1);
+  for (mgrid_host_function *own = list; own; own = own->next, lua_pop(L, 1))
+    own->named = lua_getfield(L, -1, own->f.name) != LUA_TNIL || all;
+  lua_pop(L, 1);
 }
 
 void mgrid_functions_push(lua_State *L) {

@@ -18,16 +18,6 @@ static const mgrid_chunk *bundled(const char *name) {
   return NULL;
 }
 
-int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
-  char name[64];
-  snprintf(name, sizeof name, "=%s", c->name);
-  if (strstr(lua_ident, mgrid_bundle_release)) {
-    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
-    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
-  }
-  return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
-}
-
 /* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
 ** pieces it comes under the budget, and its line is known. */
 typedef struct reader {
@@ -61,14 +51,13 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
-/* Lua says what it expected; add a hint about what is usually meant. */
+/* Lua says what it expected. Add what is usually meant, and keep the line for the host. */
 static void add_hint(lua_State *L, const char *text, size_t len) {
-  char        hint[160];
-  const char *message = lua_tostring(L, -1);
-  if (!message) return;
-  mgrid_syntax_hint(message, text, len, hint, sizeof hint);
-  lua_pushfstring(L, "%s%s", message, hint);
-  lua_remove(L, -2);
+  if (lua_type(L, -1) != LUA_TSTRING) return;
+  lua_pushlstring(L, text, len);
+  mgrid_lua_hint(L, "syntax", 2, 2);
+  mgrid_budget_quote(L, lua_tostring(L, -2), lua_tostring(L, -1));
+  lua_pop(L, 1);
 }
 
 /* Load the text of a recipe, or of a file that it imports; *hash is its hash, which ranks compare. */

@@ -76,7 +76,7 @@ static int load(lua_State *L) {
   return 1;
 }
 
-/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. */
+/* Plan with the texts NAME=VALUE in the list at 3, over the file at 4. The Plan at 5 keeps them, for plans of fewer ranks. */
 static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mgrid_error *e) {
   if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
   luaL_checktype(L, 3, LUA_TTABLE);
@@ -89,7 +89,11 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
     args[i] = luaL_checkstring(L, -1);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
-  return mgrid_script_plan_file(rt, world, luaL_optstring(L, 4, NULL), n, args, e);
+  const char *file = luaL_optstring(L, 4, NULL);
+  lua_pushvalue(L, 4);
+  lua_setfield(L, -2, "file");
+  lua_setiuservalue(L, 5, 2);
+  return mgrid_script_plan_file(rt, world, file, n, args, e);
 }
 
 /* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position when refused */

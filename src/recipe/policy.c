@@ -127,7 +127,7 @@ static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_err
   json_t *v = mgrid_json_of(L, -1);
   bool    has = v || mgrid_has_json(L, -1);
   lua_settop(L, 0);
-  if (v) mgrid_json_text(v, JSON_COMPACT, text);
+  if (v) mgrid_json_text(v, JSON_COMPACT | JSON_SORT_KEYS, text);
   bool written = v && !text->failed;
   json_decref(v);
   mgrid_status s = v ? MGRID_OK : mgrid_budget_after(&p->rt->budget, err);

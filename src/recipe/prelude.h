@@ -34,10 +34,6 @@ void mgrid_core_push(lua_State *L);
 ** the path for messages, for the host as the host named it; the functions of the host that the text names, { name =
 ** version } or nil */
 int mgrid_core_load(lua_State *L);
-/* Write a hint for a parser's `message` about a text: "; Lua writes elseif", or "". syntax.c */
-void mgrid_syntax_hint(const char *message, const char *text, size_t len, char *hint, size_t room);
-/* Call each(ud, ...) for the words of a text of Lua: names and numbers outside of texts and comments. syntax.c */
-void mgrid_syntax_words(const char *text, size_t len, void (*each)(void *ud, const char *word, size_t len), void *ud);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);
 

@@ -252,6 +252,15 @@ static json_t *read_json(reading *r, const mgrid_text *t) {
   return value ? value : refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
 }
 
+json_t *mgrid_read_yaml(const char *name, const char *text, size_t len, mgrid_error *err) {
+  mgrid_error      mine = MGRID_ERROR_INIT;
+  reading          r = { name, NULL, NULL, 0, 0, &mine };
+  const mgrid_text t = { .data = (char *)(uintptr_t)text, .len = len };
+  json_t          *value = read_yaml(&r, &t);
+  if (!value) mgrid_error_pass(err, &mine);
+  return value;
+}
+
 json_t *mgrid_read_table(const char *path, mgrid_error *err) {
   size_t       len = strlen(path);
   mgrid_text   t = { 0 };

@@ -59,22 +59,13 @@ static int open_body(lua_State *L) {
   return 0;
 }
 
-static int nothing(lua_State *L) {
-  (void)L;
-  return 0;
-}
-
-/* Lua's parser and its calls of C functions share a count of levels on the C stack. A recipe has fewer of them than Lua
-** would give: use up the others. A call that is resumed from a Lua state starts one level above that state, and a state
-** that was resumed keeps its level. Unlike a check of the stack's address, this is the same in every process. */
-static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
-  enum { LUA_LEVELS = 200 }; /* LUAI_MAXCCALLS */
-  int rc = LUA_OK, results;
-  for (int i = MGRID_LEVELS; i < LUA_LEVELS && rc == LUA_OK; i++) {
-    lua_pushcfunction(rt->L, nothing);
-    rc = lua_resume(rt->L, rt->L, 0, &results);
-  }
-  return mgrid_budget_verdict(rt->L, &rt->budget, rc, err);
+/* NULL: out of memory. Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose it. */
+static lua_State *new_state(mgrid_budget *b) {
+#if LUA_VERSION_NUM >= 505
+  return lua_newstate(mgrid_budget_alloc, b, 0);
+#else
+  return lua_newstate(mgrid_budget_alloc, b);
+#endif
 }
 
 /* Check that all functions are of one Lua. Where libmoongrid_lua could not be bound to its own Lua first
@@ -111,18 +102,30 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->budget.limits = l, rt->budget.hooks = h;
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* it is called for every block, without a test */
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
-  rt->L = mgrid_runtime_state(&rt->budget);
+  rt->L = new_state(&rt->budget);
   if (!rt->L) {
     bool starved = rt->budget.starved;
     mgrid_release(rt);
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
-  if (take_levels(rt, err) || mgrid_runtime_protected(rt, open_body, NULL, err)) {
+  if (mgrid_runtime_protected(rt, open_body, NULL, err)) {
     mgrid_script_runtime_free(rt);
     return NULL;
   }
   return rt;
+}
+
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err) {
+  mgrid_runtime rt = { .budget = { .limits = *limits, .hooks = MGRID_HOOKS_INIT } };
+  mgrid_status  s = check_lua(err);
+  if (s) return s;
+  rt.budget.hooks.allocate = mgrid_allocate;
+  if (!(rt.L = new_state(&rt.budget))) return mgrid_oom(err);
+  s = mgrid_runtime_protected(&rt, body, ud, err);
+  lua_close(rt.L);
+  mgrid_budget_release(&rt.budget);
+  return s;
 }
 
 mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {

@@ -36,7 +36,9 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* The same, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
+/* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's libraries. */
+mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err);
+/* The same as _protected, and leave the one value that body returns on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same for a question, a setting or a policy of a recipe that is planned, with a shorter time limit. */
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
@@ -82,8 +84,6 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
 ** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */
 mgrid_status mgrid_runtime_run(mgrid_runtime *rt, const char *lines, mgrid_text *out, bool *more, mgrid_error *err);
 mgrid_status mgrid_runtime_complete(mgrid_runtime *rt, const char *line, mgrid_text *out, mgrid_error *err);
-/* Make a Lua state of the budget, whose hash tables are the same in all processes; NULL: out of memory. seed.c */
-lua_State *mgrid_runtime_state(mgrid_budget *b);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

@@ -182,7 +182,9 @@ static int read_global(lua_State *L) {
     (*on_read)(L, name);
     return 1;
   }
-  const char *hint = mgrid_lua_absent(name);
+  lua_pushstring(L, name);
+  mgrid_lua_hint(L, "global", 1, 1);
+  const char *hint = lua_tostring(L, -1);
   if (hint) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, hint);
   const char  *known[128];
   const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
@@ -190,9 +192,9 @@ static int read_global(lua_State *L) {
   const char *near = mgrid_nearest(name, known, n);
   if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
   return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
-                            "undefined global '%s': neither a word of recipes nor a function that "
-                            "this program has registered",
-                            name);
+                            "undefined global '%s': neither a word of recipes nor a function that this program has "
+                            "registered; a dim is written g \"%s\", a family t.%s, a parameter p.%s",
+                            name, name, name, name);
 }
 
 static int no_new_global(lua_State *L) {

@@ -11,15 +11,6 @@
 
 enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
-static int put_piece(const char *text, size_t len, void *out) {
-  mgrid_text_put(out, text, len);
-  return ((mgrid_text *)out)->failed ? -1 : 0;
-}
-
-void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
-  if (json_dump_callback(v, put_piece, t, flags | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0) t->failed = true;
-}
-
 /* What a value may still contain. A table that is in two others counts twice, because it is written twice. */
 typedef struct room {
   int64_t       values, bytes;

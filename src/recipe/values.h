@@ -6,7 +6,7 @@
 #ifndef MGRID_VALUES_H
 #define MGRID_VALUES_H
 
-#include "base/base.h"
+#include "plan/json.h"
 
 #include <jansson.h>
 #include <lua.h>
@@ -36,9 +36,6 @@ bool mgrid_json_has_gap(const json_t *v);
 json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why);
 /* The same for people to read: texts and names are as mgrid_shown writes them. */
 json_t *mgrid_json_shown(lua_State *L, int i);
-/* Append the value as JSON text with sorted keys, so that equal values have equal text; `flags` are additional ones of
-** Jansson. */
-void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t);
 /* Push a value. May raise if out of memory; the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
 /* The same, and free v in every case. Returns as lua_pcall: an error is on the top, for the caller to raise again. */

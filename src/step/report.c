@@ -146,17 +146,6 @@ mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
   return MGRID_OK;
 }
 
-/* An mgrid_sink as jansson calls it. */
-typedef struct writing {
-  mgrid_sink sink;
-  void      *ud;
-} writing;
-
-static int write_piece(const char *text, size_t len, void *ud) {
-  writing *w = ud;
-  return w->sink(w->ud, text, len);
-}
-
 mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
                                     const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
                                     mgrid_error *err) {
@@ -167,14 +156,14 @@ mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_mod
   mgrid_status status = most ? mgrid_step_memory(s, &memory, err) : MGRID_NO_MEMORY;
   if (!status) status = price(s, m, options, &p, err);
   if (!status) {
-    writing w = { sink, ud };
-    json_t *all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                                  mgrid_step_memory_json(s, &memory));
+    mgrid_text t = { 0 };
+    json_t    *all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
+                                     mgrid_step_memory_json(s, &memory));
     mgrid_step_price_json(&p, all);
-    if (!all)
-      status = mgrid_oom(err);
-    else if (json_dump_callback(all, write_piece, &w, JSON_INDENT(2)) || sink(ud, "\n", 1))
-      status = mgrid_unwritten(err);
+    mgrid_json_text(all, JSON_INDENT(2), &t);
+    mgrid_text_str(&t, "\n");
+    status = mgrid_text_flush(&t, sink, ud, err);
+    mgrid_text_free(&t);
     json_decref(all);
     mgrid_step_price_free(&p);
   }

@@ -32,11 +32,12 @@ typedef struct trace {
 } trace;
 
 static void put(trace *t, json_t *event) {
-  char *text = event ? json_dumps(event, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-  if (text && t->some) fputs(",\n", t->f);
-  if (text) fputs(text, t->f);
-  t->some = true, t->lost |= !text;
-  free(text);
+  mgrid_text text = { 0 };
+  mgrid_json_text(event, JSON_COMPACT | JSON_SORT_KEYS, &text);
+  if (!text.failed && t->some) fputs(",\n", t->f);
+  if (!text.failed) fputs(mgrid_text_chars(&text), t->f);
+  t->some = true, t->lost |= text.failed;
+  mgrid_text_free(&text);
   json_decref(event);
 }
 

@@ -150,100 +150,70 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 
 /* --------------------------------------------------------------------- JSON */
 
-static void json_ranks(mgrid_json *w, const char *name, size_t n, int64_t (*at)(const mgrid_loss *x, size_t i),
-                       const mgrid_loss *x) {
-  mgrid_json_key(w, "\n  ", name);
-  mgrid_json_open(w, "[");
-  for (size_t i = 0; i < n; i++) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_integer(at(x, i)));
-  }
-  mgrid_json_close(w, "]");
+static json_t *ranks_json(size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
+  json_t *all = json_array();
+  for (size_t i = 0; i < n; i++) json_array_append_new(all, json_integer(at(x, i)));
+  return all;
 }
 
 static int64_t was_at(const mgrid_loss *x, size_t i) { return x->was[i]; }
 
-static void json_comms(mgrid_json *w, const mgrid_loss *x) {
+static json_t *families_json(const mgrid_loss *x) {
+  json_t *all = json_object();
   counted c;
-  mgrid_json_key(w, "\n  ", "communicators");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "kept", json_integer(x->sums.kept));
-  mgrid_json_field(w, "made", json_integer(x->sums.made));
-  mgrid_json_field(w, "dropped", json_integer(x->sums.dropped));
-  mgrid_json_key(w, " ", "families");
-  mgrid_json_open(w, "{");
   for (size_t i = 0; x->plan && next_family(x, &i, &c);)
-    mgrid_json_field(w, c.name, mgrid_json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
-  mgrid_json_close(w, "}");
-  mgrid_json_close(w, "}");
+    json_object_set_new(all, c.name, mgrid_json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
+  return all;
 }
 
-static void json_missing(mgrid_json *w, const mgrid_loss *x) {
-  mgrid_json_key(w, "\n  ", "missing");
-  mgrid_json_open(w, "[");
+static json_t *params_json(const mgrid_loss *x) {
+  json_t *all = json_array();
+  for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1)
+    json_array_append_new(all, mgrid_json_pack("s%", at, (size_t)(end - at)));
+  return all;
+}
+
+static json_t *missing_json(const mgrid_loss *x) {
+  json_t *all = json_array();
   for (size_t i = 0; i < x->nmissing; i++) {
     const mgrid_loss_missing_part *m = &x->missing[i];
     mgrid_text                     range = { 0 };
     json_t                        *holders = json_array();
     range_text(x, m, &range);
     for (size_t k = 0; k < m->nholders; k++) json_array_append_new(holders, json_integer(m->holders[k]));
-    mgrid_json_item(w, "\n    ");
-    mgrid_json_value(w, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
-                                        range.len ? mgrid_text_chars(&range) + 1 : "", "bytes", (json_int_t)m->bytes,
-                                        "holders", holders));
+    json_array_append_new(all, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
+                                               range.len ? mgrid_text_chars(&range) + 1 : "", "bytes",
+                                               (json_int_t)m->bytes, "holders", holders));
     mgrid_text_free(&range);
   }
-  mgrid_json_close(w, "]");
+  return all;
 }
 
-static void put_json(mgrid_json *w, const mgrid_loss *x) {
-  char digest[33];
+json_t *mgrid_loss_json(const mgrid_loss *x) {
+  const mgrid_loss_sums *s = &x->sums;
+  char                   digest[33];
   mgrid_plan_digest(x->plan, digest);
-  mgrid_json_open(w, "{");
-  json_ranks(w, "lost", x->nlost, lost_at, x);
-  mgrid_json_key(w, "\n  ", "how");
-  mgrid_json_value(w, json_string(answers[x->how]));
-  mgrid_json_key(w, "\n  ", "why");
-  mgrid_json_value(w, json_string(mgrid_text_chars(&x->why)));
-  mgrid_json_key(w, "\n  ", "layout");
-  mgrid_json_value(w, json_integer(x->sums.layout));
-  mgrid_json_key(w, "\n  ", "params");
-  mgrid_json_open(w, "[");
-  for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_stringn(at, (size_t)(end - at)));
-  }
-  mgrid_json_close(w, "]");
-  json_ranks(w, "idle", x->plan ? (size_t)x->sums.idle : 0, idle_at, x);
-  json_ranks(w, "old_ranks", x->plan ? (size_t)x->survivors : 0, was_at, x);
-  mgrid_json_key(w, "\n  ", "digest");
-  mgrid_json_value(w, x->plan ? json_string(digest) : json_null());
-  json_comms(w, x);
-  mgrid_json_key(w, "\n  ", "bytes");
-  mgrid_json_open(w, "{");
-  mgrid_json_field(w, "stay", json_integer(x->sums.stay));
-  mgrid_json_field(w, "moved", json_integer(x->sums.moved));
-  mgrid_json_field(w, "missing", json_integer(x->sums.missing));
-  mgrid_json_close(w, "}");
-  mgrid_json_key(w, "\n  ", "uncounted");
-  mgrid_json_value(w, json_integer(x->sums.uncounted));
-  json_missing(w, x);
-  mgrid_json_put(w, "\n");
-  mgrid_json_close(w, "}");
-  mgrid_json_put(w, "\n");
-  mgrid_json_flush(w);
+  return mgrid_json_pack(
+      "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how",
+      answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params", params_json(x),
+      "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
+      ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest", x->plan ? digest : NULL, "communicators",
+      "kept", (json_int_t)s->kept, "made", (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
+      families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",
+      (json_int_t)s->missing, "uncounted", (json_int_t)s->uncounted, "missing", missing_json(x));
 }
 
 mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_text t = { 0 };
+  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!x || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  mgrid_json w = { .sink = mgrid_text_sink, .ud = &t, .first = true };
-  if (json)
-    put_json(&w, x);
-  else
-    put_text(x, &t);
-  mgrid_status s = t.failed || w.failed ? mgrid_oom(err) : mgrid_text_flush(&t, sink, ud, err);
-  mgrid_text_free(&w.text);
+  if (json) {
+    mgrid_json_value(&w, mgrid_loss_json(x));
+    mgrid_json_put(&w, "\n");
+    return mgrid_json_end(&w, err);
+  }
+  put_text(x, &t);
+  mgrid_status s = mgrid_text_flush(&t, sink, ud, err);
   mgrid_text_free(&t);
   return s;
 }

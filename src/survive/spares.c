@@ -61,10 +61,8 @@ static void json(const void *x, int64_t rank, mgrid_json *w) {
     return;
   }
   mgrid_json_open(w, "[");
-  for (int64_t i = 0; i < f->total; i++) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, json_integer(mgrid_family_rank(f, 0, i)));
-  }
+  for (int64_t i = 0; i < f->total; i++)
+    mgrid_json_element(w, w->first ? "" : " ", json_integer(mgrid_family_rank(f, 0, i)));
   mgrid_json_close(w, "]");
 }
 

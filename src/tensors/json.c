@@ -11,12 +11,10 @@
 static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_seat at;
   if (!mgrid_tensor_seat(t, rank, &at)) return;
-  mgrid_json_key(w, " ", "runs");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, " ", "runs", "[");
   for (size_t i = 0; i < t->naxes; i++) {
     mgrid_run run;
-    mgrid_json_item(w, "");
-    mgrid_json_open(w, "[");
+    mgrid_json_in(w, "", NULL, "[");
     for (mgrid_walk walk = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&walk, &run) && !w->failed;) {
       mgrid_json_item(w, "");
       mgrid_json_put(w, "[");
@@ -38,9 +36,8 @@ static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
     note.len = 0;
     if (!mgrid_axis_hollow(t, i, NULL, &note)) continue;
     if (n++ == 0) {
-      mgrid_json_field(w, "empty", json_integer(mgrid_tensor_hollow(t)));
-      mgrid_json_key(w, " ", "notes");
-      mgrid_json_open(w, "[");
+      mgrid_json_integer(w, "empty", mgrid_tensor_hollow(t));
+      mgrid_json_in(w, " ", "notes", "[");
     }
     mgrid_json_item(w, "");
     w->text.failed |= note.failed;
@@ -59,8 +56,8 @@ static void put_part(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   }
   mgrid_json_open(w, "{");
   mgrid_json_integers(w, "shape", part.naxes, part.shape);
-  mgrid_json_field(w, "bytes", json_integer(part.bytes));
-  mgrid_json_field(w, "copy", json_integer(part.copy));
+  mgrid_json_integer(w, "bytes", part.bytes);
+  mgrid_json_integer(w, "copy", part.copy);
   if (t->flat)
     mgrid_json_field(w, "flat",
                      mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements",
@@ -74,21 +71,19 @@ static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_text rule = { 0 };
   mgrid_json_open(w, "{");
   mgrid_json_field(w, "type", json_string(t->type));
-  mgrid_json_key(w, " ", "axes");
-  mgrid_json_open(w, "[");
+  mgrid_json_in(w, " ", "axes", "[");
   for (size_t i = 0; i < t->naxes; i++) {
-    mgrid_json_item(w, w->first ? "" : " ");
-    mgrid_json_value(w, mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
+    mgrid_json_element(w, w->first ? "" : " ", mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
   }
   mgrid_json_close(w, "]");
   mgrid_tensor_text(t, &rule);
   w->text.failed |= rule.failed;
   mgrid_json_field(w, "rule", rule.failed ? NULL : json_string(rule.data));
   mgrid_text_free(&rule);
-  mgrid_json_field(w, "bytes", json_integer(t->bytes));
-  mgrid_json_field(w, "largest", json_integer(mgrid_tensor_largest(t)));
-  mgrid_json_field(w, "copies", json_integer(t->copies));
-  mgrid_json_field(w, "holders", json_integer(mgrid_tensor_holders(t)));
+  mgrid_json_integer(w, "bytes", t->bytes);
+  mgrid_json_integer(w, "largest", mgrid_tensor_largest(t));
+  mgrid_json_integer(w, "copies", t->copies);
+  mgrid_json_integer(w, "holders", mgrid_tensor_holders(t));
   put_hollow(w, t);
   mgrid_json_close(w, "}");
 }
@@ -128,8 +123,7 @@ static void put_flat(const mgrid_content *c, const mgrid_flat *f, size_t *n, mgr
   for (size_t k = 0; k < f->n && named; k++) {
     if (named[k]) continue;
     if ((*n)++ == 0) {
-      mgrid_json_key(w, "\n  ", "flats");
-      mgrid_json_open(w, "[");
+      mgrid_json_in(w, "\n  ", "flats", "[");
     }
     t.len = 0;
     mgrid_flat_nth_text(f, k, &t);

@@ -85,7 +85,9 @@ static void test_stages(void **state) {
     { "none.lua", NULL, NULL, MGRID_REFUSED, "(while loading the recipe)" },
     { "picotrom", NULL, NULL, MGRID_UNKNOWN_NAME, ") (while loading the recipe)" },
     { "mine", "return recipe {", NULL, MGRID_REFUSED,
-      "mine:1: unexpected symbol near <eof> (while loading the recipe)" },
+      "mine:1: unexpected symbol near <eof>; write } for the { of line 1 (while loading the recipe)" },
+    { "mine", "return recipe { x = = 2 }", NULL, MGRID_REFUSED,
+      "mine:1: unexpected symbol near '='\n  return recipe { x = = 2 }\n                      ^" },
     { NULL, NULL, NULL, MGRID_USAGE, "(while loading the recipe)" },
     { "picotron", NULL, "tp=3", MGRID_REFUSED, "(while planning for 8 ranks)" },
     { "picotron", NULL, "tb=2", MGRID_UNKNOWN_NAME, "(while planning for 8 ranks)" },
@@ -154,7 +156,7 @@ static void test_texts_refused(void **state) {
   static const struct {
     const char *text, *message;
   } rows[] = {
-    { "return recipe {\n  build = }", "layout:2: unexpected symbol near '}'" },
+    { "return recipe {\n  build = }", "layout:2: unexpected symbol near '}'\n  build = }\n          ^" },
     { "", "layout returned nothing; end it with 'return recipe { ... }'" },
     { "\x1bLua", "layout: a recipe is text, and this is a binary chunk" },
     { "return recipe { base = './a.lua' }",

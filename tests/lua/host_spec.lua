@@ -89,7 +89,11 @@ describe("a machine", function()
   it("says where a rank is", function()
     assert.same({ { level = "node", domain = 1, crossing = false, text = "node 1", link = "[100GB/s]" },
                   { level = "gpu", domain = 6, crossing = false, text = "gpu 6", link = "" },
-                  { level = "rail", domain = 2, crossing = true, text = "", link = "" } }, machine:where(6))
+                  { level = "rail", domain = 2, crossing = true, text = "rail 2", link = "" } }, machine:where(6))
+    local nodes = machine:family("node", 6) -- a world that does not fill it
+    assert.same({ 2, { 4, 5 } }, { nodes.count, nodes:ranks(1) })
+    assert.same({ 2, 6 }, machine:family("rail", 8):ranks(2))
+    refused(101, "unknown level of the machine 'nod'; nearest is 'node' (node, gpu, rail)", machine.family, machine, "nod", 8)
     refused(103, "the machine has no rank 8", machine.where, machine, 8)
     refused(103, "the machine has no rank -1", machine.where, machine, -1)
     assert.equal(99, mg.open_machine "8":where(99)[2].domain)

@@ -23,7 +23,7 @@ end
 
 -- The archives, as moongrid_static.pc has them: what speaks Lua has a Lua of its own in it.
 local archives = "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "
-  .. "$(pkg-config --libs yaml-0.1 jansson libxxhash) -lm"
+  .. "$(pkg-config --libs yaml-0.1 expat jansson libxxhash) -lm"
 local linked = ("-Lbuild -lmoongrid -Wl,-rpath,%s/build"):format(root)
 
 -- A shared library of the archives, as a plugin links them.

@@ -255,7 +255,7 @@ describe("ProcessGroupMesh", function()
       would = { "M.new(6, { 2, 3 })", "M.new(8, { 2, 4 })" } },
     { "a size of 0 (cm-031)", "M.new(2, { 0, 2 })", "ProcessGroupMesh: dim 'axis_0' has size 0; sizes are 1 to 2147483647" },
     { "negative sizes", "M.new(8, { -2, -4 })", "ProcessGroupMesh: dim 'axis_1' has size -4; sizes are 1 to 2147483647" },
-    { "half a size", "M.new(8, { 2.5 })", "ProcessGroupMesh: the size of dim 'axis_0' is 2.5, a float, not an integer or fill; // divides integers" },
+    { "half a size", "M.new(8, { 2.5 })", "ProcessGroupMesh: the size of dim 'axis_0' is 2.5, a float, not an integer or fill; a // b and math.floor(x) are integers" },
     { "two sizes to infer", "M.new(8, { mg.fill, mg.fill })",
       "ProcessGroupMesh: dims 'axis_1' and 'axis_0' are both to be inferred; only one can be", would = { "M.new(8, { 2, mg.fill })" } },
     { "a negative axis (cm-024)", "m:create_group_along_axis(-1)", "axis holds -1; it takes integers from 0 to 2",

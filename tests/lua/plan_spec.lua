@@ -229,7 +229,7 @@ describe("--params", function()
       { ".json", '{"tp": 2,\n', "%s:2: string or '}' expected near end of file" },
       { ".json", "[1]", "%s:1: a JSON object is expected" },
       { ".lua", "return 3", "%s: a file of parameters returns a table of plain values by name" },
-      { ".lua", "return { tp = }", "%s:1: unexpected symbol near '}'" },
+      { ".lua", "return { tp = }", "%s:1: unexpected symbol near '}'\n  return { tp = }\n                ^" },
       { ".lua", "return { tpp = 3 }", "examples/moe.lua:7: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)" },
       { ".lua", "return { tp = io }", nil },
     } do

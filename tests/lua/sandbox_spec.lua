@@ -267,7 +267,7 @@ describe("in twenty processes", function()
     end)
   end
 
-  it("and nothing is read that nobody wrote, as where Lua keeps the seed of its hashes", function()
+  it("and nothing is read that nobody wrote", function()
     local run = support.run
     if select(3, run "command -v valgrind") ~= 0 then return pending "valgrind is not installed" end
     local _, err, code = run "valgrind -q --error-exitcode=9 build/moongrid plan megatron --world 8"

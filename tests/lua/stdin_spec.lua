@@ -65,7 +65,7 @@ describe("a recipe on standard input", function()
     ["without memory"] = { "local t = {} while true do t = { t } end", "stdin:1: the recipe needs more than 64 MiB of memory", 3 },
     ["that is too long"] = { ("-- a line\n"):rep(110000), "cannot read standard input: it has more than 1048576 bytes" },
     ["that is empty"] = { "", "stdin returned nothing; end it with 'return recipe { ... }'" },
-    ["with a mistake"] = { "return recipe {\n +", "stdin:2: unexpected symbol near '+'" },
+    ["with a mistake"] = { "return recipe {\n +", "stdin:2: unexpected symbol near '+'\n  +\n  ^" },
     ["that is not text"] = { "\27Lua", "stdin: a recipe is text, and this is a binary chunk" },
   } do
     it("is refused: one " .. what, function()

@@ -3,7 +3,8 @@
 -- The suite itself: parts and tests in C programs run by name, and an unknown name is an error, not an
 -- empty suite that passes.
 
-local run = dofile("tests/lua/support.lua").run
+local support = dofile "tests/lua/support.lua"
+local run = support.run
 
 describe("scripts/test", function()
   it("lists its parts; fast ones need no sanitizer and at most 4 ranks", function()
@@ -39,23 +40,56 @@ describe("scripts/test", function()
   end)
 end)
 
+-- A host of Lua: with a word, both chunks take the branch. The second one runs as a recipe does, with a hook of its own.
+local lua_host = [[
+#include <lauxlib.h>
+#include <lua.h>
+static int counted;
+static void hook(lua_State *L, lua_Debug *ar) { counted += L && ar; }
+static void run(const char *path, const char *chunk, int more, lua_Hook f) {
+  lua_State *L = luaL_newstate();
+  FILE *file = fopen(path, "r");
+  char text[100] = "";
+  size_t n = fread(text, 1, sizeof text, file);
+  fclose(file);
+  if (f) lua_sethook(L, f, LUA_MASKCOUNT, 1);
+  luaL_loadbuffer(L, text, n, chunk);
+  lua_pushboolean(L, more);
+  lua_call(L, 1, 0);
+  if (f) lua_sethook(L, NULL, 0, 0);
+  lua_close(L);
+}
+int main(int n, char **v) {
+  run("lua/command/b.lua", "=moongrid.command.b", v && n > 1, NULL);
+  run("lua/prelude/b.lua", "=moongrid/b.lua", n > 1, hook);
+  return counted < 2;
+}
+]]
+
 describe("scripts/test --covering", function()
   local run_in = function(dir, line) return run(("cd %s && %s"):format(dir, line)) end
   local dir
 
-  -- a tree with one file, which is compiled as COV=1 does, and two parts that reach it in different places
+  -- a tree with a file of C and two of Lua, which are compiled as COV=1 does, and two parts that reach different lines
   setup(function()
     dir = os.tmpname()
     os.remove(dir)
-    local out, err, code = run(([[set -e; mkdir -p %s; here=$PWD; cd %s
+    os.execute("mkdir -p " .. dir)
+    support.write(dir .. "/b.c", lua_host)
+    local out, err, code = run(([[set -e; here=$PWD; cd %s
       mkdir -p scripts src build/covering/tree/src build/covering/parts
       cp $here/scripts/covering scripts/
       printf '%%s\n' 'int main(int n, char **v) {' '  if (n > 1)' '    return 0 * v[0][0];' '  return 0;' '}' '/* end */' > src/a.c
       cp src/a.c build/covering/tree/src/
       gcc -O0 -g --coverage -c src/a.c -o build/a.o && gcc --coverage build/a.o -o build/a
-      build/a && scripts/covering --record build/covering/parts "first: 1 rank"
-      build/a more && scripts/covering --record build/covering/parts second/more
-      touch build/covering/done]]):format(dir, dir))
+      mkdir -p lua/command lua/prelude build/covering/tree/lua
+      printf '%%s\n' 'local more = ...' 'if more then' '  return 1' 'end' 'return 0' | tee lua/prelude/b.lua > lua/command/b.lua
+      cp -r lua build/covering/tree/
+      gcc $(pkg-config --cflags lua5.4) -DLINES='"build/lua.lines"' b.c $here/tests/lines.c -o build/b \
+        -Wl,--wrap=luaL_newstate,--wrap=lua_sethook $(pkg-config --libs lua5.4)
+      build/a && build/b && scripts/covering --record build/covering/parts "first: 1 rank"
+      build/a more && build/b more && build/b more && scripts/covering --record build/covering/parts second/more
+      touch build/covering/done]]):format(dir))
     assert.are.same({ "", "", 0 }, { out, err, code })
   end)
   teardown(function() os.execute("rm -r " .. dir) end)
@@ -66,12 +100,20 @@ describe("scripts/test --covering", function()
     end
   end)
 
+  it("names those that reach a line of Lua", function()
+    for _, file in ipairs { "lua/command/b.lua", "lua/prelude/b.lua" } do
+      for line, parts in pairs { [2] = "first: 1 rank\nsecond/more\n", [3] = "second/more\n", [5] = "first: 1 rank\n" } do
+        assert.are.same({ parts, "", 0 }, { run_in(dir, ("scripts/covering %s:%d"):format(file, line)) })
+      end
+    end
+  end)
+
   it("says that none does, that the file is not what was recorded, and what a place is", function()
     assert.are.same({ "", "test: no quick part reaches src/a.c:6\n", 0 }, { run_in(dir, "scripts/covering src/a.c:6") })
     assert.are.same({ "first: 1 rank\n", "test: note: src/a.c has changed since the record, so lines may have moved; --again makes it "
       .. "anew\n", 0 }, { run_in(dir, "echo >> src/a.c; scripts/covering src/a.c:4") })
     for _, place in ipairs { "src/a.c", "src/a.c:0", "src/a.c:99", "src/b.c:1", "src/a.c:x" } do
-      assert.are.same({ "", ("test: --covering FILE:LINE, a line of a file in src, not '%s'\n"):format(place), 2 },
+      assert.are.same({ "", ("test: --covering FILE:LINE, a line of C or Lua, not '%s'\n"):format(place), 2 },
         { run_in(dir, "scripts/covering " .. place) })
     end
     local out, err, code = run "scripts/test --covering"
@@ -209,5 +251,43 @@ describe("a C test program", function()
     _, err, code = run "build/tests/test_machine a b"
     assert.equal("build/tests/test_machine takes one name of a test, which may have * and ? in it\n", err)
     assert.equal(2, code)
+  end)
+end)
+
+describe("scripts/mutants", function()
+  -- The lines that these become, without the order.
+  local function changes(name, lines)
+    local path = support.write(os.tmpname() .. name, table.concat(lines, "\n") .. "\n")
+    local out, list = run(("lua5.4 scripts/mutants.lua %s 1 100 1 2; rm %s"):format(path, path)), {}
+    for text in out:gmatch "[^\n]+" do list[#list + 1] = text end
+    table.sort(list)
+    return list
+  end
+
+  it("changes one operator or constant of a line, not what is in a text or a comment", function()
+    assert.are.same({
+      '1\tif a == 1 and not b then f("x == 1") end -- 2 == 2',
+      '1\tif a == 1 or b then f("x == 1") end -- 2 == 2',
+      '1\tif a == 2 or not b then f("x == 1") end -- 2 == 2',
+      '1\tif a ~= 1 or not b then f("x == 1") end -- 2 == 2',
+      "2\tx1 = a + b * false",
+      "2\tx1 = a + b + true",
+      "2\tx1 = a - b * true",
+    }, changes(".lua", { 'if a == 1 or not b then f("x == 1") end -- 2 == 2', "x1 = a + b * true", "local none = 1" }))
+    assert.are.same({
+      "1\tif (!a && b <= c->d) return 'x'; // 1",
+      "1\tif (!a || b < c->d) return 'x'; // 1",
+      "1\tif (a && b < c->d) return 'x'; // 1",
+      "2\tfor (i = 0; i != n; i++) {} /* a && b */",
+      "2\tfor (i = 1; i == n; i++) {} /* a && b */",
+    }, changes(".c", { "if (!a && b < c->d) return 'x'; // 1", "for (i = 0; i == n; i++) {} /* a && b */" }))
+  end)
+
+  it("refuses what is no place in a file", function()
+    for _, words in ipairs { "", "src/none.c", "src/plan/diff.c:x", "src/plan/diff.c --count x", "src/plan/diff.c --seed" } do
+      local out, err, code = run("scripts/mutants " .. words)
+      assert.are.same({ "", 2 }, { out, code }, words)
+      assert.truthy(err:find("^mutants: mutants FILE%[:LINE%]"), err)
+    end
   end)
 end)

@@ -275,6 +275,8 @@ no copy        24 B in 1 part, for a checkpoint to give back
     assert.same({ kept = 3, made = 2, dropped = 3,
                   families = { tp = { kept = 3, made = 0 }, dp = { kept = 0, made = 2 } } }, x.communicators)
     assert.equal(moongrid.load(recipe ""):plan(6).digest, x.digest)
+    local stop = lose("", "--world 8 --ranks 2 --how stop --json")
+    assert.truthy(stop:find('"families": {}', 1, true) and stop:find('"missing": []', 1, true), stop)
   end)
 
   local policy = "policy = { on_lost = function(s, q) %s end },"
@@ -282,6 +284,10 @@ no copy        24 B in 1 part, for a checkpoint to give back
     { "--ranks 8", "", 1, "--ranks: rank 8 is out of range (0 to 7)" },
     { "--ranks 3,3", "", 1, "--ranks: rank 3 is given twice" },
     { "--ranks 0..7", "", 1, "all 8 ranks are lost, and nobody is left to go on" },
+    { "--ranks 5x", "", 2, "--ranks '5x', character 2: expected a rank, or a range such as 8..15" },
+    { "--ranks 4..2", "", 2, "--ranks '4..2', character 4: expected a rank, or a range such as 8..15" },
+    { "--ranks 2,", "", 2, "--ranks '2,', character 3: expected a rank, or a range such as 8..15" },
+    { "--world 2147483640 --ranks 5", "", 3, "a loss takes memory for each of 2147483640 ranks; nearest: --world 16777216" },
     { "--ranks a", "", 2, "--ranks 'a', character 1: expected a rank, or a range such as 8..15" },
     { "", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
     { "--ranks 1 --all 1", "", 2, "lose takes one of --ranks 5,13, --nodes 2 and --all 1" },
@@ -427,6 +433,42 @@ describe("plan:lose", function()
   it("keeps the parameters of the plan", function()
     local plan = moongrid.load(recipe ""):plan(8, { tp = 4 })
     assert.equal(4, plan:lose({ ranks = { 7 } }).layout)
+  end)
+
+  it("keeps the options that the plan was given", function()
+    local plan = moongrid.load(recipe ""):plan(8, { "tp.timeout=7" })
+    assert.truthy(plan:lose({ ranks = { 7 } }).plan:text():find("timeout_us=7000000", 1, true))
+  end)
+
+  it("is text, as the command prints it", function()
+    local plan = moongrid.load(recipe ""):plan(8)
+    local out = lose("", "--world 8 --ranks 2,3")
+    assert.equal(out:match "\n(lost .*)$", tostring(plan:lose { ranks = { 3, 2 } }) .. "\n")
+  end)
+
+  it("is one of many, whose sums are asked alone", function()
+    local plan = moongrid.load(recipe ""):plan(8)
+    local losses = plan:losses()
+    for rank = 0, 7 do
+      local one, sums = losses:lose { rank }, losses:sums { rank }
+      assert.same(plan:lose({ ranks = { rank } }).old_ranks, one.old_ranks)
+      assert.same({ how = one.how, why = one.why, params = one.params, layout = one.layout, idle = #one.idle,
+                    kept = one.communicators.kept, made = one.communicators.made, dropped = one.communicators.dropped,
+                    stay = one.bytes.stay, moved = one.bytes.moved, missing = one.bytes.missing,
+                    uncounted = one.uncounted }, sums)
+    end
+    assert.equal("stop", plan:losses({ how = "stop" }):sums({ 1 }).how)
+    local _, message = pcall(function() losses:sums(3) end)
+    assert.equal("sums: the argument is a list of lost ranks, not a number", (message:gsub("^[^ ]*:%d+: ", "")))
+  end)
+
+  it("goes with who holds the parts of a tensor", function()
+    local plan = moongrid.load(recipe ""):plan(8)
+    assert.same({ 1, 3, 5, 7 }, plan:holders("w", 5))
+    assert.same({ 4, 5 }, plan:holders("m", 4))
+    assert.same({ 0, 0 }, { plan:together("m", plan:family "tp") }) -- tp pairs have the same rows of m
+    assert.same({}, { plan:together("w", plan:family "tp") })
+    assert.same({ 0, 0 }, { plan:together("w", plan:family "dp") })
   end)
 
   for _, case in ipairs {

@@ -171,6 +171,13 @@ local machines = {
               "*", "x", ":", "=", " " },
   },
   hostfile = { begins = { "" }, signs = { "n%d slots=%d\n", "n%d:%d\n", "n%d\n", "#", " slots=%d", "n[0-%d]", "max_slots=1 ", "\\\n", "n0", "\t" } },
+  rankfile = { begins = { "rank 0=n0 slot=0\n" }, signs = { "rank %d=n%d slot=%d\n", "rank %d=n0 slot=0:0-3\n", "\n", "#", "rank ", "=" } },
+  kubectl = {
+    begins = { '{"items": [', '{"kind": "List", "items": [' },
+    signs = { '{"metadata": {"name": "n%d", "labels": {"nvidia.com/gpu.clique": "c%d"}}, "status": {"allocatable": {"amd.com/gpu": "4"}}},', "[", "{",
+              '{"metadata": {"name": "m%d"}, "status": {"allocatable": {"x.y/%d": "4"}}},' },
+    ends = { '{"metadata": {"name": "z"}}]}', "" },
+  },
   slurm = {
     begins = { "SwitchName=s Nodes=", "SwitchName=s Switches=", "SwitchName=s Nodes=n[", "BlockName=b Nodes=", "SwitchName=s Switches=s0\n" },
     signs = { "n[0-%d]", "[0-%d]", "[0-%d,0-%d]", "[%d", ",", "n%d,", "]", "0-%d,", "SwitchName=s%d Switches=s%d\n", "SwitchName=s%d Nodes=n%d\n", "\n",
@@ -201,10 +208,12 @@ local machines = {
     signs = { "Attached GPUs : 1\n", "GPU %d\n", "CliqueId : %d\nClusterUUID : %d\n", "Attached GPUs : %d\nGPU 0\n", "\n", " " },
   },
   xml = {
-    begins = { "<system><cpu>", "<topology>", "<system", '<topology><object type="Package">', "<system><!--" },
-    signs = { "<cpu>", "<gpu/>", '<gpu dev="%d"/>', "</cpu>", '<object type="Package">', '<object type="Core"/>', "</object>", "<", ">", '"', " a=", "'", "<!--", "-->", "<a ",
+    begins = { "<system><cpu>", "<topology>", "<system", '<topology><object type="Package">', "<system><!--",
+               "<graphs><graph><channel>", '<!DOCTYPE a [<!ENTITY b "c">]><topology>' },
+    signs = { "<cpu>", "<pci>", "<object type='Machine'>", "<gpu/>", ' a%d="1"', '<gpu dev="%d"/>',
+              "</cpu>", '<object type="Package">', '<object type="Core"/>', "</object>", "<", ">", '"', " a=", "'", "<!--", "-->", "<a ",
               '<object type="OSDev" name="nvml%d"/>', " type=", '<cpu host_hash="%d"/>', "/", "\n", 'type="Core" ' },
-    ends = { "", "</cpu></system>", "</object></topology>", "</topology>" },
+    ends = { "", "</cpu></system>", "</object></topology>", "</topology>", "</channel></graph></graphs>" },
   },
 }
 

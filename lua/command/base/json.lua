@@ -3,8 +3,9 @@
 -- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): a text on one line.
 --
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
--- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape
--- keys are sorted. An empty table is []. A function is a list: it returns one element after the other, then nil.
+-- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape,
+-- or with `named` in it, keys are sorted. An empty table is [], but {} with `named`. A function is a list: it returns
+-- one element after the other, then nil.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -29,19 +30,27 @@ local function scalar(value)
   return type(value) == "number" and number(value) or type(value) == "boolean" and tostring(value) or "null"
 end
 
+local function is_list(value, shape) return #value > 0 or next(value) == nil and not (shape and shape.named) end
+
+-- Return the keys of an object in their order.
+local function keys_of(value, shape)
+  if shape and not shape.named then return shape end
+  local keys = {}
+  for key in sorted(value) do keys[#keys + 1] = key end
+  return keys
+end
+
 -- Return a value on one line; `quoted` makes JSON of a text.
 local function flat(value, shape, quoted)
   if type(value) == "string" then return quoted(value) end
   if type(value) ~= "table" then return scalar(value) end
   local all = {}
-  if #value > 0 or next(value) == nil then
+  if is_list(value, shape) then
     for i, one in ipairs(value) do all[i] = flat(one, shape, quoted) end
     return "[" .. table.concat(all, ", ") .. "]"
   end
-  if shape then
-    for i = 1, #shape do all[i] = '"' .. shape[i] .. '": ' .. flat(value[shape[i]], shape[shape[i]], quoted) end
-  else
-    for key, one in sorted(value) do all[#all + 1] = quoted(key) .. ": " .. flat(one, nil, quoted) end
+  for i, key in ipairs(keys_of(value, shape)) do
+    all[i] = quoted(key) .. ": " .. flat(value[key], shape and shape[key], quoted)
   end
   return "{" .. table.concat(all, ", ") .. "}"
 end
@@ -70,10 +79,7 @@ local function put_list(value, shape, indent)
 end
 
 local function put_object(value, shape, indent)
-  local keys, at = shape or {}, 0
-  if not shape then
-    for key in sorted(value) do keys[#keys + 1] = key end
-  end
+  local keys, at = keys_of(value, shape), 0
   put_all("{", "}", indent, function()
     at = at + 1
     local key = keys[at]
@@ -83,7 +89,7 @@ end
 
 function put(value, shape, indent)
   local kind = type(value)
-  if kind == "function" or kind == "table" and (#value > 0 or next(value) == nil) then
+  if kind == "function" or kind == "table" and is_list(value, shape) then
     put_list(value, shape, indent)
   elseif kind == "table" and not (shape and shape.line) then
     put_object(value, shape, indent)

@@ -327,7 +327,8 @@ function M.ranges(list)
       last, after = number(at)
     end
     ended = not last or last < first or list:sub(after, after) ~= ","
-    if not last or last < first or after <= #list and ended then return false, nil, at end
+    if not last or last < first then return false, nil, at end
+    if ended and after <= #list then return false, nil, after end
     at = after + 1
     return first, last, after
   end

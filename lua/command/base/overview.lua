@@ -9,7 +9,6 @@ local text = require "command.base.text"
 
 local M = {}
 
-local LABEL, VALUE = 15, 60             -- column of values; columns of the value of a parameter
 local EXACT, LEAST_GROUP = 4096, 12     -- ranks that are counted one by one; columns of a group
 local SPARES, MACHINE = 16, 240         -- spares that are listed; bytes of a machine
 local SMS, SLOTS, RANKS, MOST = 132, 128, 8, 4096 -- of an H100; of 8 H200; ranks of a machine, and most
@@ -85,39 +84,6 @@ local function put_resources(plan, of)
   wrap("NCCL takes", "%d of %d SMs at once, %d of %d multicast slots, %d file descriptors, with %d rank%s a machine%s",
        r.blocks, of.sms or SMS, r.nvls_slots, of["nvls-slots"] or SLOTS, r.files, ranks, plural(ranks),
        r.sampled and " (of three machines)" or "")
-end
-
--- The head ------------------------------------------------------------------------------
-
--- What is safe for a terminal of a value, in at most so many bytes; a longer one ends in "...".
-local function at_most(most, value)
-  if #value > most then most = most - 3 end
-  local shown, ends = host.shown(value), #value > most and "..." or ""
-  if #shown <= most then return shown .. ends end
-  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
-  return shown:sub(1, most) .. ends
-end
-
--- Print words, the recipe, the world, and the parameters that differ from their defaults, or `all`.
-function M.head(before, plan, all)
-  local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
-  local about = (" over %d rank%s"):format(plan.world, plural(plan.world))
-  local column, colon = #before + #name + #about, ":"
-  text.put(before, text.on, name, text.off, about)
-  for _, param in ipairs(plan.params) do
-    if all or not param.usual then
-      local word = param.name .. "=" .. at_most(VALUE, param.short)
-      text.put(colon)
-      column, colon = column + #colon, ""
-      if column + #word + 1 > text.fold and column > LABEL then
-        text.put("\n", (" "):rep(LABEL - 1))
-        column = LABEL - 1
-      end
-      text.put(" ", word)
-      column = column + 1 + #word
-    end
-  end
-  text.put "\n"
 end
 
 -- Families ------------------------------------------------------------------------------
@@ -259,7 +225,7 @@ end
 
 -- Print an overview. `of` may have `site`, `all` parameters, and budgets.
 function M.put(plan, of)
-  M.head("", plan, of.all)
+  text.head(plan, "", of.all)
   for i, name in ipairs(plan.grids) do
     if i == 1 then text.put "\n" end
     text.wrap(name, (tostring(plan:grid(name)):sub(6)))

@@ -89,4 +89,12 @@ function M.note(plan, when)
   if #notes > shown then text.note("%s%d more such cuts; --json lists all", when, #notes - shown) end
 end
 
+-- The same, and refuse a line without one.
+function M.required_machine(of, plan)
+  local machine = M.machine(of, plan)
+  if machine then return machine end
+  text.refuse(2, '%s needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or machine = in the '
+              .. "recipe", of.command.name)
+end
+
 return M

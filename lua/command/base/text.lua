@@ -7,6 +7,7 @@ local host = require "host"
 local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
+local VALUE = 60 -- bytes of the value of a parameter
 
 local is_terminal, columns, lines, unicode = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -50,6 +51,39 @@ local function put_words(words, column, indent)
       end
       M.put(" ", word)
       column = column + 1 + wide
+    end
+  end
+  M.put "\n"
+end
+
+-- What is safe for a terminal of a value, in at most so many bytes; a longer one ends in "...".
+local function at_most(most, value)
+  if #value > most then most = most - 3 end
+  local shown, ends = host.shown(value), #value > most and "..." or ""
+  if #shown <= most then return shown .. ends end
+  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
+  return shown:sub(1, most) .. ends
+end
+
+-- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
+-- that differ from their defaults, or `all`.
+function M.head(plan, before, all)
+  local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
+  local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
+  before = before or ""
+  local column, colon = #before + #name + #about, ":"
+  M.put(before, M.on, name, M.off, about)
+  for _, param in ipairs(plan.params) do
+    if all or not param.usual then
+      local word = param.name .. "=" .. at_most(VALUE, param.short)
+      M.put(colon)
+      column, colon = column + #colon, ""
+      if column + #word + 1 > M.fold and column > LABEL then
+        M.put("\n", (" "):rep(LABEL - 1))
+        column = LABEL - 1
+      end
+      M.put(" ", word)
+      column = column + 1 + #word
     end
   end
   M.put "\n"

@@ -8,13 +8,14 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
 typedef struct options {
   cli  cli;
   bool json;
 } options;
 
-/* Print the levels of a machine: how many domains, how many places each has, and its link. */
+/* Print the levels of a machine: how many domains, how many places each has, and its link; and what its file has besides. */
 static void print_levels(const cli *c, const mgrid_machine_model *m) {
   cli_show_machine(c, m);
   printf("\n%-16s %12s %12s  %s\n", "level", "domains", "places", "link");
@@ -34,6 +35,12 @@ static void print_levels(const cli *c, const mgrid_machine_model *m) {
       printf("%s%*" PRId64, l.regular ? "" : "<=", l.regular ? 12 : 10, l.most);
     printf("%s%s\n", t.len ? "  " : "", mgrid_text_chars(&t));
     mgrid_text_free(&t);
+  }
+  for (const char *note = m->notes, *end; note && (end = strchr(note, '\n')); note = end + 1) {
+    mgrid_text t = { 0 };
+    mgrid_text_put(&t, note, (size_t)(end - note));
+    if (note == m->notes) printf("\n");
+    cli_wrap(c, "note", &t);
   }
 }
 
@@ -85,8 +92,12 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { 0 };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (c.cli.nwords && c.cli.machine)
+    return cli_usage(&c.cli, "the machine is given twice, as '%s' and by --machine", c.cli.words[0]);
+  mgrid_status s = c.cli.nwords ? cli_machine(&c.cli, "the machine", c.cli.words[0], &c.cli.machine) : MGRID_OK;
+  if (s) return s;
   const mgrid_machine_model *m = cli_given_machine(&c.cli, NULL, &err);
-  mgrid_status               s = err.status;
+  s = err.status;
   if (!m && !s && c.cli.launched)
     s = collect(&c, &err);
   else if (!m && !s)
@@ -102,14 +113,15 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 extern const cli_command command_machine;
 const cli_command        command_machine = {
          .name = "machine",
-         .takes = "[--machine M]",
+         .takes = "[M]",
          .does = "the levels of a machine, of the running job, or the presets",
-         .usage = "moongrid machine [--machine M] [--json]\n"
+         .usage = "moongrid machine [M | --machine M] [--json]\n"
                          "       mpirun -n N moongrid machine [--json]",
-         .about = "Show a machine: its levels from far to near, their domains, places and links. As JSON it has the names\n"
+         .about = "Show a machine, M: its levels from far to near, their domains, places and links. As JSON it has the names\n"
                          "of domains, too, and is a file for --machine. Under a launcher, without a machine: that of the job, its\n"
                          "hosts, the GPU of each rank by its PCI id, NVLink cliques where NVML says them. Else the presets.",
-         .sample = "moongrid machine --machine \"rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu\"",
+         .sample = "moongrid machine \"rack:4 node:18[400GB/s,3us] gpu:4 rail = gpu\"",
+         .words = 1,
          .options = { { "machine", cli_machine, offsetof(cli, machine), "MACHINE",
                         .help = "levels, as \"node:4 gpu:8\", a preset, a file, or the ranks of a machine" },
                       { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },

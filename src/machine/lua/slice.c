@@ -2,6 +2,7 @@
 **
 ** slice.c - machines for Lua: the word `machine` and laws, the field `machine` of recipe { ... } and of Plan.
 */
+#include "machine/lua/read.h"
 #include "machine/lua/words.h"
 
 static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine },
@@ -21,4 +22,6 @@ const mgrid_lua_slice        mgrid_lua_slice_machine = {
          .fields = fields,
          .begin = mgrid_lua_machine_begin,
          .end = mgrid_lua_machine_end,
+         .name = "machine",
+         .serve = mgrid_lua_machine_serve,
 };

@@ -122,7 +122,8 @@ static int machine_where(lua_State *L) {
     lua_setfield(L, -2, "domain");
     lua_pushboolean(L, crossing);
     lua_setfield(L, -2, "crossing");
-    if (!crossing) mgrid_domain_text(m, l, domain, &name), mgrid_link_text(m->tier[l].link, &link);
+    mgrid_domain_text(m, l, domain, &name);
+    if (!crossing) mgrid_link_text(m->tier[l].link, &link);
     set_text(L, "text", &name);
     set_text(L, "link", &link);
     lua_rawseti(L, -2, (lua_Integer)l + 1);
@@ -143,14 +144,25 @@ static int machine_node_size(lua_State *L) {
   return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
 }
 
+/* machine:family(level, world) -> Family: machine.node for any world */
+static int machine_family(lua_State *L) {
+  const char *level = luaL_checkstring(L, 2);
+  machine_box box = { .model = machine_at(L, 1)->model, .world = mgrid_lua_check_integer(L, 3) };
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t     at = mgrid_machine_require(box.model, level, &e);
+  return at < 0 ? mgrid_lua_raise_error(L, &e) : push_family(L, &box, at, level);
+}
+
 static int machine_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_MACHINE);
   const char           *name = luaL_checkstring(L, 2);
   machine_box          *box = machine_at(L, 1);
   int64_t               level = mgrid_machine_find(box->model, name);
-  static const luaL_Reg methods[] = {
-    { "has", machine_has }, { "where", machine_where }, { "fits", machine_fits }, { "node_size", machine_node_size }
-  };
+  static const luaL_Reg methods[] = { { "has", machine_has },
+                                      { "where", machine_where },
+                                      { "fits", machine_fits },
+                                      { "node_size", machine_node_size },
+                                      { "family", machine_family } };
   for (size_t i = 0; level < 0 && i < sizeof methods / sizeof *methods; i++)
     if (strcmp(name, methods[i].name) == 0) {
       lua_pushcfunction(L, methods[i].func);

@@ -337,7 +337,7 @@ static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **dat
     return mgrid_fail(err, MGRID_BAD_VALUE, "a broadcast is of a Buffer or a plain value, not of a %s",
                       luaL_typename(L, 2));
   mgrid_text text = { 0 };
-  mgrid_json_text(value, JSON_COMPACT, &text);
+  mgrid_json_text(value, JSON_COMPACT | JSON_SORT_KEYS, &text);
   json_decref(value);
   if (text.failed) {
     mgrid_text_free(&text);

@@ -40,9 +40,10 @@ static size_t push_order(lua_State *L, int i, const char **names) {
 static int64_t dim_size(lua_State *L, const char *name) {
   if (mgrid_lua_is_fill(L, -1)) return MGRID_FILL;
   if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
-                       mgrid_lua_number(L, -1));
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "the size of dim '%s' is %.14g, a float, not an integer or fill; a // b and math.floor(x) are integers", name,
+        mgrid_lua_number(L, -1));
   if (!lua_isinteger(L, -1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the size of dim '%s' is %s, not an integer or fill", name,
                        mgrid_lua_kind(L, -1));

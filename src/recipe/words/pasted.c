@@ -102,7 +102,13 @@ void mgrid_lua_pasted(lua_State *L, int i, int64_t world) {
   reader r = { L, lua_tostring(L, i), NULL, world, 0 };
   mgrid_lua_charge(L, (int64_t)lua_rawlen(L, i));
   mgrid_lua_stack(L, 8);
-  r.p = r.text;
+  r.p = r.text + strspn(r.text, " \t\r\n");
+  if (mgrid_is_digit(*r.p)
+      && r.p[strcspn(r.p, "]\n")] != '\n') { /* in world:table [[0, 1], [2, 3]] Lua took the outer ones */
+    lua_pushfstring(L, "[[%s]]", r.text);
+    r.text = r.p = lua_tostring(L, -1);
+    lua_replace(L, i);
+  }
   lua_createtable(L, 0, 0);
   items(&r, '\0', 0);
   int  all = lua_gettop(L);

@@ -2,6 +2,8 @@
 **
 ** price.c - programs:price(...): the price of a step on a machine, as the table that --json prints.
 */
+#include "machine/readers.h"
+#include "recipe/entry.h"
 #include "recipe/values.h"
 #include "step/lua/words.h"
 
@@ -9,7 +11,7 @@
 
 /* Price and parse what is printed. NULL with *err. Nothing here raises. */
 static json_t *price_of(const mgrid_step *s, const char *machine, const mgrid_step_price_options *o, mgrid_error *err) {
-  mgrid_machine_model       *own = machine ? mgrid_machine_open(machine, err) : NULL;
+  mgrid_machine_model       *own = machine ? mgrid_machine_open_by(&mgrid_lua_entry, machine, err) : NULL;
   mgrid_text                 t = { 0 };
   json_error_t               why;
   json_t                    *all = NULL;
@@ -37,7 +39,7 @@ static void read_costs(lua_State *L, mgrid_text *t) {
   if (lua_getfield(L, 2, "costs") == LUA_TNIL) return;
   json_t *v = mgrid_json_of(L, -1);
   if (!v) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "costs of a price are a table, as { flops = 4e14 }");
-  mgrid_json_text(v, JSON_ENCODE_ANY, t);
+  mgrid_json_text(v, JSON_SORT_KEYS, t);
   json_decref(v);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } for hosts: what a job becomes, as a table.
+** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -8,6 +8,11 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+#define LOSS "moongrid.Loss"     /* what the text of a Loss is made of; the Loss is a table */
+#define LOSSES "moongrid.Losses" /* its user value is the Recipe */
+
+/* ---------------------------------------------------------------- arguments */
 
 const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n) {
   const char **args = lua_newuserdatauv(L, (c->nparams + 1) * sizeof *args, 1);
@@ -22,82 +27,241 @@ const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t
   return args;
 }
 
-int64_t *mgrid_lua_push_lost(lua_State *L, const char *call, const char *name, size_t *n) {
-  if (lua_getfield(L, 2, name) != LUA_TTABLE)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s is a list of lost ranks, not %s", call, name, mgrid_lua_kind(L, -1));
+/* Push the texts that the Plan at 1 was made of, or else its parameters, and return them as a list; *file: of parameters. */
+static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, const char **file) {
+  *file = NULL;
+  if (lua_getiuservalue(L, 1, 2) != LUA_TTABLE) return mgrid_lua_push_changed(L, &p->content, n);
   *n = lua_rawlen(L, -1);
+  const char **args = lua_newuserdatauv(L, (*n + 1) * sizeof *args, 0);
+  for (size_t i = 0; i <= *n; i++) { /* the table, which stays on the stack, keeps the texts */
+    if (i == *n)
+      lua_getfield(L, -2, "file");
+    else
+      lua_rawgeti(L, -2, (lua_Integer)i + 1);
+    *(i == *n ? file : &args[i]) = lua_tostring(L, -1);
+    lua_pop(L, 1);
+  }
+  return args;
+}
+
+int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n) {
+  if (lua_type(L, i) != LUA_TTABLE)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: %s is a list of lost ranks, not %s", call, name, mgrid_lua_kind(L, i));
+  *n = lua_rawlen(L, i);
   if (*n > (size_t)MGRID_WORLD_MAX)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %s has more than %" PRId64 " elements", call, name, MGRID_WORLD_MAX);
   int64_t *ranks = lua_newuserdatauv(L, (*n + 1) * sizeof *ranks, 0);
-  for (size_t i = 0; i < *n; i++) {
-    lua_rawgeti(L, -2, (lua_Integer)i + 1);
+  for (size_t k = 0; k < *n; k++) {
+    lua_rawgeti(L, i, (lua_Integer)k + 1);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: number %d of %s is %s, not a rank", call, (int)i + 1, name,
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: number %d of %s is %s, not a rank", call, (int)k + 1, name,
                          mgrid_lua_kind(L, -1));
-    ranks[i] = lua_tointeger(L, -1);
+    ranks[k] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
   return ranks;
 }
 
-json_t *mgrid_lua_loss_json(const mgrid_loss *x, mgrid_plan **next, mgrid_error *err) {
-  mgrid_text t = { 0 };
-  json_t    *told = NULL;
-  if (!mgrid_loss_print(x, true, mgrid_text_sink, &t, err)) {
-    told = mgrid_json_parse(mgrid_text_chars(&t), t.len, 0, NULL);
-    if (!told) mgrid_oom(err);
-    if (told && mgrid_loss_plan(x)) *next = mgrid_plan_ref(mgrid_loss_plan(x));
-  }
-  mgrid_text_free(&t);
-  return told;
-}
-
-/* Decide; nothing here raises. */
-static MGRID_APART json_t *decide(mgrid_runtime *rt, const mgrid_plan *p, size_t nargs, const char *const *args,
-                                  const char *how, size_t n, const int64_t *ranks, mgrid_plan **next,
-                                  mgrid_error *err) {
-  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
-  o.how = how;
-  mgrid_losses *l = mgrid_losses_new(rt, p, nargs, args, &o, err);
-  mgrid_loss   *x = l ? mgrid_loss_new(l, n, ranks, err) : NULL;
-  json_t       *told = x ? mgrid_lua_loss_json(x, next, err) : NULL;
-  mgrid_loss_free(x);
-  mgrid_losses_free(l);
-  return told;
-}
-
 int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e) {
   if (!e->line) return mgrid_lua_raise_error(L, e);
+  mgrid_lua_note(L, e->status, e->message);
   lua_pushstring(L, e->message);
   return lua_error(L);
 }
 
-/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> table. The plan is of a Recipe, which is its user value. */
-int mgrid_lua_plan_lose(lua_State *L) {
-  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  mgrid_error e = MGRID_ERROR_INIT;
-  size_t      nargs, n;
-  luaL_checktype(L, 2, LUA_TTABLE);
-  lua_settop(L, 2);
-  lua_getiuservalue(L, 1, 1);
-  mgrid_runtime **rt = luaL_testudata(L, 3, MGRID_LUA_RECIPE);
-  if (!rt || !*rt)
-    return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
-                              "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
-  const int64_t *ranks = mgrid_lua_push_lost(L, "lose", "ranks", &n);
-  const char   **args = mgrid_lua_push_changed(L, &p->content, &nargs);
-  lua_getfield(L, 2, "how");
-  const char  *how = luaL_optstring(L, -1, NULL);
-  mgrid_plan **next = mgrid_lua_new_plan(L);
-  lua_pushvalue(L, 3);
-  lua_setiuservalue(L, -2, 1);
-  int     at = lua_gettop(L);
-  json_t *told = decide(*rt, p, nargs, args, how, n, ranks, next, &e);
-  if (!told) return mgrid_lua_raise_loss(L, &e);
+/* --------------------------------------------------------------------- Loss */
+
+static void free_loss(void *box) { mgrid_loss_free(*(mgrid_loss **)box); }
+
+mgrid_loss **mgrid_lua_new_loss(lua_State *L) { return mgrid_lua_new_box(L, sizeof(mgrid_loss *), 0, LOSS, free_loss); }
+
+static int loss_tostring(lua_State *L) { /* upvalue: the box */
+  mgrid_loss **box = mgrid_lua_check_box(L, lua_upvalueindex(1), LOSS);
+  mgrid_text   t = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
+  if (mgrid_loss_print(*box, false, mgrid_text_sink, &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_raise_error(L, &e);
+  }
+  if (t.len) t.data[--t.len] = '\0'; /* print ends the line */
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+int mgrid_lua_push_loss(lua_State *L, int box, int plan) {
+  const mgrid_loss *x = *(mgrid_loss **)mgrid_lua_check_box(L, box, LOSS);
+  json_t           *told = mgrid_loss_json(x);
+  if (!told) return mgrid_lua_oom(L);
   if (mgrid_take_json(L, told)) return lua_error(L);
-  if (*next) {
-    lua_pushvalue(L, at);
+  if (mgrid_loss_plan(x)) {
+    *(mgrid_plan **)mgrid_lua_in_box(lua_touserdata(L, plan)) = mgrid_plan_ref(mgrid_loss_plan(x));
+    lua_pushvalue(L, plan);
     lua_setfield(L, -2, "plan");
   }
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, box);
+  lua_pushcclosure(L, loss_tostring, 1);
+  lua_setfield(L, -2, "__tostring");
+  lua_setmetatable(L, -2);
   return 1;
+}
+
+/* ------------------------------------------------------------------- Losses */
+
+static void free_losses(void *box) { mgrid_losses_free(*(mgrid_losses **)box); }
+
+/* Push the Losses of the Plan at 1, which is of a Recipe. */
+static void push_losses(lua_State *L, const char *how) {
+  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
+  mgrid_error          e = MGRID_ERROR_INIT;
+  size_t               n;
+  mgrid_plan          *p = mgrid_lua_check_plan(L, 1);
+  lua_getiuservalue(L, 1, 1);
+  mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
+  if (!rt || !*rt)
+    mgrid_lua_raise_as(L, MGRID_NOT_NOW,
+                       "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
+  const char **args = push_given(L, p, &n, &o.params);
+  o.how = how;
+  mgrid_losses **box = mgrid_lua_new_box(L, sizeof *box, 1, LOSSES, free_losses);
+  lua_getiuservalue(L, 1, 1);
+  lua_setiuservalue(L, -2, 1);
+  *box = mgrid_losses_new(*rt, p, n, args, &o, &e);
+  if (!*box) mgrid_lua_raise_loss(L, &e);
+}
+
+/* Decide about these ranks of the Losses at i. */
+static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_loss **box = mgrid_lua_new_loss(L);
+  int          at = lua_gettop(L);
+  mgrid_lua_new_plan(L);
+  lua_getiuservalue(L, i, 1);
+  lua_setiuservalue(L, -2, 1);
+  *box = mgrid_loss_new(*(mgrid_losses **)mgrid_lua_check_box(L, i, LOSSES), n, ranks, &e);
+  return *box ? mgrid_lua_push_loss(L, at, at + 1) : mgrid_lua_raise_loss(L, &e);
+}
+
+/* plan:lose{ ranks = { 5, 13 } [, how = "shrink"] } -> Loss. The plan is of a Recipe, which is its user value. */
+int mgrid_lua_plan_lose(lua_State *L) {
+  size_t n;
+  mgrid_lua_check_plan(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  lua_getfield(L, 2, "how");
+  lua_getfield(L, 2, "ranks");
+  const int64_t *ranks = mgrid_lua_push_lost(L, 4, "lose", "ranks", &n);
+  push_losses(L, luaL_optstring(L, 3, NULL));
+  return push_loss_of(L, lua_gettop(L), n, ranks);
+}
+
+/* plan:losses([{ how = "shrink" }]) -> Losses */
+int mgrid_lua_plan_losses(lua_State *L) {
+  static const char *const known[] = { "how" };
+  mgrid_lua_check_plan(L, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_keys(L, 2, "option of losses", known, 1, false);
+  lua_getfield(L, 2, "how");
+  push_losses(L, luaL_optstring(L, 3, NULL));
+  return 1;
+}
+
+/* losses:lose{ 5, 13 } -> Loss */
+static int losses_lose(lua_State *L) {
+  size_t n;
+  mgrid_lua_check_box(L, 1, LOSSES);
+  const int64_t *ranks = mgrid_lua_push_lost(L, 2, "lose", "the argument", &n);
+  return push_loss_of(L, 1, n, ranks);
+}
+
+/* losses:sums{ 5, 13 } -> { how, why, params, layout, ... } */
+static int losses_sums(lua_State *L) {
+  static const char *const answers[] = { "stop", "replace", "shrink" }; /* by mgrid_loss_answer */
+  mgrid_error              e = MGRID_ERROR_INIT;
+  size_t                   n;
+  mgrid_lua_check_box(L, 1, LOSSES);
+  const int64_t *ranks = mgrid_lua_push_lost(L, 2, "sums", "the argument", &n);
+  mgrid_loss   **box = mgrid_lua_new_loss(L), *x;
+  *box = x = mgrid_loss_new(*(mgrid_losses **)mgrid_lua_check_box(L, 1, LOSSES), n, ranks, &e);
+  if (!x) return mgrid_lua_raise_loss(L, &e);
+  const struct {
+    const char *name;
+    int64_t     value;
+  } sums[] = { { "layout", x->sums.layout }, { "idle", x->sums.idle },       { "kept", x->sums.kept },
+               { "made", x->sums.made },     { "dropped", x->sums.dropped }, { "stay", x->sums.stay },
+               { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
+  lua_createtable(L, 0, 12);
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+    lua_pushinteger(L, sums[i].value);
+    lua_setfield(L, -2, sums[i].name);
+  }
+  lua_pushstring(L, answers[x->how]);
+  lua_setfield(L, -2, "how");
+  lua_pushstring(L, mgrid_loss_why(x));
+  lua_setfield(L, -2, "why");
+  lua_newtable(L);
+  lua_Integer k = 0;
+  for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1) {
+    lua_pushlstring(L, at, (size_t)(end - at));
+    lua_rawseti(L, -2, ++k);
+  }
+  lua_setfield(L, -2, "params");
+  mgrid_loss_free(x); /* at once: a sweep has many, and the collector does not know how large they are */
+  *box = NULL;
+  return 1;
+}
+
+/* plan:together(tensor, family) -> group, rank | nil */
+int mgrid_lua_plan_together(lua_State *L) {
+  mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
+  const char         *name = luaL_checkstring(L, 2);
+  const mgrid_tensor *t = mgrid_plan_tensor(p, name);
+  const mgrid_family *f = mgrid_lua_check_family(L, 3)->f;
+  int64_t             world = p->content.world, group, other, position;
+  if (!t) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "together: the plan has no tensor '%s'", name);
+  if (f->world != world)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "together: the family is of %" PRId64 " ranks, the plan of %" PRId64,
+                              f->world, world);
+  mgrid_lua_charge(L, 16 * world);
+  for (int64_t r = 0; r < world && t->copies > 1; r++) {
+    mgrid_seat at;
+    if (!mgrid_tensor_seat(t, r, &at) || at.copy != 0 || mgrid_tensor_elements(t, &at) == 0) continue;
+    bool all = mgrid_family_locate(f, r, 0, &group, &position);
+    for (at.copy = 1; at.copy < t->copies && all; at.copy++)
+      all = mgrid_family_locate(f, mgrid_tensor_rank(t, &at), 0, &other, &position) && other == group;
+    if (!all) continue;
+    lua_pushinteger(L, group);
+    lua_pushinteger(L, r);
+    return 2;
+  }
+  return lua_pushnil(L), 1;
+}
+
+/* plan:holders(tensor, rank) -> the ranks that hold the same part as this one | nil */
+int mgrid_lua_plan_holders(lua_State *L) {
+  mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
+  const mgrid_tensor *t = mgrid_plan_tensor(p, luaL_checkstring(L, 2));
+  int64_t             rank = mgrid_lua_check_integer(L, 3);
+  mgrid_seat          at;
+  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
+  mgrid_error         e = MGRID_ERROR_INIT;
+  if (mgrid_tensor_local(p, lua_tostring(L, 2), rank, &part, &e)) return mgrid_lua_raise_error(L, &e);
+  if (!part.held || !mgrid_tensor_seat(t, rank, &at)) return lua_pushnil(L), 1;
+  mgrid_lua_charge(L, 16 * t->copies);
+  lua_createtable(L, (int)t->copies, 0);
+  for (at.copy = 0; at.copy < t->copies; at.copy++) {
+    lua_pushinteger(L, mgrid_tensor_rank(t, &at));
+    lua_rawseti(L, -2, at.copy + 1);
+  }
+  return 1;
+}
+
+void mgrid_lua_open_losses(lua_State *L) {
+  static const luaL_Reg meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const luaL_Reg methods[] = { { "lose", losses_lose }, { "sums", losses_sums }, { NULL, NULL } };
+  static const mgrid_lua_class loss = { LOSS, NULL, NULL, NULL, meta }, losses = { LOSSES, NULL, methods, NULL, meta };
+  mgrid_lua_open_class(L, &loss);
+  mgrid_lua_open_class(L, &losses);
 }

@@ -13,28 +13,23 @@
 /* What a recovery makes, each in the box of its Lua object as soon as it is there; the move has none yet. */
 typedef struct made {
   mgrid_state  **state;
-  mgrid_plan   **plan;
+  mgrid_loss   **loss;
   mgrid_backend *backend; /* the state's */
   mgrid_move    *move;
   bool           mistake; /* the error is one of the program, on this rank alone */
 } made;
 
 /* Recover; nothing here raises. */
-static MGRID_APART json_t *recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs, const char *const *args,
+static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs, const char *const *args,
                                    const char *how, const mgrid_recover_options *o, made *m, mgrid_error *err) {
   mgrid_losses_options lo = MGRID_LOSSES_OPTIONS_INIT;
-  mgrid_loss          *x = NULL;
-  json_t              *told = NULL;
   lo.how = how;
   mgrid_losses *l = mgrid_losses_new(rt, s->plan, nargs, args, &lo, err);
   m->mistake = !l;
-  if (l && !mgrid_state_recover(s, l, o, m->state, &x, &m->move, err)) {
-    m->backend = mgrid_state_backend(*m->state);
-    told = mgrid_lua_loss_json(x, m->plan, err);
-  }
-  mgrid_loss_free(x);
+  bool done = l && !mgrid_state_recover(s, l, o, m->state, m->loss, &m->move, err);
+  if (done) m->backend = mgrid_state_backend(*m->state);
   mgrid_losses_free(l);
-  return told;
+  return done;
 }
 
 /* Read { how, name, timeout, lost, job, nccl_shrink } at 2; what is read stays on the stack, the Job at *job. */
@@ -64,7 +59,7 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o, int *job
   if ((lua_getfield(L, 2, "lost") != LUA_TNIL) != given)
     mgrid_lua_raise_as(L, MGRID_USAGE,
                        "recover: give both or neither: job, the Job of the survivors, and lost, the lost ranks");
-  if (given) o->lost = mgrid_lua_push_lost(L, "recover", "lost", &o->nlost);
+  if (given) o->lost = mgrid_lua_push_lost(L, lua_gettop(L), "recover", "lost", &o->nlost);
   return *texts[1];
 }
 
@@ -90,30 +85,29 @@ static int state_recover(lua_State *L) {
   mgrid_plan    **old = mgrid_lua_new_plan(L);
   *old = mgrid_plan_ref(mgrid_lua_check_host_state(L)->plan);
   const char **args = mgrid_lua_push_changed(L, &(*old)->content, &nargs);
-  m.plan = mgrid_lua_new_plan(L);
+  mgrid_lua_new_plan(L);
   int plan = lua_gettop(L);
   if (rt && *rt) lua_pushvalue(L, recipe), lua_setiuservalue(L, plan, 1);
   m.state = mgrid_lua_new_state(L, true);
   mgrid_lua_keep_recipe(L, plan);
   int             state = lua_gettop(L);
   mgrid_backend **job = mgrid_lua_new_job(L);
+  m.loss = mgrid_lua_new_loss(L);
   if (survivors) o.backend = mgrid_lua_check_job(L, survivors);
   mgrid_state   *s = mgrid_lua_check_host_state(L);
   mgrid_runtime *asked = rt && *rt ? *rt : mgrid_state_runtime(s);
   if (!asked)
     return mgrid_lua_raise_as(L, MGRID_NOT_NOW,
                               "what a job becomes is up to its recipe: recipe:plan(...) makes a plan that has one");
-  json_t *told = recover(asked, s, nargs, args, how, &o, &m, &e);
+  bool done = recover(asked, s, nargs, args, how, &o, &m, &e);
   if (m.backend) *job = mgrid_backend_ref(m.backend);
-  if (!told) {
+  if (!done) {
     mgrid_move_free(m.move);
     return m.mistake ? mgrid_lua_raise_loss(L, &e) : mgrid_lua_failure(L, &e);
   }
   int moved = mgrid_lua_push_move(L, m.move); /* keeps it */
   mgrid_move_free(m.move);
-  if (mgrid_take_json(L, told)) return lua_error(L);
-  lua_pushvalue(L, plan);
-  lua_setfield(L, -2, "plan");
+  mgrid_lua_push_loss(L, state + 2, plan);
   lua_pushvalue(L, state); /* job, move, loss, state */
   lua_insert(L, -(2 + moved));
   lua_insert(L, -(1 + moved));

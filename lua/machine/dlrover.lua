@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+--
+-- dlrover.lua - the switch of each node, as dlrover's topology querier gives it: {"10.0.0.1": "sw-3"}
+-- (dlrover/python/master/elastic_training/net_topology.py, NodeTopologyMeta.asw). Nothing is skipped.
+
+local file, _, all = ...
+local fields = file.run "fields"
+local t = file.run "tree" "switch"
+
+if not all[0] or #all[0] == 0 then
+  file.fault(nil, "an object that names the switch of each node, {\"10.0.0.1\": \"sw-3\"}, expected")
+end
+for _, host in ipairs(all[0]) do
+  local switch = fields.text(all[host] or false, host, "the name of its switch")
+  t:add(host, host, nil, t:node("switch", switch, host))
+end
+return t

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: MIT
+--
+-- elements.lua - what a text of XML may hold, and the parts of a node that hold GPUs. The grammar has of each element
+-- those that may be in it and its attributes, "a b"; an unknown element is refused, an unknown attribute noted.
+
+local file = ...
+local M = {}
+
+-- The names in a text, as a list and as a set.
+function M.names(text)
+  local all = {}
+  for name in text:gmatch "%S+" do all[#all + 1], all[name] = name, true end
+  return all
+end
+
+-- Check an element and all in it; see(element, elements above it ...) gets each before those in it, after(element)
+-- behind them.
+function M.walk(root, grammar, notes, see, after)
+  local known = {}
+  for name, rule in pairs(grammar) do known[name] = { elements = M.names(rule[1]), attributes = M.names(rule[2]) } end
+  local function visit(e)
+    local rule = known[e.name]
+    local unknown = {}
+    for name in pairs(e.of) do
+      local noted = e.name .. " " .. name
+      if not rule.attributes[name] and not notes[noted] then unknown[#unknown + 1], notes[noted] = name, true end
+    end
+    table.sort(unknown)
+    for _, name in ipairs(unknown) do
+      notes[#notes + 1] = ("line %d: attribute '%.60s' of <%s> is not read"):format(e.line, name, e.name)
+    end
+    see(e)
+    for _, child in ipairs(e) do
+      if not rule.elements[child.name] then
+        local known_ones = file.suggest(child.name, rule.elements)
+        file.fault(child.line, "unknown element <%.40s> in <%s>%s", child.name, e.name, known_ones)
+      end
+      visit(child)
+    end
+    if after then after(e) end
+  end
+  visit(root)
+end
+
+-- Ranks go to GPUs in the order of their numbers, which must be that of the text, or they would be in other parts.
+function M.in_order(last, number, where)
+  if last and number < last then
+    file.fault(where, "GPU %d is behind GPU %d: GPUs of one part do not follow each other", number, last)
+  end
+  return number
+end
+
+-- The machine of nodes that are all as this one, with levels { { name, number }, ... }.
+function M.node(levels, notes)
+  local list = { { name = "node", counts = { 0 } } }
+  for _, of in ipairs(levels) do list[#list + 1] = { name = of[1], counts = { of[2] } } end
+  return { levels = list, notes = notes }
+end
+
+-- node:* PART:n HELD:g, of those parts that hold something: as many each.
+function M.parts(counts, part, held, notes)
+  local n, each = 0, nil
+  for _, count in ipairs(counts) do
+    if count > 0 then
+      n, each = n + 1, each or count
+      if count ~= each then file.fault(nil, "its %ss hold different numbers of %ss", part, held) end
+    end
+  end
+  if n == 0 then file.fault(nil, "no %s is in it", held) end
+  return M.node({ { part, n }, { held, each } }, notes)
+end
+
+return M

@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: MIT
+--
+-- hostfile.lua - the hosts of a launcher, a line each: of mpirun "n0 slots=8" (Open MPI 5.0, PRRTE's
+-- src/util/hostfile/hostfile_lex.l and hostfile.c; 4.1, orte/util/hostfile), of mpiexec "n0:8" (MPICH 4, Hydra's
+-- utils/args/args.c), and a line for each rank: $PBS_NODEFILE, $SLURM_HOSTFILE, `place -o x.hosts`.
+--
+-- Skipped, as it changes no place: comments (#, //), the maximum of slots, user and port, ifname and binding, sockets
+-- and cores. Not read: hosts by number (+n1), hosts that are left out (^n1), comments /* */.
+
+local file = ...
+local t = file.run "tree" "switch"
+
+-- Words behind a host, with "_" for "-".
+local counts = { slots = true, count = true, cpu = true, cpus = true }
+local most = { slots_max = true, max_slots = true, cpu_max = true, max_cpu = true, count_max = true, max_count = true }
+local skipped = { username = true, user_name = true, user = true, port = true, ifname = true, binding = true,
+  boards = true, sockets = true, sockets_per_board = true, cores = true, cores_per_socket = true }
+
+-- The slots of what is behind a host, false: it does not say.
+local function slots_of(host, rest, where)
+  local slots, at, limit = false, 1, false
+  while at <= #rest do
+    local key, value, behind = rest:match("^([%a_%-]+)%s*=%s*(%S+)%s*()", at)
+    local word = key and key:lower():gsub("-", "_")
+    if counts[word] and not slots then
+      slots = t.count(host, value, where)
+    elseif most[word] then
+      limit = t.count(host, value, where)
+    elseif not skipped[word] then
+      file.fault(where, "'slots=8' or nothing expected behind host '%.40s', not '%.40s'", host, rest:sub(at))
+    end
+    at = behind
+  end
+  return slots or limit
+end
+
+-- The host of "user@n0:8", and its slots; false: it does not say.
+local function host_of(word, where)
+  local name, slots = word:match "^([^:]+):(%d+)$"
+  local host = (name or word):match "@(.+)$" or name or word
+  if host:find "[=,{}<>\"'()%[%]*^+]" or not host:find "^[%w_\x80-\xff]" then
+    file.fault(where, "a host expected, as 'n0 slots=8', not '%.40s'", word)
+  end
+  return host, name and t.count(host, slots, where) or false
+end
+
+-- A host that has a line already: lines of a host alone, and those of MPICH, add up.
+local function again(i, slots, by_word, where)
+  if by_word then
+    file.fault(where, "host '%.60s' is there twice, first in line %d: slots= is for a host that has one line",
+      t.name[i], t.line[i])
+  end
+  t.slots[i] = (t.slots[i] or 1) + (slots or 1)
+  t.out[i] = t.slots[i] == 0 and t.out[i] or nil
+end
+
+local ranks, alone, known, comments, name = {}, true, { [""] = false }, file.has "#" or file.has "//", t.host
+for where, host, rest in file.words() do
+  if comments then
+    local line = host .. " " .. rest
+    local at = line:find("#", 1, true) or line:find("//", 1, true)
+    if at then host, rest = line:sub(1, at - 1):match "^(%S*)%s*(.*)$" end
+  end
+  if host ~= "" then
+    local by_colon, slots = false, known[rest]
+    if not host:find "^[%w_][%w_.-]*$" then host, by_colon = host_of(host, where) end
+    if slots == nil then
+      slots = slots_of(host, rest, where)
+      known[rest] = slots
+    end
+    local i, by_word = name[host], slots
+    slots = slots or by_colon
+    if i then
+      again(i, slots, by_word, where)
+    else
+      i = t:add(host, where, slots or nil)
+      if slots == 0 then t.out[i] = "it has no slots" end
+    end
+    if slots then alone = false end
+    if alone then ranks[#ranks + 1] = i end
+  end
+end
+
+-- Lines of a host alone, of which one is there twice: rank i runs where line i says.
+if alone and #ranks > t.nhosts then
+  for _, i in ipairs(t.hosts) do t.slots[i] = t.slots[i] or 1 end
+  t.ranks = ranks
+end
+return t

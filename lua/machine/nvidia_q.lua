@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: MIT
+--
+-- nvidia_q.lua - `nvidia-smi -q` of one node, or of several one after the other: the fabric says which nodes are of
+-- one NVLink domain (ClusterUUID and CliqueId; nvidia-smi's manual, "Fabric"). Nodes have their number as name.
+--
+-- Skipped: all else that it prints. GPUs that are cut by MIG are refused.
+
+local file = ...
+local t = file.run "tree" "clique"
+
+local nodes, mig = 0, false
+local node -- that is being read: where it begins, its GPUs, those that it says it has, and the clique of the GPU
+
+local function whole(gpu)
+  local known = gpu.ClusterUUID and gpu.ClusterUUID ~= "N/A" and gpu.ClusterUUID:find "[^0-]" and gpu.CliqueId
+  return known and gpu.ClusterUUID .. "." .. gpu.CliqueId or ""
+end
+
+local function end_node(where)
+  if not node then return end
+  local n, clique = #node, node[1] and whole(node[1])
+  if node.attached and n < node.attached then
+    file.fault(where, "%d of %d GPUs: the text may be cut short", n, node.attached)
+  end
+  for i = 2, n do
+    if whole(node[i]) ~= clique then
+      file.fault(node[i].line, "GPUs of one node are of two NVLink domains, '%.99s' and '%.99s'", clique,
+        whole(node[i]))
+    end
+  end
+  if n > 0 then
+    t:add(tostring(nodes), node.line, n, clique ~= "" and t:node("switch", clique, node.line) or nil)
+    nodes = nodes + 1
+  end
+end
+
+local last = 1
+for where, line in file.lines() do
+  last = where
+  local key, value = line:match "^%s*(%a[%w ]-)%s*:%s*(.*)$"
+  if key == "Attached GPUs" then
+    end_node(where)
+    node = { line = where, attached = #value < 10 and tonumber(value:match "^%d+$") or nil }
+  elseif line:find "^GPU " then
+    node = node or { line = where }
+    node[#node + 1] = { line = where }
+  elseif node and #node > 0 and (key == "CliqueId" or key == "ClusterUUID") then
+    node[#node][key] = value
+  elseif line:find "^%s*MIG Mode%s*$" then
+    mig = true
+  elseif mig and key == "Current" then
+    if value == "Enabled" then file.fault(where, "MIG is on: a rank needs a whole GPU") end
+    mig = false
+  end
+end
+end_node(last)
+return t

@@ -1,0 +1,74 @@
+-- SPDX-License-Identifier: MIT
+--
+-- read.lua - machines from the files of other tools: which reader a text is for, and the words behind the file's
+-- name. A reader is a file of this folder. It gets `file` (src/machine/lua/read.c), the words by name, and what was
+-- parsed; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/make.c). A line, a word, a field
+-- or an element that a reader does not know is refused.
+
+local file, words = ...
+
+-- topology=NAME and nodes=LIST; the other words add levels to what the reader made.
+local given = {}
+words = words:gsub("%f[^%s\0](%l+)=(%S*)", function(name, value)
+  if name ~= "topology" and name ~= "nodes" then return nil end
+  given[name] = value
+  return ""
+end)
+given.levels = words:find(":", 1, true)
+
+-- The first line that is neither blank nor a comment.
+local function first_line()
+  for number, line in file.lines() do
+    if line:find "^%s*[^%s#]" then return line, number end
+  end
+  return ""
+end
+
+local function of_json()
+  local all = file.json()
+  if all.levels then return "json", all end
+  if all.items or all.kind or all.metadata then return "kubectl", all end
+  return "dlrover", all
+end
+
+local roots = { system = "nccl", graphs = "nccl_graph", topology = "hwloc" }
+
+local function of_xml()
+  local root = file.xml()
+  if not roots[root.name] then
+    file.fault(root.line,
+      "<system> (NCCL_TOPO_DUMP_FILE), <graphs> (NCCL_GRAPH_DUMP_FILE) or <topology> (lstopo --of xml) "
+        .. "expected, not <%s>", root.name)
+  end
+  return roots[root.name], root
+end
+
+-- The name of the reader, and what was parsed to find it.
+local function reader()
+  local line, number = first_line()
+  if line:find "^%s*[{%[]" then return of_json() end
+  if line:find "^[\xEF\xBB\xBF]*%s*<" then return of_xml() end
+  if line:find "^%s*%-" then return "slurm_yaml", file.yaml() end
+  if file.has "NVSMI LOG" or file.has "Attached GPUs" then return "nvidia_q" end
+  if file.has "GPU0" and (file.has "CPU Affinity" or file.has "Legend:" or file.has " X " or file.has "\tX") then
+    return "nvidia_topo"
+  end
+  if file.has "SLURM_JOB_NODELIST=" or file.has "SLURM_TOPOLOGY_ADDR=" or file.has "SLURM_NODELIST=" then
+    return "slurm_job"
+  end
+  if line:find "^%s*rank%s" then return "rankfile" end
+  if line:find "^%s*%a+%s*=" then return "slurm" end
+  if line:find "^GPU %d+:" or line:find "^[%w_.]+, " then
+    file.fault(number, "of nvidia-smi the output of topo -m and of -q is read, not this")
+  end
+  return "hostfile"
+end
+
+local name, parsed = reader()
+local made = file.run(name, given, parsed)
+if getmetatable(made) then
+  made = made:machine(given.nodes)
+elseif given.nodes then
+  file.fault(nil, "nodes= is for files that list hosts")
+end
+return made, words

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: MIT
+--
+-- slurm_yaml.lua - Slurm's topology.yaml, several topologies by name (https://slurm.schedmd.com/topology.yaml.html,
+-- of Slurm 25.05): trees of switches and blocks of nodes are read, others refused.
+--
+-- Skipped, as it changes no place: cluster_default, block_sizes.
+
+local file, given, all = ...
+local fields = file.run "fields"
+local path, item = fields.path, fields.item
+
+local names, taken, at = {}, nil, nil
+for i, one in ipairs(fields.list(all, nil, "topologies")) do
+  local where = item("", i)
+  fields.object(one, where, "topology cluster_default tree block flat ring torus3d")
+  local name = fields.text(one.topology, path(where, "topology"), "the name of the topology")
+  names[#names + 1] = name
+  if (given.topology or name) == name and not taken then taken, at = one, where end
+end
+if not names[1] then file.fault(nil, "there is no topology in it") end
+if not taken then
+  file.fault(nil, "unknown topology '%.60s'; known: %s", given.topology, table.concat(names, ", "))
+elseif #names > 1 and not given.topology then
+  file.fault(nil, "it has %d topologies (%.99s): topology=NAME behind the file's name chooses one", #names,
+    table.concat(names, ", "))
+end
+
+local kind, plural, one = "tree", "switches", "switch"
+if taken.block then kind, plural, one = "block", "blocks", "block" end
+if not taken[kind] or taken.tree and taken.block then
+  file.fault(at, "one tree or one block expected: that of topology '%.60s' is not read", taken.topology)
+end
+for _, other in ipairs { "flat", "ring", "torus3d" } do
+  if taken[other] then file.fault(path(at, other), "a topology has one kind, a tree or a block") end
+end
+
+local t, where = file.run "tree" (one), path(at, kind)
+fields.object(taken[kind], where, kind == "tree" and "switches" or "blocks block_sizes")
+local list = fields.list(taken[kind][plural], path(where, plural), plural)
+for i, of in ipairs(list) do
+  local place = item(path(where, plural), i)
+  fields.object(of, place, kind == "tree" and "switch children nodes" or "block nodes")
+  local node = t:describe(fields.text(of[one], path(place, one), "the name of the " .. one), place)
+  if not of.children and not of.nodes then file.fault(place, "it has no nodes" .. (kind == "tree"
+      and " and no children" or "")) end
+  if of.children then t:put("switch", fields.text(of.children, path(place, "children"), "a list of names"), node,
+      place) end
+  if of.nodes then t:put("host", fields.text(of.nodes, path(place, "nodes"), "a list of names"), node, place) end
+end
+t:whole "entry"
+return t

@@ -1,0 +1,324 @@
+-- SPDX-License-Identifier: MIT
+--
+-- tree.lua - hosts, and switches, blocks or cliques above them, as the levels of a machine. A level is a height in
+-- the tree: a host that hangs higher than others has a domain of its own at each level between. Places follow the
+-- tree; ranks go to the hosts in the order in which the file lists them.
+
+local file = ...
+
+local NAMES, LEVELS = 1 << 18, 13 -- that lists may name, and one more for each byte of the text; above a host
+
+local Tree = {}
+Tree.__index = Tree
+
+-- A tree whose nodes are numbers; `above` is what the node above a host is called.
+local function new(above)
+  return setmetatable({ above = above, n = 0, nhosts = 0, named = 0, host = {}, switch = {}, hosts = {}, name = {},
+    line = {}, parent = {}, slots = {}, out = {}, notes = {}, own = {} }, Tree)
+end
+
+-- The node of a host ("host") or of what is above ("switch"), which is added if it is not there.
+function Tree:node(kind, name, where)
+  local of = self[kind]
+  local i = of[name]
+  if i then return i end
+  if name:find "[^%w_.-]" then file.check("the name of a " .. kind, name, where) end
+  i = self.n + 1
+  self.n, self.name[i], self.line[i], of[name] = i, name, where, i
+  if kind == "host" then
+    self.nhosts = self.nhosts + 1
+    self.hosts[self.nhosts] = i
+  end
+  return i
+end
+
+local function shown(name) return #name > 60 and name:sub(1, 60) .. "..." or name end
+
+-- "line 3" or "items[3]"
+local function place(where) return type(where) == "number" and "line " .. where or tostring(where) end
+
+-- A host that must not be there yet, the next that gets ranks; `slots` may be nil.
+function Tree:add(name, where, slots, parent)
+  local i = self.host[name]
+  if i then file.fault(where, "host '%s' is there twice, first in %s", shown(name), place(self.line[i])) end
+  i = self:node("host", name, where)
+  self.slots[i], self.parent[i], self.ordered = slots, parent, true
+  return i
+end
+
+-- Slots as a number, of a text.
+function Tree.count(name, text, where)
+  local n = text:find "^%d+$" and #text < 10 and tonumber(text)
+  if not n then file.fault(where, "'%s' is no number of slots", shown(text)) end
+  if n > 65536 then
+    file.fault(where, "host '%s' has 1 to 65536 slots, not %d", shown(name), n)
+  end
+  return n
+end
+
+function Tree:below(i, parent, where)
+  local known = self.parent[i]
+  if known and known ~= parent then
+    file.fault(where, "%s '%s' is below %s '%s', and below '%s' already", self.host[self.name[i]] == i and "host"
+      or self.above, shown(self.name[i]), self.above, shown(self.name[parent]), shown(self.name[known]))
+  end
+  self.parent[i] = parent
+end
+
+-- A switch or block that the file describes here, as it does once.
+function Tree:describe(name, where)
+  local i = self:node("switch", name, where)
+  if self.own[i] then
+    file.fault(where, "%s '%s' is there twice, first in %s", self.above, shown(name), place(self.line[i]))
+  end
+  self.own[i], self.line[i] = true, where
+  return i
+end
+
+-- Put the names of a list below a switch.
+function Tree:put(kind, list, parent, where)
+  self:names(list, where, function(name) self:below(self:node(kind, name, where), parent, where) end)
+end
+
+-- Refuse a switch that another one names and that nothing describes.
+function Tree:whole(entry)
+  for i = 1, self.n do
+    if self.switch[self.name[i]] == i and not self.own[i] then
+      file.fault(self.line[i], "%s '%s' is named here and has no %s of its own: the file may be cut short", self.above,
+        shown(self.name[i]), entry)
+    end
+  end
+end
+
+-- ------------------------------------------------------------------------------------------------------- lists
+
+-- The ranges "1-3,07]" at a position: { { 1, 3, width 1 }, ... }, and the position behind; nil, and what does not fit.
+local function ranges(list, at)
+  local all = {}
+  if not list:find("]", at, true) then return nil, at - 1 end
+  repeat
+    local low, behind = list:match("^(%d+)()", at)
+    if not low or #low > 11 then return nil, at end
+    local high, after = list:match("^%-(%d+)()", behind)
+    high = tonumber(high or low)
+    if #(tostring(high)) > 11 or high < tonumber(low) then return nil, behind end
+    all[#all + 1] = { tonumber(low), high, #low }
+    at = after or behind
+    local ends = list:sub(at, at)
+    if ends ~= "," and ends ~= "]" then return nil, at end
+    at = at + 1
+  until ends == "]"
+  return all, at
+end
+
+-- Call each(name) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c).
+function Tree:names(list, where, each)
+  local most = NAMES + file.length
+  local function expand(parts, k, name)
+    local part = parts[k]
+    if not part then
+      self.named = self.named + 1
+      if self.named > most then
+        file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
+      end
+      return each(name)
+    elseif type(part) == "string" then
+      return expand(parts, k + 1, name .. part)
+    end
+    for _, range in ipairs(part) do
+      local form = name .. "%0" .. range[3] .. "d"
+      for i = range[1], range[2] do expand(parts, k + 1, form:format(i)) end
+    end
+  end
+  local at = 1
+  repeat
+    local parts, bad = {}
+    while true do
+      local text, behind = list:match("^([^%s,%[%]%%]+)()", at)
+      if text then parts[#parts + 1] = text end
+      if list:sub(behind or at, behind or at) ~= "[" then
+        bad = #parts == 0 or text and #parts > 1 -- nothing, or text behind the last bracket
+        at = not bad and behind or at
+        break
+      end
+      local all, next_at = ranges(list, (behind or at) + 1)
+      parts[#parts + 1], at = all, next_at
+      if not all then bad = true break end
+    end
+    local ends = list:sub(at, at)
+    if bad or ends ~= "," and ends ~= "" then
+      file.fault(where, "a list of names, as n[1-4,08],m1, expected, not '%s'", shown(list:sub(at)))
+    end
+    expand(parts, 1, "")
+    at = at + 1
+  until ends == ""
+end
+
+-- Ranks go to the hosts of a list alone, in its order.
+function Tree:order(list, where)
+  local chosen, seen = {}, {}
+  self:names(list, where, function(name)
+    local i = self.host[name]
+    if not i then file.fault(where, "nodes=: there is no host '%s' in it", shown(name)) end
+    if seen[i] then file.fault(where, "nodes=: host '%s' is there twice", shown(name)) end
+    seen[i], chosen[#chosen + 1] = true, i
+  end)
+  self.chosen, self.ordered, self.ranks = chosen, true, nil
+end
+
+-- ---------------------------------------------------------------------------------------------------- the machine
+
+-- Name the loop that a switch is in.
+local function refuse_loop(t, i)
+  local loop, at = { t.name[i] }, i
+  repeat
+    at = t.parent[at]
+    loop[#loop + 1] = t.name[at]
+  until at == i or #loop > 8
+  file.fault(t.line[i], "%s '%s' is below itself: %s", t.above, shown(t.name[i]), table.concat(loop, " < "))
+end
+
+-- Refuse switches that are above themselves, whether a host is below them or not.
+local function check_loops(t)
+  local seen = {}
+  for i = 1, t.n do
+    local at = i
+    while at and not seen[at] do
+      seen[at] = i
+      at = t.parent[at]
+    end
+    if at and seen[at] == i then refuse_loop(t, at) end
+  end
+end
+
+-- The heights of the hosts and of what is above them, and the largest.
+local function heights(t, hosts)
+  local height, most, parent = {}, 0, t.parent
+  for k = 1, #hosts do
+    local at, h = hosts[k], 0
+    height[at] = 0
+    while parent[at] do
+      at, h = parent[at], h + 1
+      if h > LEVELS then
+        while parent[at] do at, h = parent[at], h + 1 end
+        file.limit(nil, "%d levels of %ses above a host are more than %d", h, t.above, LEVELS)
+      end
+      if (height[at] or 0) >= h then break end
+      height[at] = h
+    end
+    if h > most then most = h end
+  end
+  return height, most
+end
+
+-- The hosts so that those below one node follow each other; nodes are in the order of their first host.
+local function sorted(t, hosts)
+  if not next(t.parent) then return hosts end
+  local children, roots, placed, all = {}, {}, {}, {}
+  for _, at in ipairs(hosts) do
+    while true do
+      local up = t.parent[at]
+      local list = not up and roots or children[up]
+      if not list then
+        list = {}
+        children[up] = list
+      end
+      list[#list + 1] = at
+      if not up or placed[up] then break end
+      placed[up], at = true, up
+    end
+  end
+  local function visit(at)
+    if not children[at] then all[#all + 1] = at end
+    for _, child in ipairs(children[at] or {}) do visit(child) end
+  end
+  for _, root in ipairs(roots) do visit(root) end
+  return all
+end
+
+-- The level of a height: how many domains each domain above has, and their names.
+local function level(t, hosts, height, h, top)
+  local parent = t.parent
+  if top == 0 then
+    local domains = {}
+    for k = 1, #hosts do domains[k] = t.name[hosts[k]] end
+    return { name = "node", counts = { #hosts }, domains = domains }
+  end
+  local function ancestor(at, most) -- the highest that is not above that height
+    local up = parent[at]
+    while up and height[up] <= most do at, up = up, parent[up] end
+    return at
+  end
+  local counts, domains, n, d, last, last_up = {}, {}, 0, 0, nil, nil
+  for k = 1, #hosts do
+    local at, up = ancestor(hosts[k], h), h == top or ancestor(hosts[k], h + 1)
+    if up ~= last_up then
+      n = n + 1
+      counts[n], last = 0, nil
+    end
+    if at ~= last then
+      d = d + 1
+      counts[n] = counts[n] + 1
+      domains[d] = height[at] == h and t.name[at] ~= "" and t.name[at]
+    end
+    last, last_up = at, up
+  end
+  return { name = h == 0 and "node" or h == 1 and t.above or t.above .. h, counts = counts, domains = domains }
+end
+
+-- Where the ranks are: `ranks` has the host of each, `slot` the place in it, else they follow each other.
+local function places(t, hosts, slots)
+  local at, list, first = {}, {}, 0
+  for k = 1, #hosts do at[hosts[k]], first = first, first + slots[k] end
+  for r, i in ipairs(t.ranks) do
+    if t.slot then
+      list[r] = at[i] + t.slot[r]
+    else
+      list[r], at[i] = at[i], at[i] + 1
+    end
+  end
+  for r = 1, #list do
+    if list[r] ~= r - 1 then return list end
+  end
+end
+
+-- The table of the machine; with a list of hosts, that of these in this order.
+function Tree:machine(nodes)
+  local notes, hosts = self.notes, self.hosts
+  if nodes then self:order(nodes) end
+  if self.chosen then
+    hosts = self.chosen
+  elseif next(self.out) then
+    hosts = {}
+    for _, i in ipairs(self.hosts) do
+      if self.out[i] then
+        notes[#notes + 1] = ("host '%s' gets no ranks: %s"):format(self.name[i], self.out[i])
+      else
+        hosts[#hosts + 1] = i
+      end
+    end
+  end
+  if next(self.parent) then check_loops(self) end
+  if #hosts == 0 then file.fault(nil, "there is no host in it%s", notes[1] and ": " .. notes[1] or "") end
+  local height, top = heights(self, hosts)
+  local list, levels = sorted(self, hosts), {}
+  for h = top, 0, -1 do levels[#levels + 1] = level(self, list, height, h, top) end
+  local m = { levels = levels, node = top, notes = notes }
+  local slots, some = {}, false
+  for k = 1, #list do
+    local n = self.slots[list[k]]
+    slots[k], some = n or 1, some or n
+  end
+  if some then levels[#levels + 1] = { name = "gpu", counts = slots } end
+  if self.ranks then
+    m.ranks = places(self, list, slots)
+  elseif self.ordered then
+    local at, plain, order = {}, true, {}
+    for k = 1, #list do at[list[k]] = k - 1 end
+    for k = 1, #hosts do order[k], plain = at[hosts[k]], plain and at[hosts[k]] == k - 1 end
+    if not plain then m.hosts = order end
+  end
+  return m
+end
+
+return new
