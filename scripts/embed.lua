@@ -3,7 +3,7 @@
 -- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
--- embed.lua --command OUT: the same of lua/command, for the command.
+-- embed.lua --command OUT: the same of lua/command and lua/pictures, for the command.
 -- Run in the project's root by make.
 
 local function quoted(bytes)
@@ -105,6 +105,7 @@ end
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
+  for _, file in ipairs(files("lua/pictures", "moongrid.pictures.", "")) do list[#list + 1] = file end
   write_list("cli_lua", write_texts("command", list))
   out:close()
   os.exit(0)

@@ -14,14 +14,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
-static int raise_runtime(lua_State *L, const mgrid_error *e) {
-  if (e->line == 0) return mgrid_lua_raise_error(L, e);
-  mgrid_lua_note(L, e->status, e->message);
-  lua_pushstring(L, e->message);
-  return lua_error(L);
-}
-
 /* ------------------------------------------------------------------ Recipe */
 
 static mgrid_runtime *check_recipe(lua_State *L, int i) {
@@ -71,7 +63,7 @@ static int load(lua_State *L) {
     if (lua_getfield(L, 2, "text") != LUA_TNIL) text = luaL_checklstring(L, -1, &length);
   }
   *box = mgrid_script_runtime_new(NULL, &hooks, &e);
-  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return raise_runtime(L, &e);
+  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 3);
   return 1;
 }
@@ -111,7 +103,7 @@ static int recipe_plan(lua_State *L) {
   bool         texts = !lua_isnil(L, 4) || (lua_istable(L, 3) && lua_rawlen(L, 3) > 0);
   *box = texts ? plan_texts(L, rt, w.world, &e)
                : mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
-  if (!*box) return raise_runtime(L, &e);
+  if (!*box) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
@@ -123,6 +115,8 @@ static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
   if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
+  if (!mgrid_value_fits(rt->L, lua_gettop(rt->L)))
+    return mgrid_lua_raise(L, "%s gave " MGRID_TOO_MUCH, what, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
 }
 
@@ -137,7 +131,7 @@ static int recipe_ask(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_ask_with(rt, s, query, &args, &e);
   mgrid_state_free(s);
-  if (e.status) return raise_runtime(L, &e);
+  if (e.status) return mgrid_lua_raise_runtime(L, &e);
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
 
@@ -153,7 +147,7 @@ static int recipe_group(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_group_with(rt, s, getter, &args, &g, &e);
   mgrid_state_free(s);
-  if (e.status) return raise_runtime(L, &e);
+  if (e.status) return mgrid_lua_raise_runtime(L, &e);
   mgrid_lua_check_state(L, 2); /* reading the arguments may have closed it, and freed the group */
   return mgrid_lua_push_group_of(L, 2, g);
 }
@@ -169,7 +163,7 @@ static int recipe_set(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_set_with(rt, s, name, &value, &e);
   mgrid_state_free(s);
-  return e.status ? raise_runtime(L, &e) : 0;
+  return e.status ? mgrid_lua_raise_runtime(L, &e) : 0;
 }
 
 static int push_result(lua_State *L) {
@@ -196,7 +190,7 @@ static int recipe_call(lua_State *L) {
   mgrid_script_policy_free(p);
   mgrid_state_free(s);
   if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
-  return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
+  return status ? mgrid_lua_raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
 /* Push the text of an answer of recipe:info; upvalue: recipe */

@@ -7,10 +7,11 @@ local host = require "host"
 local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
+local VALUE = 60 -- bytes of the value of a parameter
 
-local is_terminal, columns, lines, unicode = host.terminal()
+local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
-M.is_terminal, M.unicode = is_terminal, unicode
+M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
 M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is no terminal
 M.fold = M.columns -- where words are folded
@@ -37,9 +38,25 @@ function M.bytes(n)
   return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
 end
 
+-- Seconds for people: "12.3 ms".
+function M.seconds(s)
+  if s <= 0 then return "0" end
+  local unit, by = "ns", 1e9
+  if s >= 1 then
+    unit, by = "s", 1
+  elseif s >= 1e-3 then
+    unit, by = "ms", 1e3
+  elseif s >= 1e-6 then
+    unit, by = "us", 1e6
+  end
+  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
+end
+
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
 local function put_words(words, column, indent)
-  if words ~= "" then
+  if words ~= "" and column + 1 + #words <= M.fold then
+    M.put(" ", words)
+  elseif words ~= "" then
     for word in words:gmatch "([^ ]*) ?" do
       local wide = width(word)
       if column + 1 + wide > M.fold and column > indent then
@@ -53,43 +70,35 @@ local function put_words(words, column, indent)
   M.put "\n"
 end
 
--- Return a value with as few digits as read back the same: 0.1, not 0.10000000000000001.
-local function shortest(value)
-  local x = tonumber(value)
-  if math.type(x) ~= "float" or ("%.17g"):format(x) ~= value then return value end
-  for digits = 15, 17 do
-    local short = ("%." .. digits .. "g"):format(x)
-    if tonumber(short) == x then return short end
-  end
-end
-
--- Return what is safe for a terminal of at most so many bytes; a longer one ends in "...".
+-- What is safe for a terminal of a value, in at most so many bytes; a longer one ends in "...".
 local function at_most(most, value)
-  local whole = #value <= most
-  local shown, room = host.shown(value), whole and most or most - 3
-  if #shown <= room then return shown .. (whole and "" or "...") end
-  while shown:find("^[\x80-\xbf]", room + 1) do room = room - 1 end -- whole characters
-  return shown:sub(1, room) .. (whole and "" or "...")
+  if #value > most then most = most - 3 end
+  local shown, ends = host.shown(value), #value > most and "..." or ""
+  if #shown <= most then return shown .. ends end
+  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
+  return shown:sub(1, most) .. ends
 end
 
--- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2".
-function M.head(plan)
-  local name = host.shown(plan.recipe)
-  if name == "" then name = "plan" end
+-- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
+-- that differ from their defaults, or `all`.
+function M.head(plan, before, all)
+  local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
   local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
-  M.put(M.on, name, M.off, about)
-  local column, colon = #name + #about, ":"
-  for _, given in ipairs(plan.given) do
-    local param, value = given:match "^([^=]*)=(.*)$"
-    local word = ("%s=%s"):format(param, at_most(60, shortest(value)))
-    M.put(colon)
-    column, colon = column + #colon, ""
-    if column + #word + 1 > M.fold and column > LABEL then
-      M.put("\n", (" "):rep(LABEL - 1))
-      column = LABEL - 1
+  before = before or ""
+  local column, colon = #before + #name + #about, ":"
+  M.put(before, M.on, name, M.off, about)
+  for _, param in ipairs(plan.params) do
+    if all or not param.usual then
+      local word = param.name .. "=" .. at_most(VALUE, param.short)
+      M.put(colon)
+      column, colon = column + #colon, ""
+      if column + #word + 1 > M.fold and column > LABEL then
+        M.put("\n", (" "):rep(LABEL - 1))
+        column = LABEL - 1
+      end
+      M.put(" ", word)
+      column = column + 1 + #word
     end
-    M.put(" ", word)
-    column = column + 1 + #word
   end
   M.put "\n"
 end
@@ -99,6 +108,13 @@ function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)
   M.put(label)
   put_words(words, #label, LABEL)
+end
+
+-- Print a machine after its label; of a long list of ranks only the first ones.
+function M.machine(machine)
+  local all, shown = machine:text(), 240
+  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+  M.wrap("machine", all)
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.
