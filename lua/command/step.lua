@@ -74,10 +74,10 @@ local function put_json(plan, all, price)
   if all.counterexample[1] then
     shape.counterexample = { "bytes", "family", "file", "line", "operation", "rank", "waits_for" }
   end
-  for name, value in sorted(price or {}) do
-    if name ~= "memory" then all[name] = value end
+  for name, value in sorted(price or {}) do all[name] = value end
+  for _, name in ipairs(plan.families) do
+    shape.families[name] = { named = true, levels = named, algorithms = named }
   end
-  for _, name in ipairs(plan.families) do shape.families[name] = { named = true, levels = named, algorithms = named } end
   json.put(all, shape)
 end
 
@@ -141,14 +141,16 @@ local function put_price(of, plan, price)
 end
 
 local function put_memory(memory)
-  local parts = {}
-  for i, name in ipairs(memory.names) do parts[i] = name .. " " .. text.bytes(memory.by[name]) end
+  local parts, by = {}, memory.by
+  for name in sorted(by) do parts[#parts + 1] = name end
+  table.sort(parts, function(a, b) return by[a] > by[b] or by[a] == by[b] and a < b end)
+  for i, name in ipairs(parts) do parts[i] = name .. " " .. text.bytes(by[name]) end
   text.printf("\nmemory at most %s on rank %d%s%s%s\n", text.bytes(memory.peak), memory.rank,
               memory.at ~= "" and (", in '%s'"):format(memory.at) or "", parts[1] and ": " or "",
               table.concat(parts, ", "))
 end
 
-local function put_text(of, plan, all, price, memory)
+local function put_text(of, plan, all, price)
   text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, all.operations == 1 and "" or "s")
@@ -161,7 +163,7 @@ local function put_text(of, plan, all, price, memory)
     local sum = all.families[name]
     text.printf("  %-24s %12d %12s\n", name, sum.calls, text.bytes(sum.bytes))
   end
-  if memory.peak > 0 then put_memory(memory) end
+  if all.memory.peak > 0 then put_memory(all.memory) end
   if price then put_price(of, plan, price) end
   text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s\n", all.digest, all.verdict, of.rules:upper(),
               MEANINGS[all.verdict])
@@ -195,11 +197,11 @@ local function run(of)
   local needs = of.flops and "flops" or of.costs and "costs" or of.output and "output"
   local proved, verdict, message, counterexample = step:prove(of.rules, of.eager)
   verdict = verdict or "proved"
-  local memory = step:memory()
+  local sums = step:sums()
   local all = {
     verdict = verdict, classes = step.classes, programs = step.programs, operations = step.operations,
-    digest = step.digest, reads = reads_text(step), rules = of.rules, families = step:sums(),
-    memory = { peak = memory.peak, at = memory.at, rank = memory.rank, by = memory.by },
+    digest = step.digest, reads = reads_text(step), rules = of.rules, families = sums.families,
+    memory = sums.memory,
     counterexample = counterexample or {}, message = message or "",
   }
   local price
@@ -211,7 +213,7 @@ local function run(of)
   elseif of.output then
     text.refuse(1, "a step that does not end has no picture: its verdict is %s", verdict)
   end
-  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price, memory) end
+  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price) end
   return proved and 0 or 1
 end
 

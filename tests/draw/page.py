@@ -572,11 +572,52 @@ def test_first_panels(b, folder, _):
     assert want[:2] == ["dp_cp", "intra_dist_opt"], want
 
 
+# What the page of moongrid step writes into its chart: text, place, width, alignment; and the sizes of its parts.
+CHART = """(() => {
+  const list = [], write = pen.fillText;
+  pen.fillText = (text, x, y) => {
+    const w = pen.measureText(text).width, align = pen.textAlign;
+    list.push([text, align === "right" ? x - w : align === "center" ? x - w / 2 : x, y, w]);
+    write.call(pen, text, x, y);
+  };
+  draw();
+  pen.fillText = write;
+  return { texts: list, left, height, rows: rows.length, view: $("view").clientWidth, high: window.innerHeight,
+           said: $("said").getBoundingClientRect().bottom };
+})()"""
+
+
+def test_step(b, folder, shots):
+    path = folder + "/step.html"
+    moongrid("step", "megatron", "--world", "64", "tp=8", "pp=4", "layers=32", "--machine", "dgx-h100", "-o", path)
+    for width, height in (1280, 800), (390, 844):
+        b.size(width, height)
+        b.open(path)
+        for zoom in None, "zoom(0.02, left + wide / 3)", "zoom(0.2, left + wide / 3)":
+            if zoom:
+                b.value(zoom)
+            seen = b.value(CHART)
+            lines = {}
+            for text, x, y, w in seen["texts"]:
+                assert text and x >= -1 and x + w <= seen["view"] + 40, (text, x, w)
+                lines.setdefault(y, []).append((x, w, text))
+            for line in lines.values():
+                line.sort()
+                for (x, w, text), (after, _, other) in zip(line, line[1:]):
+                    assert x + w <= after, "%r lies on %r at %d" % (text, other, width)
+        assert seen["left"] <= seen["view"] / 4, seen
+        assert seen["said"] <= height, "the answer is below the first screen: %d" % seen["said"]
+        assert seen["rows"] * seen["height"] > 0.25 * height, seen
+        if shots:
+            b.shot("%s/step_%d.webp" % (shots, width))
+    b.size(1280, 800)
+
+
 def main():
     shots = sys.argv[1] if len(sys.argv) > 1 else None
     tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
              test_hostile_names, test_first_panels, test_1024, test_4096, test_narrow, test_many_dims, test_zoom,
-             test_address, test_search]
+             test_address, test_search, test_step]
     print("1..%d" % len(tests))
     bad = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
