@@ -36,7 +36,7 @@ local rows = {
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/machine/command/ranks.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
   { name = "run", file = "src/step/measure.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
-  { name = "reshard", file = "src/checkpoints/index.c", folder = true,
+  { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
   { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }
