@@ -71,11 +71,18 @@ OF_COMMAND := pictures ras
 OF_LUA := checkpoints
 # The bundled recipes that need a slice; the core is built without them.
 RECIPES_tensors := llama
+# And the subcommands of lua/command.
+COMMANDS_tensors := move
+COMMANDS_checkpoints := reshard
+COMMANDS_machine := machine
+COMMANDS_step := step
+COMMANDS_survive := lose
 ifdef CORE
 B      := $(B)/core
 ABSENT := $(SLICES)
 SLICES :=
 LACKING := $(foreach s,$(ABSENT),$(RECIPES_$(s)))
+LACKING_COMMANDS := $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 endif
 
 DEPS     := jansson libxxhash
@@ -239,9 +246,9 @@ $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAG
 
 # The Lua of the command, and its pictures.
 COMMAND_LUA := lua/command lua/command/base lua/pictures $(wildcard lua/command/*.lua lua/command/base/*.lua lua/pictures/*.lua)
-$(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA)
+$(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua --command $@
+	$(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
 
 $(B)/gen/command.o: $(B)/gen/command.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@

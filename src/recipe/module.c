@@ -115,6 +115,8 @@ static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
   if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
+  if (!mgrid_value_fits(rt->L, lua_gettop(rt->L)))
+    return mgrid_lua_raise(L, "%s gave " MGRID_TOO_MUCH, what, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
 }
 

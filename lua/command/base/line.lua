@@ -74,7 +74,9 @@ function M.machine(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
   if done then return model end
+  if model == "not enough memory" then model = "out of memory" end -- of Lua itself
   text.say(model, true)
+  if model:find "^out of memory" then error(3, 0) end
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
 end
 
@@ -215,7 +217,8 @@ local function read_words(line, words, at, last, alone)
       return
     elseif word:find "^%-%-" then
       option, value = find_option(options, word)
-      if not option or value and not option[2] and not option.values then unknown_option(line, options, word) end
+      local takes = option and (option[2] or option.values or option.maybe)
+      if not option or value and not takes then unknown_option(line, options, word) end
     elseif word:find "^%-." then
       option, value = find_letter(options, word)
     elseif alone and line.recipe and M.is_saved(line) and M.is_saved { recipe = word } then

@@ -118,7 +118,7 @@ static int json(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_print_json(check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
-    return mgrid_lua_raise_error(L, &e);
+    return mgrid_lua_oom(L); /* nothing else can fail: its names are UTF-8 */
   }
   mgrid_lua_push_text(L, &t);
   return 1;
