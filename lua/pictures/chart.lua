@@ -205,6 +205,15 @@ local function make_rows(c, plan)
   end
 end
 
+-- The parameters that differ from their defaults, "tp=2 pp=4".
+local function settings(plan)
+  local given = {}
+  for _, param in ipairs(plan.params) do
+    if not param.usual then given[#given + 1] = param.name .. "=" .. param.value end
+  end
+  return table.concat(given, " ")
+end
+
 function M.make(plan, step, price, timeline)
   local all = price.seconds > 0 and price.seconds or 1
   local c = {
@@ -212,7 +221,7 @@ function M.make(plan, step, price, timeline)
     seconds = price.seconds, cut = timeline.cut,
     title = ("step of %s over %d rank%s"):format(plan.recipe ~= "" and plan.recipe or "a recipe", plan.world,
                                                  plan.world == 1 and "" or "s"),
-    settings = table.concat(plan.given, " "),
+    settings = settings(plan),
     about = ("%s: computes %.1f%%, exposed %.1f%%, bubble %.1f%% of the mean rank; on %s"):format(
       M.seconds(price.seconds), 100 * price.compute / all, 100 * price.exposed / all, 100 * price.bubble / all,
       price.machine),
