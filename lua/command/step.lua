@@ -25,17 +25,6 @@ local MEANINGS = {
 local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
                      "scatter", "send", "recv" }
 
--- The flops of --flops: "400e12", "400T".
-local function flops(name, word)
-  local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
-  local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
-  local x = tonumber(number)
-  local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
-  if unit == "" then n = x or 0 end
-  if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
-  text.usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
-end
-
 -- Pictures -------------------------------------------------------------------------
 
 local PICTURES = {
@@ -242,7 +231,8 @@ return {
     { "rank", "R", line.index, help = "the program of one rank, with the lines of the recipe" },
     { "rules", "nccl|mpi", help = "the rules of the proof; default: nccl" },
     { "eager", "BYTES", line.size, help = "with --rules mpi: sends of at most this number of bytes do not wait" },
-    { "flops", "X", flops, help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
+    { "flops", "X", line.flops,
+      help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
       head = "with --machine, the price" },
     { "costs", "FILE",
       help = 'JSON: flops, latencies, measured efficiencies; default: the key "costs" of a machine in JSON' },

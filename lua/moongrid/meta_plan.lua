@@ -162,3 +162,19 @@ function Plan:resources(rank, site) end
 ---@param site? moongrid.Site
 ---@return { families: string[], created: integer, ring: integer }[]
 function Plan:sharing(site) end
+
+---Compare with another plan. `kept`, `created` and `dropped` count the communicators of a rank (0), but lazy ones, when a
+---trainer goes from this plan to the other; they are only there in worlds of one size. tostring gives lines.
+---@param other moongrid.Plan
+---@param rank? integer
+---@return { differ: boolean, changes: moongrid.PlanChange[], kept: integer?, created: integer?, dropped: integer? }
+function Plan:diff(other, rank) end
+
+---`from` is missing for what is new, `to` for what is gone. A grid is { size, offset, dims }, a family { count, size, rule,
+---options }, a world an integer; else it is text.
+---@class moongrid.PlanChange
+---@field kind "+"|"-"|"~" new, gone, changed
+---@field what string "family", "param", ...
+---@field name string? nil: `what` has no more to say
+---@field from any
+---@field to any

@@ -227,14 +227,6 @@ mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, si
   return s;
 }
 
-mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err) {
-  enum { MOST = 1 << 20 };
-  if (ranks <= MOST) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                    "%s goes through every rank, at most %d of them, not %" PRId64 "; --rank R asks for one", what,
-                    MOST, ranks);
-}
-
 const char *cli_text_of(const char *name) {
   if (typed.data && strcmp(name, CLI_STDIN) == 0) return typed.data;
   for (const cli_file *f = cli_files; f->name; f++)

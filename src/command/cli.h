@@ -216,8 +216,6 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
 /* Call a function of lua/command/base/overview.lua: "show" the plan (word "json": as JSON), print its "notes", or name what
 ** is "unheeded" by a backend (word: its name). main.c */
 mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err);
-/* Print the notes of its items on stderr of rank 0, each with `when` before it, such as "after: ". */
-void cli_note_items(const cli *c, const mgrid_plan *p, const char *when);
 /* An mgrid_sink to stdout of whole lines, for a cli *. Lines of a table that are too long for the terminal are folded
 ** under their last column. */
 int cli_fold(void *c, const char *text, size_t len);
@@ -234,8 +232,6 @@ bool cli_limits(const cli *c, bool all, mgrid_text *words);
 ** or waits forever, and its messages do not name the limit. */
 void cli_note_limits(const cli *c);
 
-/* Refuse output for every rank of a large world. */
-mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err);
 /* Format bytes, such as "1.5 GiB". */
 const char *cli_bytes(int64_t bytes, char *buf, size_t len);
 

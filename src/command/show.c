@@ -89,18 +89,6 @@ int cli_fold(void *of, const char *text, size_t len) {
   return ferror(stdout);
 }
 
-void cli_note_items(const cli *c, const mgrid_plan *p, const char *when) {
-  enum { SHOWN = 8 };
-  mgrid_text notes = { 0 };
-  size_t     n = 0;
-  if (c->me != 0) return;
-  mgrid_plan_notes(p, true, &notes);
-  for (const char *line = mgrid_text_chars(&notes), *end; (end = strchr(line, '\n')); line = end + 1)
-    if (n++ < SHOWN) fprintf(stderr, "moongrid: note: %s%.*s\n", when, (int)(end - line), line);
-  if (n > SHOWN) fprintf(stderr, "moongrid: note: %s%zu more such cuts; --json lists all\n", when, n - SHOWN);
-  mgrid_text_free(&notes);
-}
-
 void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        name[4096];

@@ -36,9 +36,6 @@ typedef struct cli_addition {
                      mgrid_error *planning, mgrid_error *err);
   /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
   mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
-  /* For diff: compare the two sides in this respect instead, each with its runtime (NULL of a saved plan), and print. */
-  mgrid_status (*compare)(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
-                          bool *differ, mgrid_error *err);
   /* For doctor: run with the switch; and one more line without it. */
   mgrid_status (*run)(const cli *c);
   void (*examine)(cli_finding *f);

@@ -212,6 +212,28 @@ describe("a plan", function()
     refused(103, "rank 16 is out of range", plan.resources, plan, 16)
   end)
 
+  it("compares with another", function()
+    local none = plan:diff(plan)
+    assert.same({ false, {}, 1, 1 }, -- that of the family apart, which shares none
+                { none.differ, none.changes, none.created, none.dropped })
+    assert.equal("no difference", tostring(none):match "^[^\n]*")
+    local other = recipe:plan(16, { "tp=4", "unread=3" })
+    local diff, by = plan:diff(other, 5), {}
+    for _, change in ipairs(diff.changes) do by[change.what .. " " .. change.name] = change end
+    assert.is_true(diff.differ)
+    assert.same({ kind = "~", what = "param", name = "tp", from = "2", to = "4" }, by["param tp"])
+    assert.same({ size = 16, offset = 0, dims = { { "tp", 2 }, { "dp", 8 } } }, by["grid grid"].from)
+    assert.same({ 8, 2, "unique timeout_us=5000000" },
+                { by["family apart"].from.count, by["family apart"].from.size, by["family apart"].from.options })
+    assert.equal(plan:counts(5).communicators, diff.kept + diff.dropped)
+    assert.equal(other:counts(5).communicators, diff.kept + diff.created)
+    assert.truthy(tostring(diff):find("rank 5 keeps", 1, true))
+    local worlds = plan:diff(recipe:plan(32))
+    assert.same({ kind = "~", what = "world", name = "size", from = 16, to = 32 }, worlds.changes[1])
+    assert.is_nil(worlds.kept)
+    refused(103, "rank 16 is out of range", plan.diff, plan, other, 16)
+  end)
+
   it("has whole tensors, and as many runs of a part as are asked for", function()
     local whole = plan:tensor "w"
     assert.same({ { "row" }, 64, 8, 2, 0 }, { whole.axes, whole.bytes, whole.largest, whole.copies, whole.without })

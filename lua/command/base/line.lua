@@ -63,6 +63,17 @@ function M.worlds(name, list, sizes)
   return sizes
 end
 
+-- The flops of --flops: "400e12", "400T".
+function M.flops(name, word)
+  local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
+  local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
+  local x = tonumber(number)
+  local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
+  if unit == "" then n = x or 0 end
+  if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
+  usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
+end
+
 local function world(name, list, was)
   if list:find "^%d+," or was then usage("%s takes one size", name) end
   return M.number(name, list)

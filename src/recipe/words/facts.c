@@ -202,7 +202,10 @@ static int plan_sharing(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_plan_facts[] = {
-  { "communicators", plan_communicators }, { "idle", plan_idle },       { "unheeded", plan_unheeded },
-  { "resources", plan_resources },         { "sharing", plan_sharing }, { NULL, NULL }
-};
+const luaL_Reg mgrid_lua_plan_facts[] = { { "communicators", plan_communicators },
+                                          { "idle", plan_idle },
+                                          { "unheeded", plan_unheeded },
+                                          { "resources", plan_resources },
+                                          { "sharing", plan_sharing },
+                                          { "diff", mgrid_lua_plan_diff },
+                                          { NULL, NULL } };

@@ -17,6 +17,7 @@ mgrid_site mgrid_lua_check_site(lua_State *L, int i);
 int                   mgrid_lua_plan_params(lua_State *L);
 int                   mgrid_lua_plan_functions(lua_State *L);
 int                   mgrid_lua_plan_concurrent(lua_State *L);
-extern const luaL_Reg mgrid_lua_plan_facts[]; /* methods */
+int                   mgrid_lua_plan_diff(lua_State *L); /* diff.c */
+extern const luaL_Reg mgrid_lua_plan_facts[];            /* methods */
 
 #endif

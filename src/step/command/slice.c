@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what the step adds to the command: run --step, diff --step, the proof of check, the traffic of place.
+** slice.c - what the step adds to the command: run --step, the proof of check, the traffic of place.
 */
 #include "command/slice.h"
 #include "step/command/sends.h"
@@ -8,9 +8,6 @@
 
 mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
                           mgrid_error *err); /* run_step.c */
-
-mgrid_status cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
-                           bool *differ, mgrid_error *err); /* diff_step.c */
 
 /* For check: whether the step of the recipe is proved, under the rules of NCCL. */
 static mgrid_status holds(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err) {
@@ -56,16 +53,6 @@ static const cli_addition additions[] = {
                            "deadline, --timeout",
                    .agreed = true } },
     .use = cli_run_step },
-  { .to = "diff",
-    .usage =
-        "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
-    .options = { { "step", cli_flag,
-                   .help = "compare the steps instead: calls, bytes and memory, and with --machine time, by "
-                           "family (moongrid step)" },
-                 { "flops", cli_text, 0, "X",
-                   .help = "with --step and --machine: flops of a GPU in a second, as 400T" },
-                 { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
-    .compare = cli_diff_step },
   { .to = NULL },
 };
 
