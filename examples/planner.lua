@@ -4,6 +4,7 @@
 --
 --     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
+-- On stderr it tells what NCCL takes, and which ranks are in no group.
 -- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
 
 local mg = require "moongrid"
@@ -24,6 +25,10 @@ local function main(name, world, machine, ...)
   machine = mg.open_machine(machine)
   local made = plan(name, math.tointeger(tonumber(world)), machine, { ... })
   print(made.digest)
+  local nccl = made:resources(nil, { machine_ranks = machine:node_size() })
+  io.stderr:write(("%d communicators of NCCL take %d bytes of a GPU\n"):format(nccl.communicators, nccl.created))
+  local idle, which = made:idle()
+  if idle and idle > 0 then io.stderr:write("idle: ", which, "\n") end
   for rank = 0, made.world - 1 do
     local domains = {}
     for i, at in ipairs(machine:where(rank)) do domains[i] = at.level .. "=" .. at.domain end

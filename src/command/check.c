@@ -190,7 +190,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     mgrid_status s = p ? check_plan(&c, c.worlds.at[i], rt, p, &v, of, laws, &err) : err.status;
     cli_progress_end();
     misspelt = i == 0 && s && p && !is_broken(s);
-    if (!s) cli_note_plan(&c.cli, p);
+    if (!s) cli_tell(&c.cli, "notes", p, NULL, NULL);
     if (misspelt)
       cli_say(&c.cli, &err);
     else if (c.json)

@@ -18,6 +18,16 @@ typedef struct options {
   const char *family; /* only these, F,G; NULL: not given */
 } options;
 
+/* Set the ranks of a machine: those of --machine or the recipe's machine, else its gpus_per_node, else unchanged. */
+static void machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site) {
+  static const char *const names[] = { "gpus_per_node", "ranks_per_node", "nproc_per_node" };
+  int64_t                  asked = cli_machine_ranks(c, p);
+  for (size_t i = 0; i < p->content.nparams && !asked; i++)
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+      if (strcmp(p->content.param[i].name, names[k]) == 0) asked = strtoll(p->content.param[i].value, NULL, 10);
+  site->machine_ranks = asked >= 1 && asked <= MGRID_MACHINE_RANKS_MAX ? asked : MGRID_SITE_RANKS;
+}
+
 /* -------------------------------------------------------------- lines of recipes */
 
 /* Append line n of a text, without blanks at its ends. */
@@ -235,7 +245,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_status   s = cli_open(&c.cli, &rt, &err);
   if (rt) s = mgrid_runtime_trail(rt, &trail, &err);
   mgrid_plan *p = s ? NULL : cli_plan(&c.cli, rt, c.cli.world, &err);
-  if (p) cli_machine_of(&c.cli, p, &c.site);
+  if (p) machine_of(&c.cli, p, &c.site);
   s = p ? show_all(&c, p, trail, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   json_decref(trail);

@@ -28,8 +28,6 @@ typedef struct cli_addition {
   /* `at` is 0: cli_added_flag, _number or _text returns the value, which starts as false, NULL or 0. Or it is an offset in cli. */
   cli_option options[CLI_ADDED_OPTIONS_MAX];
 
-  /* For plan: print this of the plan, or of the rank (-1: none). */
-  mgrid_status (*show)(const cli *c, const mgrid_plan *p, int64_t rank, mgrid_error *err);
   /* For run, which then takes two sides: go from one plan to the other. `sides` says why there are two, such as "move
   ** tensors from one to the other". A plan that is NULL: *planning says why. `machine` is that of mgrid_move_options.
   ** Collective; rank 0 prints. */
@@ -49,7 +47,6 @@ typedef struct cli_addition {
 typedef struct cli_slice {
   const cli_command *const *commands;  /* its subcommands, each after the core's one in `after`; NULL ends */
   const cli_addition       *additions; /* to those of the core; ends with .to NULL */
-  void (*overview)(const cli *c, const mgrid_plan *p); /* print lines of the overview of a plan, after its families */
   /* Before the plans of a recipe: give the runtime what the command line says. After each plan, also a saved one: refuse
   ** it, if that contradicts it. */
   mgrid_status (*before)(const cli *c, mgrid_runtime *rt, mgrid_error *err);

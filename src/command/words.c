@@ -59,6 +59,14 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
+/* put(text): write it to stdout; what is in progress tells how much */
+static int put(lua_State *L) {
+  size_t      len;
+  const char *given = luaL_checklstring(L, 1, &len);
+  mgrid_error e = MGRID_ERROR_INIT;
+  return cli_sink(stdout, given, len) ? (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e)) : 0;
+}
+
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
 ** before anything is printed */
 static int progress(lua_State *L) {
@@ -230,6 +238,7 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
+                                    { "put", put },
                                     { "progress", progress },
                                     { "shown", shown },
                                     { "nearest", nearest },

@@ -214,7 +214,8 @@ local function read_words(line, words, at, last, alone)
       return
     elseif word:find "^%-%-" then
       option, value = find_option(options, word)
-      if not option or value and not option[2] and not option.values then unknown_option(line, options, word) end
+      local takes = option and (option[2] or option.values or option.maybe)
+      if not option or value and not takes then unknown_option(line, options, word) end
     elseif word:find "^%-." then
       option, value = find_letter(options, word)
     elseif alone and line.recipe and M.is_saved(line) and M.is_saved { recipe = word } then

@@ -16,6 +16,7 @@ int  mgrid_lua_recipe_on(lua_State *L);
 void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
 void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_machine(lua_State *L);
+int  mgrid_lua_plan_laws(lua_State *L);
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 

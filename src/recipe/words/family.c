@@ -245,6 +245,29 @@ static int family_coverage(lua_State *L) {
   return 1;
 }
 
+static int family_largest(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->max_size);
+  return 1;
+}
+
+/* family:member(group, position) -> rank, ranks in the group; a position from the end is negative */
+static int family_member(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  int64_t             group = mgrid_lua_check_integer(L, 2), at = mgrid_lua_check_integer(L, 3);
+  mgrid_lua_charge(L, f->nodes);
+  if (group < 0 || group >= f->count)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range; there are %" PRId64, group,
+                              f->count);
+  int64_t size = mgrid_family_size(f, group);
+  if (at < -size || at >= size)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "position %" PRId64 " is out of range; group %" PRId64 " has %" PRId64 " ranks", at,
+                              group, size);
+  lua_pushinteger(L, mgrid_family_rank(f, group, at < 0 ? at + size : at));
+  lua_pushinteger(L, size);
+  return 2;
+}
+
 static int family_eq(lua_State *L) {
   mgrid_payer payer = mgrid_budget_payer(L);
   bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
@@ -304,22 +327,18 @@ static int covers(lua_State *L) {
   return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
 }
 
-static const luaL_Reg family_fields[] = {
-  { "count", family_count }, { "size", family_size }, { "coverage", family_coverage }, { NULL, NULL }
-};
-static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick },
-                                                  { "bundle", family_bundle },
-                                                  { "pairs", family_pairs },
-                                                  { "neighbours", family_neighbours },
-                                                  { "map", mgrid_lua_family_map },
-                                                  { "without", family_without },
-                                                  { "lists", family_lists },
-                                                  { "twin", family_twin },
-                                                  { "with", family_with },
-                                                  { "ranks", family_ranks },
-                                                  { "locate", family_locate },
-                                                  { "groups", family_groups },
-                                                  { NULL, NULL } };
+static const luaL_Reg        family_fields[] = { { "count", family_count },
+                                                 { "size", family_size },
+                                                 { "largest", family_largest },
+                                                 { "coverage", family_coverage },
+                                                 { NULL, NULL } };
+static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
+                                                  { "pairs", family_pairs },         { "neighbours", family_neighbours },
+                                                  { "map", mgrid_lua_family_map },   { "without", family_without },
+                                                  { "lists", family_lists },         { "twin", family_twin },
+                                                  { "with", family_with },           { "ranks", family_ranks },
+                                                  { "locate", family_locate },       { "member", family_member },
+                                                  { "groups", family_groups },       { NULL, NULL } };
 static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
                                                { "__eq", family_eq },          { "__tostring", family_tostring },
                                                { "__pairs", family_groups },   { NULL, NULL } };
