@@ -66,7 +66,9 @@ endif
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
 SLICES := tensors machine checkpoints pictures ras step survive
 # Of these the command's alone: no host of the library needs them.
-OF_COMMAND := checkpoints pictures ras
+OF_COMMAND := pictures ras
+# And of the Lua module and the command: no host in C needs them.
+OF_LUA := checkpoints
 # The bundled recipes that need a slice; the core is built without them.
 RECIPES_tensors := llama
 ifdef CORE
@@ -136,8 +138,8 @@ APART_rccl := rccl/
 # uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
 WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
-SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND),$(SLICES))))
-LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(SLICES:%=%/lua)))
+SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND) $(OF_LUA),$(SLICES))))
+LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
@@ -161,7 +163,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
+COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
 $(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
@@ -227,16 +229,16 @@ $(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/chart.html: $(addprefix src/step/command/,chart.html chart.js)
+$(B)/gen/chart.html: $(addprefix lua/pictures/,chart.html chart.js)
 	@mkdir -p $(@D)
-	sed -e '/^@SCRIPT@$$/{r src/step/command/chart.js' -e 'd' -e '}' $< >$@
+	sed -e '/^@SCRIPT@$$/{r lua/pictures/chart.js' -e 'd' -e '}' $< >$@
 
 $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) $(CHART) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
-# The Lua of the command.
-COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+# The Lua of the command, and its pictures.
+COMMAND_LUA := lua/command lua/command/base lua/pictures $(wildcard lua/command/*.lua lua/command/base/*.lua lua/pictures/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA)
 	@mkdir -p $(@D)
 	$(LUA) scripts/embed.lua --command $@

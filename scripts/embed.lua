@@ -3,7 +3,7 @@
 -- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
--- embed.lua --command OUT: the same of lua/command, for the command.
+-- embed.lua --command OUT: the same of lua/command and lua/pictures, for the command.
 -- Run in the project's root by make.
 
 local function quoted(bytes)
@@ -84,11 +84,11 @@ out:write(('/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n')
 if not of_command then out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release())) end
 
 -- The texts of the files, and the initializer of a chunk each.
-local function write_texts(label, list)
+local function write_texts(label, list, stripped)
   local chunks = {}
   for i, file in ipairs(list) do
     local text = read(file[2])
-    local binary = string.dump(assert(load(text, "=" .. file[1], "t"))) -- with its line numbers
+    local binary = string.dump(assert(load(text, "=" .. file[1], "t")), stripped) -- with its line numbers
     out:write(("static const char %s_text%d[] =\n  %s;\n"):format(label, i, quoted(text)))
     out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n\n"):format(label, i, numbers(binary)))
     chunks[i] = ('{ "%s", %s_text%d, sizeof %s_text%d - 1, %s_binary%d, sizeof %s_binary%d }')
@@ -105,6 +105,7 @@ end
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
+  for _, file in ipairs(files("lua/pictures", "moongrid.pictures.", "")) do list[#list + 1] = file end
   write_list("cli_lua", write_texts("command", list))
   out:close()
   os.exit(0)
@@ -119,7 +120,7 @@ for i, file in ipairs(prelude) do
 end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
-write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua")))
+write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua"), true))
 
 texts = write_texts("recipe", recipes)
 for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end

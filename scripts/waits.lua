@@ -40,6 +40,8 @@ local LOCAL = {
   ["c/mgrid_losses_free"] = "likewise",
   ["c/mgrid_state_leave"] = "frees what no other rank shares",
   ["lua/lose"] = "likewise",
+  ["lua/losses"] = "likewise",
+  ["lua/sums"] = "likewise",
   ["lua/dry"] = "one process plays a rank",
   ["python/dry"] = "likewise",
 }

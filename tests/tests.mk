@@ -65,8 +65,8 @@ $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # The command without its main.
-$(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
-$(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
+$(B)/tests/test_reading: $(filter-out %/main.o,$(COMMAND))
+$(B)/tests/test_reading: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
 # These use internal functions, too.
 INSIDE := %/step_ends %/join_other %/closing %/struck %/calls
@@ -182,22 +182,16 @@ $(B)/gen/names.h: tests/fuzz/embed.lua tests/fuzz/names.lua
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-SHARDS := $(addprefix $(B)/checkpoints/,safetensors.o index.o prove.o read.o)
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
 $(B)/tests/fuzz/names.o: $(B)/gen/names.h
-# These are not in the library: the readers of RAS and of checkpoints, rules between names, and the carrier over PMIx, whose
-# functions the target defines.
+# These are not in the library: the readers of RAS, and the carrier over PMIx, whose functions the target defines.
 $(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)
 $(B)/tests/fuzz/pmix: $(B)/comm/carriers/pmix.o
 $(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) $(FLAGS_pmix)
-$(B)/tests/fuzz/checkpoint: FUZZED := $(SHARDS)
-$(B)/tests/fuzz/checkpoint: $(SHARDS)
-$(B)/tests/fuzz/names: FUZZED := $(B)/checkpoints/names.o
-$(B)/tests/fuzz/names: $(B)/checkpoints/names.o
 $(B)/tests/fuzz/moves: FUZZED = $(shell $(PKG_CONFIG) --libs cmocka)
 $(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)

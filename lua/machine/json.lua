@@ -47,9 +47,11 @@ end
 fields.object(all, "", "levels crossings ranks boot_ids costs notes")
 local above = 1
 for i, of in ipairs(fields.list(all.levels, "levels", "levels")) do above = level(of, item("levels", i), above) end
-for i, of in ipairs(fields.list(all.crossings or {}, "crossings", "what crosses")) do crossing(of, item("crossings",
-    i)) end
+for i, of in ipairs(fields.list(all.crossings or {}, "crossings", "what crosses")) do
+  crossing(of, item("crossings", i))
+end
 if all.ranks then fields.integers(all.ranks, "ranks") end
-for i, note in ipairs(fields.list(all.notes or {}, "notes", "lines")) do fields.text(note, item("notes", i),
-    "a line") end
+for i, note in ipairs(fields.list(all.notes or {}, "notes", "lines")) do
+  fields.text(note, item("notes", i), "a line")
+end
 return { levels = all.levels, crossings = all.crossings, ranks = all.ranks, notes = all.notes }

@@ -9,8 +9,7 @@
 local file = ...
 
 local links = { X = true, SYS = true, NODE = true, PHB = true, PXB = true, PIX = true, PXN = true, ["N/A"] = true,
-  XGMI = true,
-  PCIE = true }
+  XGMI = true, PCIE = true }
 local MOST = 256
 local n, rows, link, domain, header = 0, 0, {}, {}, nil
 
@@ -51,9 +50,8 @@ for where, line in file.lines() do
       end
     end
   elseif words[1] and n > 0 and words[1]:find "^GPU%d+$" then
-    file.fault(where, rows < n and "the row of GPU%d expected, not that of %s"
-      or "more rows than the %d GPUs of the first line",
-      rows, words[1])
+    local form = rows < n and "the row of GPU%d expected, not that of %s" or "more rows than the %d GPUs of the header"
+    file.fault(where, form, rows, words[1])
   end
 end
 if n == 0 then file.fault(nil, "there is no line of GPUs") end

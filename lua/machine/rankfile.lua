@@ -25,8 +25,8 @@ for where, word, rest in file.words() do
     if line_of[rank] then
       file.fault(where, "rank %d is there twice, first in line %d", rank, line_of[rank])
     end
-    line_of[rank], host_of[rank], slot_of[rank], n = where, host, slot:find "^%d+$" and #slot < 10 and tonumber(slot),
-      n + 1
+    line_of[rank], host_of[rank], n = where, host, n + 1
+    slot_of[rank] = slot:find "^%d+$" and #slot < 10 and tonumber(slot)
   end
 end
 

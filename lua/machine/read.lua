@@ -47,7 +47,7 @@ end
 local function reader()
   local line, number = first_line()
   if line:find "^%s*[{%[]" then return of_json() end
-  if line:find "^[\xEF\xBB\xBF]*%s*<" then return of_xml() end
+  if line:find "^%s*<" then return of_xml() end
   if line:find "^%s*%-" then return "slurm_yaml", file.yaml() end
   if file.has "NVSMI LOG" or file.has "Attached GPUs" then return "nvidia_q" end
   if file.has "GPU0" and (file.has "CPU Affinity" or file.has "Legend:" or file.has " X " or file.has "\tX") then

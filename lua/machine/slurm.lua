@@ -64,27 +64,22 @@ local function pairs_of(line, where)
   return all
 end
 
-local entries, has = {}, {}
-local whole, first = "", nil
+local entries, has, parts, length, first = {}, {}, {}, 0, nil
 for where, line in file.lines() do
   local text, goes_on = content(line)
-  first = first or where
-  if whole ~= "" or goes_on then
-    if #whole + #text > 1 << 20 then file.limit(first, "a line of more than 1048576 bytes") end
-    text = whole .. text
-  end
-  whole = goes_on and text or ""
+  first, length, parts[#parts + 1] = first or where, length + #text, text
+  if length > 1 << 20 then file.limit(first, "a line of more than 1048576 bytes") end
   if not goes_on then
-    local entry = pairs_of((text:gsub("\\(.?)", "%1")), first)
+    local entry = pairs_of((table.concat(parts):gsub("\\(.?)", "%1")), first)
     if entry[1] then
       entries[#entries + 1], entry.line = entry, first
       has.tree = has.tree or entry.switchname
       has.block = has.block or entry.blockname
     end
-    first = nil
+    parts, length, first = {}, 0, nil
   end
 end
-if whole ~= "" then file.fault(first, "it ends with a line that goes on: the text may be cut short") end
+if first then file.fault(first, "it ends with a line that goes on: the text may be cut short") end
 
 local choice = given.topology or has.block and not has.tree and "block" or "tree"
 if choice ~= "tree" and choice ~= "block" then
@@ -96,13 +91,13 @@ end
 
 local t = file.run "tree" (choice == "tree" and "switch" or "block")
 for _, entry in ipairs(entries) do
-  local name, nodes, switches = entry[choice == "tree" and "switchname" or "blockname"], entry.nodes or "",
-    entry.switches or ""
+  local name = entry[choice == "tree" and "switchname" or "blockname"]
+  local nodes, switches = entry.nodes or "", entry.switches or ""
   if name then
     if name == "" then file.fault(entry.line, "%s= has no name", entry[1]) end
     if nodes == "" and switches == "" then
-      file.fault(entry.line, "%s '%.60s' has no Nodes=%s", t.above, name, choice == "tree" and " and no Switches="
-        or "")
+      local either = choice == "tree" and " and no Switches=" or ""
+      file.fault(entry.line, "%s '%.60s' has no Nodes=%s", t.above, name, either)
     end
     local i = t:describe(name, entry.line)
     if switches ~= "" then -- scontrol says all nodes below it, too

@@ -57,7 +57,7 @@ if read.tasks and read.list and not given.levels then
     local count, times = word:match "^(%d+)%(x(%d+)%)$"
     count, times = t.count("of SLURM_TASKS_PER_NODE", count or word, line_of.tasks), tonumber(times or 1)
     if n + times > #hosts then n = -1 break end
-    for i = n + 1, n + times do t.slots[hosts[i]] = count > 0 and count or nil end
+    for i = n + 1, n + times do t.slots[hosts[i]] = count end
     n = n + times
   end
   if n ~= #hosts then

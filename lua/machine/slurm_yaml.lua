@@ -41,11 +41,14 @@ for i, of in ipairs(list) do
   local place = item(path(where, plural), i)
   fields.object(of, place, kind == "tree" and "switch children nodes" or "block nodes")
   local node = t:describe(fields.text(of[one], path(place, one), "the name of the " .. one), place)
-  if not of.children and not of.nodes then file.fault(place, "it has no nodes" .. (kind == "tree"
-      and " and no children" or "")) end
-  if of.children then t:put("switch", fields.text(of.children, path(place, "children"), "a list of names"), node,
-      place) end
-  if of.nodes then t:put("host", fields.text(of.nodes, path(place, "nodes"), "a list of names"), node, place) end
+  if not of.children and not of.nodes then
+    file.fault(place, kind == "tree" and "it has no nodes and no children" or "it has no nodes")
+  end
+  local function put(is, name)
+    if of[name] then t:put(is, fields.text(of[name], path(place, name), "a list of names"), node, place) end
+  end
+  put("switch", "children")
+  put("host", "nodes")
 end
 t:whole "entry"
 return t

@@ -219,25 +219,6 @@ function moongrid.flat(flat) end
 ---@return integer kept the sum of the weights of the elements that stay
 function moongrid.relabel(was, now, options) end
 
----Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
----tensor is in only one of the plans, or its axes or type differ. Local.
----@param from moongrid.Plan|moongrid.State
----@param to moongrid.Plan|moongrid.State
----@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: only these;
----rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
----job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the
----other; machine: the number of consecutive ranks on a machine; a rank then receives from its own machine what that
----holds; default between two states: the job's machines
----@return moongrid.Move
-function moongrid.move(from, to, options) end
-
----The same as all ranks see it: sums, and every message. Raises as `move`.
----@param from moongrid.Plan|moongrid.State
----@param to moongrid.Plan|moongrid.State
----@param options? { tensors?: string[], ranks?: integer[], convert?: boolean, machine?: integer }
----@return moongrid.Moves
-function moongrid.moves(from, to, options) end
-
 ---Raise, naming the first difference, unless a == b. The cost does not depend on the size of the world, except for
 ---lists of more than 1024 groups or runs, which are compared rank by rank, and for modes whose sizes do not divide each
 ---other.
@@ -307,6 +288,10 @@ function moongrid.saved(path, text) end
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end
+
+---Return the machines that have names, in the order of these.
+---@return { name: string, text: string, source: string }[] source: where its figures are from
+function moongrid.presets() end
 
 ---Return the status of an error that was caught: of the last message that this module raised. Its hundreds digit is the
 ---exit code of the command: 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed, 5 ranks disagree.

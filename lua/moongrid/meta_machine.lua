@@ -22,6 +22,32 @@ function MachineModel:has(level) end
 ---link: "[400GB/s,3us]", "" if not known
 function MachineModel:where(rank) end
 
+---Return its levels, far to near, then those that cross levels.
+---@return moongrid.MachineLevel[]
+function MachineModel:levels() end
+
+---@class moongrid.MachineLevel
+---@field name string
+---@field crossing boolean
+---@field domains? integer nil: as many as the ranks need
+---@field places? integer of one domain, the most if they differ; nil: as many as the ranks need
+---@field regular boolean all domains have as many places
+---@field link string "[400GB/s,3us]", "" if not known
+---@field bandwidth number bytes a second of one domain to the others; 0: not known
+---@field latency number seconds; 0: not known
+
+---Return the text of which `open_machine` makes it again, without the names of domains.
+---@return string
+function MachineModel:text() end
+
+---Return it as JSON with the names of domains, a file for `open_machine`.
+---@return string
+function MachineModel:json() end
+
+---Return what the reader of its file left out, as "cp0: no GPU".
+---@return string[]
+function MachineModel:notes() end
+
 ---Raise unless the machine has a place for every rank of a world.
 ---@param world integer number of ranks
 function MachineModel:fits(world) end

@@ -41,6 +41,13 @@ function Job:barrier() end
 ---@return integer? status
 function Job:broadcast(value, root) end
 
+---Return the machine that the job runs on: its hosts, the GPU of each rank by its PCI id, NVLink cliques where NVML says
+---them. Collective.
+---@return moongrid.MachineModel? machine nil, message, status if the job failed
+---@return string[]|string boot_ids of its hosts, in their order; or the message
+---@return integer? status
+function Job:machine() end
+
 ---Leave the job, and finalize MPI where `mpi` has initialized it. Collective.
 function Job:close() end
 

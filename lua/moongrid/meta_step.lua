@@ -171,32 +171,100 @@ function StepGroup:at(position) end
 ---@field worst_rank integer
 ---@field waiting number how much longer the slowest is in them than the fastest
 
----The step of a plan: the programs of its classes of ranks.
+---The step of a plan: the programs of its classes of ranks. tostring gives what is in it in two lines.
 ---@class moongrid.Programs
----@field classes integer
+---@field classes integer of ranks that the step cannot tell apart
+---@field programs integer that differ
+---@field operations integer that communicate, of all ranks, loops unrolled
 ---@field digest string equal where all ranks have equal programs
+---@field reads moongrid.StepRead[] what the step asks for that differs between ranks
 local Programs = {}
 
+---`what` is "size", "position" or "index" of a family's group (`nth`: which of the rank's groups), a dim of a grid, or "rank".
+---@class moongrid.StepRead
+---@field what string
+---@field family string?
+---@field nth integer?
+---@field grid string?
+
 ---@param rank integer
----@return integer? # the class of a rank, from 0 on
+---@return integer? class of the rank, from 0 on; nil: no such rank
+---@return integer? ranks in it
 function Programs:class(rank) end
 
 ---Prove that every rank reaches the end of its program. Raises if that takes more than the limits of the recipe; the error says
 ---what is proved so far.
 ---@param rules? "nccl"|"mpi" whose ("nccl")
+---@param eager? integer under the rules of mpi: sends of at most this number of bytes do not wait (0)
 ---@return boolean proved
 ---@return "mismatch"|"unmatched"|"cycle"|"hazard"? verdict
 ---@return string? counterexample
-function Programs:prove(rules) end
+---@return moongrid.StepWaiting[]? ranks of the counterexample
+function Programs:prove(rules, eager) end
+
+---@class moongrid.StepWaiting
+---@field rank integer
+---@field waits_for integer? nil: for none
+---@field operation string? nil: it has ended
+---@field family string?
+---@field file string?
+---@field line integer?
+---@field bytes integer?
+
+---Return calls and bytes by family, of the rank with the most.
+---@return table<string, { calls: integer, bytes: integer }>
+function Programs:sums() end
+
+---Return the most memory of a rank: bytes, the mark before it, and the bytes of each name, in the order of `names`.
+---@return { peak: integer, at: string, rank: integer, by: table<string, integer>, names: string[] }
+function Programs:memory() end
 
 ---@param rank integer
 ---@return table[] # entries with what they have: operation, family, bytes, line, ...; a loop (`times`) or group has its own in `body`
 function Programs:program(rank) end
 
+---Return one entry of the program of a rank, without its body: with its `file`, and `after`, the number of the next one. A block
+---stands before what is in it.
+---@param rank integer
+---@param number integer from 1 on
+---@return table
+function Programs:entry(rank, number) end
+
+---Return the program of a rank, an entry a line with the line of the recipe; without a rank that of the lowest one of each class.
+---@param rank? integer
+---@return string
+function Programs:text(rank) end
+
 ---What the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks are
----means: compute + exposed + bubble = seconds.
----@param options? { machine: string?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: table? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: src/step/README.md
----@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, families: table, memory: table, busiest: table? }
+---means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up to
+---about that number of operations.
+---@param options? { machine: (string|moongrid.MachineModel)?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: (table|string)?, timeline: number? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: a table or a file of JSON (src/step/README.md), else those in the file of the machine
+---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, fits: table, families: table, memory: table, busiest: table? }
+---@return moongrid.Timeline?
 function Programs:price(options) end
 
-return { Step, StepGroup, Programs }
+---What each type of ranks did when, in whole picoseconds. #timeline is the number of spans.
+---@class moongrid.Timeline
+---@field types { rank: integer, ranks: integer, program: integer, streams: string[] }[] the lowest rank, how many there are, a number that types with equal programs share
+---@field repeats { from: integer, to: integer, times: integer }[] rounds like those before them that are not told one by one
+---@field cut boolean there were too many spans; the end is missing
+local Timeline = {}
+
+---Return a span, in the order in which they began to work.
+---@param number integer from 1 on
+---@return integer type of `types`
+---@return integer stream of its `streams`
+---@return integer entry of its program
+---@return integer began to wait
+---@return integer moved began to work
+---@return integer ended
+---@return integer? by the type that came last, for which it waited
+function Timeline:span(number) end
+
+---Return the seconds of one compute or call, without waiting; 0 of other entries.
+---@param type integer
+---@param entry integer
+---@return number
+function Timeline:seconds(type, entry) end
+
+return { Step, StepGroup, Programs, Timeline }

@@ -119,3 +119,25 @@ function Moves:messages(rank) end
 ---@field rounds? integer in which each rank sends one message at most, and receives one; nil: too many messages
 ---@field gather integer that would be sent if each rank gathered the whole tensor
 ---@field crossing? integer sent between machines; nil without `machine`
+
+---@class moongrid
+local moongrid = {}
+
+---Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
+---tensor is in only one of the plans, or its axes or type differ. Local.
+---@param from moongrid.Plan|moongrid.State
+---@param to moongrid.Plan|moongrid.State
+---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: only these;
+---rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
+---job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the
+---other; machine: the number of consecutive ranks on a machine; a rank then receives from its own machine what that
+---holds; default between two states: the job's machines
+---@return moongrid.Move
+function moongrid.move(from, to, options) end
+
+---The same as all ranks see it: sums, and every message. Raises as `move`.
+---@param from moongrid.Plan|moongrid.State
+---@param to moongrid.Plan|moongrid.State
+---@param options? { tensors?: string[], ranks?: integer[], convert?: boolean, machine?: integer }
+---@return moongrid.Moves
+function moongrid.moves(from, to, options) end

@@ -419,7 +419,9 @@ function M.info(self)
   local queries, arguments, getters, families = answers().lists_of(body)
   local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = queries,
                  arguments = info_of(arguments), getters = getters, families = families, policies = {}, names = {} }
-  for line in string.gmatch(body.names or "", "[^\n]+") do info.names[#info.names + 1] = line end
+  for line in string.gmatch(body.names and body.names .. "\n" or "", "([^\n]*)\n") do -- blank ones have numbers, too
+    info.names[#info.names + 1] = line
+  end
   for i, name in ipairs(core.keys(body.called or {})) do
     info.functions = info.functions or {}
     info.functions[i] = { name = name, version = body.called[name] }

@@ -112,15 +112,13 @@ mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes 
                                 mgrid_error *err) {
   size_t n = strlen(folder) + sizeof "/" SHARDS_INDEX;
   char  *path = malloc(n);
-  if (index && json_object_set_new(index, "metadata", metadata)) mgrid_oom(err);
-  char *text = index && path && !err->status ? json_dumps(index, JSON_INDENT(1)) : NULL;
-  if (path) snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
-  if (text)
-    mgrid_write_file(path, how, text, strlen(text), err);
-  else
-    mgrid_oom(err);
-  free(text), free(path);
-  return err->status;
+  if (!path || !index || json_object_set_new(index, "metadata", metadata)) return free(path), mgrid_oom(err);
+  snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
+  mgrid_output *o = mgrid_output_file(path, how, err);
+  FILE         *f = o ? mgrid_output_stream(o) : NULL;
+  free(path);
+  if (f && json_dumpf(index, f, JSON_INDENT(1)) && !ferror(f)) mgrid_oom(err);
+  return mgrid_output_end(o, err->status, err);
 }
 
 /* ------------------------------------------------------------ an index to read */

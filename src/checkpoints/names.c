@@ -4,6 +4,7 @@
 */
 #include "checkpoints/names.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,6 +361,14 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   if (m.left == 0) return too_many(all, r, name, err);
   if (*fits && bound) *bound = m.bound;
   return pay(all, most - m.left, err);
+}
+
+mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits, mgrid_error *err) {
+  const char *pattern = r->side[0].name[0];
+  *fits = false;
+  if (pay(all, strlen(pattern) * (strlen(name) + 1), err)) return err->status;
+  *fits = fnmatch(pattern, name, 0) == 0;
+  return MGRID_OK;
 }
 
 void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out) {

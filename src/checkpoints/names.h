@@ -63,6 +63,8 @@ void         names_free(names *n);
 ** twice in the rule's name, and that is not enough. */
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name, names_bound *bound,
                        bool *fits, mgrid_error *err);
+/* Find whether a name fits the pattern of a layout. O(length of the pattern x length of the name). */
+mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits, mgrid_error *err);
 /* Append name i of a side with its captures. */
 void names_put(const names_rule *r, int side, size_t i, const names_bound *bound, mgrid_text *out);
 

@@ -164,8 +164,10 @@ static int fail(lua_State *L, int raised) {
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char  *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  if (message)
-    mgrid_fail(&e, s ? s : MGRID_REFUSED, "%s", message);
+  if (s && message)
+    e.status = s, snprintf(e.message, sizeof e.message, "%s", message); /* may have lines: that of a recipe, a caret */
+  else if (message)
+    mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
     mgrid_oom(&e);
   cli_find_launcher(&c);

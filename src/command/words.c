@@ -60,7 +60,7 @@ static int pause_for(lua_State *L) {
 }
 
 /* put(text): write it to stdout; what is in progress tells how much */
-static int put(lua_State *L) {
+static int put_out(lua_State *L) {
   size_t      len;
   const char *given = luaL_checklstring(L, 1, &len);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -76,6 +76,32 @@ static int progress(lua_State *L) {
     cli_progress_end();
   else
     cli_progress(&c, "%s", luaL_checkstring(L, 1));
+  return 0;
+}
+
+/* job() -> Job of the ranks of the launcher; a rank that waits in it for ever, or is ended, says so (guard.c) */
+static int job(lua_State *L) {
+  cli                   c = { 0 };
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
+  mgrid_backend_options o = { sizeof o, MGRID_TIMEOUT, &mpi };
+  mgrid_backend       **box = mgrid_lua_new_job(L);
+  mpi.on_deadline = MGRID_DEADLINE_ABORT;
+  cli_find_launcher(&c);
+  cli_guard(&c, "the start of the job");
+  cli_guard_alarm(&c, o.timeout, "the job has not started");
+  *box = mgrid_backend_open(mgrid_backend_usual()->name, &o, &e);
+  cli_guard_end();
+  cli_guard(&c, *box ? (*box)->doing : NULL);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+/* job_done(): what the job was for is done, or has failed and been said */
+static int job_done(lua_State *L) {
+  cli c = { 0 };
+  (void)L;
+  cli_find_launcher(&c);
+  cli_guard(&c, NULL);
   return 0;
 }
 
@@ -197,14 +223,40 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* write(path, text [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
-static int write_file(lua_State *L) {
+/* put(text), which a writer gets. Upvalue: a userdata with its stream; NULL: the file has ended */
+static int put(lua_State *L) {
+  FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
-  const char *path = luaL_checkstring(L, 1), *data = luaL_checklstring(L, 2, &len);
+  const char *text = luaL_checklstring(L, 1, &len);
+  if (file) fwrite(text, 1, len, file);
+  return 0;
+}
+
+/* Write a text, or what the function at 2 puts. */
+static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, mgrid_error *err) {
+  size_t      len;
+  const char *data = lua_tolstring(L, 2, &len);
+  if (data) return mgrid_write_file(path, how, data, len, err);
+  FILE **file = lua_newuserdatauv(L, sizeof *file, 0);
+  *file = NULL;
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, -2);
+  lua_pushcclosure(L, put, 1);
+  mgrid_output *o = mgrid_output_file(path, how, err);
+  if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
+  bool raised = *file && lua_pcall(L, 1, 0, 0);
+  *file = NULL;
+  mgrid_status status = o ? mgrid_output_end(o, raised ? MGRID_REFUSED : err->status, err) : err->status;
+  return raised ? lua_error(L), MGRID_REFUSED : status;
+}
+
+/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
+static int write_file(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
   fflush(stdout); /* which the file may be */
   mgrid_writes how = lua_toboolean(L, 3) ? MGRID_WRITE_HERE : MGRID_WRITE_OVER;
-  return mgrid_write_file(path, how, data, len, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return write_all(L, path, how, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 /* apart(output, input, tree): refuse an output that would replace what is read (apart.c) */
@@ -238,8 +290,10 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
-                                    { "put", put },
+                                    { "put", put_out },
                                     { "progress", progress },
+                                    { "job", job },
+                                    { "job_done", job_done },
                                     { "shown", shown },
                                     { "nearest", nearest },
                                     { "json", json_value },

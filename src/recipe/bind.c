@@ -61,6 +61,13 @@ int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) 
 
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) { return raise(L, e->status, e->message); }
 
+int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e) {
+  if (e->line == 0) return mgrid_lua_raise_error(L, e);
+  mgrid_lua_note(L, e->status, e->message);
+  lua_pushstring(L, e->message);
+  return lua_error(L);
+}
+
 int mgrid_lua_oom(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_oom(&e);

@@ -27,6 +27,8 @@ void mgrid_lua_where(lua_State *L);
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
 int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
+/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
+int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
 /* Return an error as values: push nil, message, status, return 3. For failures of the job (a lost rank);
 ** mistakes of the program are raised. */

@@ -14,14 +14,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
-static int raise_runtime(lua_State *L, const mgrid_error *e) {
-  if (e->line == 0) return mgrid_lua_raise_error(L, e);
-  mgrid_lua_note(L, e->status, e->message);
-  lua_pushstring(L, e->message);
-  return lua_error(L);
-}
-
 /* ------------------------------------------------------------------ Recipe */
 
 static mgrid_runtime *check_recipe(lua_State *L, int i) {
@@ -74,8 +66,8 @@ static int load(lua_State *L) {
     lines = lua_toboolean(L, -1);
   }
   *box = mgrid_script_runtime_new(NULL, &hooks, &e);
-  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return raise_runtime(L, &e);
-  if (lines && mgrid_runtime_trail(*box, &e)) return raise_runtime(L, &e);
+  if (!*box || mgrid_script_load(*box, name, text, length, &e)) return mgrid_lua_raise_runtime(L, &e);
+  if (lines && mgrid_runtime_trail(*box, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 3);
   return 1;
 }
@@ -115,7 +107,7 @@ static int recipe_plan(lua_State *L) {
   bool         texts = !lua_isnil(L, 4) || (lua_istable(L, 3) && lua_rawlen(L, 3) > 0);
   *box = texts ? plan_texts(L, rt, w.world, &e)
                : mgrid_runtime_plan_with(rt, w.world, &(mgrid_given){ .from = L, .at = 3, .what = "parameters" }, &e);
-  if (!*box) return raise_runtime(L, &e);
+  if (!*box) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
@@ -145,7 +137,7 @@ static int recipe_ask(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_ask_with(rt, s, query, &args, &e);
   mgrid_state_free(s);
-  if (e.status) return raise_runtime(L, &e);
+  if (e.status) return mgrid_lua_raise_runtime(L, &e);
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
 
@@ -161,7 +153,7 @@ static int recipe_group(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_group_with(rt, s, getter, &args, &g, &e);
   mgrid_state_free(s);
-  if (e.status) return raise_runtime(L, &e);
+  if (e.status) return mgrid_lua_raise_runtime(L, &e);
   mgrid_lua_check_state(L, 2); /* reading the arguments may have closed it, and freed the group */
   return mgrid_lua_push_group_of(L, 2, g);
 }
@@ -177,7 +169,7 @@ static int recipe_set(lua_State *L) {
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_set_with(rt, s, name, &value, &e);
   mgrid_state_free(s);
-  return e.status ? raise_runtime(L, &e) : 0;
+  return e.status ? mgrid_lua_raise_runtime(L, &e) : 0;
 }
 
 static int push_result(lua_State *L) {
@@ -204,7 +196,7 @@ static int recipe_call(lua_State *L) {
   mgrid_script_policy_free(p);
   mgrid_state_free(s);
   if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
-  return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
+  return status ? mgrid_lua_raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
 /* Push the text of an answer of recipe:info; upvalue: recipe */

@@ -207,3 +207,14 @@ mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const c
   json_decref(all);
   return s;
 }
+
+mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err) {
+  json_error_t why;
+  json_t      *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+  if (!all && machine) return MGRID_OK; /* a file of another kind */
+  if (!all) return mgrid_fail(err, MGRID_BAD_VALUE, "costs %s:%d: %.300s", path, why.line > 0 ? why.line : 0, why.text);
+  const json_t *costs = machine ? json_object_get(all, "costs") : all;
+  if (costs) mgrid_json_text(costs, 0, t);
+  json_decref(all);
+  return t->failed ? mgrid_oom(err) : MGRID_OK;
+}

@@ -54,6 +54,8 @@ typedef struct step_costs {
 /* Fill in what the machine says and what is usual; then what `text`, JSON, says (NULL: nothing). README.md has its keys. */
 mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text, step_costs *out,
                                  mgrid_error *err);
+/* Append the JSON text of such a file. Of the file of a machine (`machine`) the key "costs", if it is JSON and has one. */
+mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err);
 
 /* Fit the latency of a hop and the share of the bandwidth to calls over one level. fit.c */
 void mgrid_step_fit(const step_measured *all, size_t n, double call, double bandwidth, step_fit *out);
@@ -149,7 +151,7 @@ typedef struct step_repeat { /* a stretch of time that was not executed: what ca
 enum { STEP_RECORDS_MAX = 4000000 };
 typedef struct step_records {
   size_t       n, room, nrepeats;
-  step_record *record; /* in the order of `ended` */
+  step_record *record; /* in the order of `moved` */
   step_repeat *repeat;
   size_t       every; /* so many are recorded before rounds are skipped */
   bool         full;  /* more than STEP_RECORDS_MAX: the rest is left out */
@@ -188,15 +190,13 @@ void         mgrid_step_price_free(step_price *p);
 
 /* -------------------------------------------------------------- report.c */
 
-/* Sums by family of the rank with the most, [entries], to be freed; NULL: no memory. */
-step_sum *mgrid_step_most(const mgrid_step *s, mgrid_error *err);
-/* "families" and "memory" of a step; then what a price adds to an object that has them. */
-json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most);
-json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m);
-void    mgrid_step_price_json(const step_price *p, json_t *all);
-/* Seconds of the mean rank in which it neither computes nor moves bytes. */
-double mgrid_step_bubble(const step_price *p);
-/* The name of the busiest link: "node 3" or "node n17". */
-void mgrid_step_busiest_text(const step_price *p, mgrid_text *t);
+/* Sum up by family, of the rank with the most: most[entries]. */
+mgrid_status mgrid_step_most(const mgrid_step *s, step_sum *most, mgrid_error *err);
+/* Return "families" and "memory" of a step, and with a price all that it has; NULL with *err. */
+json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err);
+/* As mgrid_step_price, whole. `records`: what happens when; NULL: not needed. */
+mgrid_status mgrid_step_price_with(const mgrid_step *s, const mgrid_machine_model *m,
+                                   const mgrid_step_price_options *given, step_records *records, step_price *out,
+                                   mgrid_error *err);
 
 #endif

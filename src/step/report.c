@@ -8,26 +8,25 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-step_sum *mgrid_step_most(const mgrid_step *s, mgrid_error *err) {
+mgrid_status mgrid_step_most(const mgrid_step *s, step_sum *most, mgrid_error *err) {
   size_t    n = s->plan->content.nentries;
-  step_sum *most = calloc(n + 1, sizeof *most), *one = calloc(n + 1, sizeof *one);
-  for (size_t i = 0; i < s->nprograms && most && one; i++) {
+  step_sum *one = calloc(n + 1, sizeof *one);
+  if (!one) return mgrid_oom(err);
+  memset(most, 0, n * sizeof *most);
+  for (size_t i = 0; i < s->nprograms; i++) {
     mgrid_step_sums(s, &s->program[i], one);
     for (size_t k = 0; k < n; k++) {
       if (one[k].calls > most[k].calls) most[k].calls = one[k].calls;
       if (one[k].bytes > most[k].bytes) most[k].bytes = one[k].bytes;
     }
   }
-  if (!most || !one) {
-    free(most);
-    most = mgrid_null_oom(err);
-  }
   free(one);
-  return most;
+  return MGRID_OK;
 }
 
-json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most) {
+static json_t *families_json(const mgrid_step *s, const step_sum *most) {
   json_t *all = json_object();
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (most[i].calls)
@@ -37,7 +36,7 @@ json_t *mgrid_step_families_json(const mgrid_step *s, const step_sum *most) {
   return all;
 }
 
-json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m) {
+static json_t *memory_json(const mgrid_step *s, const step_memory *m) {
   json_t *by = json_object();
   for (size_t i = 0; i < m->n; i++)
     if (m->bytes[i]) json_object_set_new(by, s->word[m->name[i]], json_integer(m->bytes[i]));
@@ -47,12 +46,12 @@ json_t *mgrid_step_memory_json(const mgrid_step *s, const step_memory *m) {
 
 /* ------------------------------------------------------------------- price */
 
-double mgrid_step_bubble(const step_price *p) {
+static double bubble_of(const step_price *p) {
   double rest = p->seconds - p->mean.compute - p->mean.exposed;
   return rest > 0 ? rest : 0;
 }
 
-void mgrid_step_busiest_text(const step_price *p, mgrid_text *t) {
+static void busiest_text(const step_price *p, mgrid_text *t) {
   const step_busiest *b = &p->busiest;
   const char         *name = mgrid_machine_domain_name(p->by.m, (size_t)b->level, b->domain);
   mgrid_text_add(t, "%s ", p->by.m->tier[b->level].name);
@@ -75,7 +74,7 @@ static void add_family(const step_price *p, size_t entry, json_t *to) {
   json_object_set_new(to, "algorithms", ways);
 }
 
-void mgrid_step_price_json(const step_price *p, json_t *all) {
+static void put_price(const step_price *p, json_t *all) {
   const mgrid_content *c = &p->by.s->plan->content;
   json_t              *families = json_object_get(all, "families");
   mgrid_text           machine = { 0 }, link = { 0 };
@@ -84,7 +83,7 @@ void mgrid_step_price_json(const step_price *p, json_t *all) {
   json_object_set_new(all, "compute", json_real(p->mean.compute));
   json_object_set_new(all, "exposed", json_real(p->mean.exposed));
   json_object_set_new(all, "hidden", json_real(p->mean.hidden));
-  json_object_set_new(all, "bubble", json_real(mgrid_step_bubble(p)));
+  json_object_set_new(all, "bubble", json_real(bubble_of(p)));
   json_object_set_new(all, "types", json_integer((json_int_t)p->by.types.n));
   json_object_set_new(all, "machine", json_string(mgrid_text_chars(&machine)));
   json_object_set_new(all, "flops", json_real(p->by.costs.flops));
@@ -99,7 +98,7 @@ void mgrid_step_price_json(const step_price *p, json_t *all) {
   }
   json_object_set_new(all, "fits", fits);
   if (p->busiest.level >= 0) {
-    mgrid_step_busiest_text(p, &link);
+    busiest_text(p, &link);
     json_object_set_new(all, "busiest",
                         mgrid_json_pack("{sssssIsfsf}", "link", mgrid_text_chars(&link), "level",
                                         p->by.m->tier[p->busiest.level].name, "domain", (json_int_t)p->busiest.domain,
@@ -113,10 +112,25 @@ void mgrid_step_price_json(const step_price *p, json_t *all) {
   mgrid_text_free(&link);
 }
 
+json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err) {
+  step_memory memory;
+  step_sum   *most = calloc(s->plan->content.nentries + 1, sizeof *most);
+  json_t     *all = NULL;
+  if (!most) return mgrid_null_oom(err);
+  if (!mgrid_step_most(s, most, err) && !mgrid_step_memory(s, &memory, err)) {
+    all = mgrid_json_pack("{soso}", "families", families_json(s, most), "memory", memory_json(s, &memory));
+    if (price && all) put_price(price, all);
+    if (!all) mgrid_oom(err);
+  }
+  free(most);
+  return all;
+}
+
 /* ------------------------------------------------------------ for programs */
 
-static mgrid_status price(const mgrid_step *s, const mgrid_machine_model *m, const mgrid_step_price_options *given,
-                          step_price *out, mgrid_error *err) {
+mgrid_status mgrid_step_price_with(const mgrid_step *s, const mgrid_machine_model *m,
+                                   const mgrid_step_price_options *given, step_records *records, step_price *out,
+                                   mgrid_error *err) {
   mgrid_step_price_options o = MGRID_STEP_PRICE_OPTIONS_INIT;
   step_costs               costs;
   mgrid_status             status = mgrid_struct_read(&o, sizeof o, given, "mgrid_step_price_options", err);
@@ -126,7 +140,7 @@ static mgrid_status price(const mgrid_step *s, const mgrid_machine_model *m, con
   if (status) return status;
   if (o.flops > 0) costs.flops = o.flops;
   costs.eager = o.eager;
-  return mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, NULL, out, err);
+  return mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, records, out, err);
 }
 
 mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
@@ -135,11 +149,11 @@ mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
   mgrid_step_time own = MGRID_STEP_TIME_INIT;
   if (!s || !m) return MGRID_USAGE;
   mgrid_status status = mgrid_struct_check(out, sizeof own, "mgrid_step_time", err);
-  if (!status) status = price(s, m, options, &p, err);
+  if (!status) status = mgrid_step_price_with(s, m, options, NULL, &p, err);
   if (status) return status;
   own.seconds = p.seconds;
   own.compute = p.mean.compute, own.exposed = p.mean.exposed, own.hidden = p.mean.hidden;
-  own.bubble = mgrid_step_bubble(&p);
+  own.bubble = bubble_of(&p);
   own.types = p.by.types.n;
   mgrid_struct_write(out, &own, sizeof own);
   mgrid_step_price_free(&p);
@@ -149,24 +163,19 @@ mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
 mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
                                     const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
                                     mgrid_error *err) {
-  step_price  p;
-  step_memory memory;
+  step_price p;
   if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  step_sum    *most = mgrid_step_most(s, err);
-  mgrid_status status = most ? mgrid_step_memory(s, &memory, err) : MGRID_NO_MEMORY;
-  if (!status) status = price(s, m, options, &p, err);
-  if (!status) {
-    mgrid_text t = { 0 };
-    json_t    *all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                                     mgrid_step_memory_json(s, &memory));
-    mgrid_step_price_json(&p, all);
+  mgrid_status status = mgrid_step_price_with(s, m, options, NULL, &p, err);
+  if (status) return status;
+  mgrid_text t = { 0 };
+  json_t    *all = mgrid_step_report(s, &p, err);
+  if (all) {
     mgrid_json_text(all, JSON_INDENT(2), &t);
     mgrid_text_str(&t, "\n");
-    status = mgrid_text_flush(&t, sink, ud, err);
-    mgrid_text_free(&t);
-    json_decref(all);
-    mgrid_step_price_free(&p);
   }
-  free(most);
+  status = all ? mgrid_text_flush(&t, sink, ud, err) : err->status;
+  mgrid_text_free(&t);
+  json_decref(all);
+  mgrid_step_price_free(&p);
   return status;
 }

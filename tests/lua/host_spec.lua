@@ -90,6 +90,16 @@ describe("a machine", function()
     assert.same({ { level = "node", domain = 1, crossing = false, text = "node 1", link = "[100GB/s]" },
                   { level = "gpu", domain = 6, crossing = false, text = "gpu 6", link = "" },
                   { level = "rail", domain = 2, crossing = true, text = "rail 2", link = "" } }, machine:where(6))
+    assert.same({ name = "node", crossing = false, regular = true, domains = 2, places = 4, link = "[100GB/s]",
+                  bandwidth = 100e9, latency = 0.0 }, machine:levels()[1])
+    assert.same({ "rail", true, 4 }, { machine:levels()[3].name, machine:levels()[3].crossing, machine:levels()[3].domains })
+    assert.is_nil(mg.open_machine("8"):levels()[1].domains) -- as many as the ranks need
+    assert.equal("node:2[100GB/s] gpu:4 rail = gpu", machine:text())
+    assert.equal(machine:text(), mg.open_machine(machine:text()):text())
+    assert.same({}, machine:notes())
+    for _, preset in ipairs(mg.presets()) do
+      assert.equal(mg.open_machine(preset.name):text(), mg.open_machine(preset.text):text())
+    end
     local nodes = machine:family("node", 6) -- a world that does not fill it
     assert.same({ 2, { 4, 5 } }, { nodes.count, nodes:ranks(1) })
     assert.same({ 2, 6 }, machine:family("rail", 8):ranks(2))

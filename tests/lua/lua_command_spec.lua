@@ -6,7 +6,8 @@
 local support = dofile "tests/lua/support.lua"
 local run, refuses = support.run, support.refuses
 
-local lines = { "why megatron --world 8 0 1 --json", "recipes picotron --json", "recipes", "why picotron --world 8 0 9", "--help" }
+local lines = { "why megatron --world 8 0 1 --json", "recipes picotron --json", "recipes", "why picotron --world 8 0 9", "--help",
+                "step megatron --world 8 pp=2 --machine dgx-h100 --json" }
 
 describe("without memory", function()
   local folder = run "mktemp -d":gsub("\n", "")

@@ -134,6 +134,17 @@ describe("moongrid run", function()
 end)
 
 describe("stock Lua under mpirun", function()
+  it("asks what the job runs on", function()
+    local script = support.file [[
+      local job <close> = assert(require "moongrid".mpi())
+      local machine, boots = job:machine()
+      print(machine:text(), #boots, machine:json():find '"name": "gpu"' ~= nil)
+    ]]
+    local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    assert.equal(("node:1 gpu:2\t1\ttrue\n"):rep(2), out)
+    os.remove(script)
+  end)
+
   it("opens MPI with a deadline and a thread level, and refuses other options", function()
     local script = support.file [[
       local mg = require "moongrid"

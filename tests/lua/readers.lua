@@ -282,6 +282,7 @@ M.rows = {
   { 'SwitchName="leaf1" Nodes="n[1-4]"\nSwitchName="leaf2" Nodes="n[5-8]"\nSwitchName="top" Switches="leaf1,leaf2"\n',
     "gpu:8", "switch2:1 switch:2 node:4 gpu:8" },
   { 'SwitchName="leaf1" Nodes="n[1-4]"\n', "nodes=n[1-2] gpu:8", "switch:1 node:2 gpu:8" },
+  { "SwitchName=s1 \\\n \\\n Nodes=n[1-2]\n", "", "switch:1 node:2" },
   { "SwitchName=s1 Nodes+=n1\n", "", "f:1: Key=value expected, not 'Nodes+=n1'" },
   { "SwitchName=s1 Node=n1\n", "", "f:1: unknown key 'Node' of a line of SwitchName=" },
   { "Include other.conf\nSwitchName=s1 Nodes=n1\n", "",
@@ -346,6 +347,8 @@ M.rows = {
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_TASKS_PER_NODE=8(x2),4\n", "",
     "f:2: SLURM_TASKS_PER_NODE of 4 hosts expected, not '8(x2),4'" },
   { "SLURM_JOB_NODELIST=n[0-3]\nSLURM_JOB_NODELIST=n[0-1]\n", "", "f:2: 'n[0-1]' is not that of line 1: this is of several jobs" },
+  { "\xEF\xBB\xBFn0 slots=2\n", "nodes=n0", "node:1 gpu:2" }, -- a byte order mark
+  { '\xEF\xBB\xBF{"n0": "s0"}', "", "switch:1 node:1" },
   { "n0\0\n", "", "f: byte 3 is zero: this is no text" },
 }
 

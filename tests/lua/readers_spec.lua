@@ -95,6 +95,14 @@ int main(void) {
     run("rm -r " .. folder)
   end)
 
+  it("the same in the module for Lua, which needs no libmoongrid_lua", function()
+    local folder = support.folder()
+    run(("cp build/moongrid.so build/libmoongrid.so.* %s; echo 'n0 slots=4' > %s/f"):format(folder, folder))
+    local out, err = run(("LUA_CPATH_5_4='%s/?.so' lua5.4 -e 'print(require \"moongrid\".open_machine \"%s/f\")'"):format(folder, folder))
+    assert.are.same({ "Machine node:1 gpu:4\n", "" }, { out, err })
+    run("rm -r " .. folder)
+  end)
+
   it("what place writes", function()
     local hosts = support.file "n0 slots=4\nn1 slots=4\n"
     for _, name in ipairs { "x.hosts", "rankfile", "x.json" } do

@@ -5,6 +5,7 @@
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"
+local moongrid = require "moongrid"
 local run = support.run
 
 local recipe = support.file [[
@@ -139,6 +140,48 @@ describe("moongrid reshard", function()
     assert.same({ file = "model-00004-of-00004.safetensors", runs = { { 320, 320 }, { 519, 518 } } }, index.parts.up.parts[4])
     assert.same({ { file = "model-00001-of-00004.safetensors", runs = { { 0, 5 } } } }, index.parts.bias.parts)
     os.execute("rm -r " .. at "cut")
+  end)
+
+  it("is words of the module: a checkpoint's tensors, a copy step by step, of which nothing stays if it is closed", function()
+    local plan = moongrid.load(recipe):plan(4)
+    local from = moongrid.checkpoint(at "hf.json")
+    local names = {}
+    for i, t in ipairs(from.tensors) do names[i] = ("%s %s %s"):format(t.name, t.type, table.concat(t.shape, "x")) end
+    table.sort(names)
+    assert.same({ "bias u8 5", "layers.qkv bf16 4x13x6", "up f32 640x1037" }, names)
+    assert.equal("Checkpoint of 3 tensors", tostring(from))
+    local line = ("build/moongrid reshard %s --to %s --world 4 -o %s"):format(at "hf.json", recipe, at "by_command")
+    assert.equal(0, select(3, run(line)))
+    local copy = from:reshard(plan, at "by_module", { window = 1 << 16 })
+    local steps, done = 0, 0
+    while copy:step() do
+      steps = steps + 1
+      assert.truthy(copy.progress.done > done)
+      done = copy.progress.done
+    end
+    assert.same({ tensors = 3, bytes = done, files = 2, done = done, made = 2 }, copy.progress)
+    assert.truthy(steps > done // (1 << 16))
+    assert.equal("", (run(("diff -r %s %s"):format(at "by_command", at "by_module"))))
+    assert.is_false(copy:step())
+    do
+      local closed <close> = from:reshard(plan, at "closed")
+      assert.truthy(closed:step())
+      assert.truthy(tostring(closed):find "^Resharding: %d+ of %d+ bytes$")
+    end
+    assert.is_nil((io.open(at "closed")))
+    assert.is_nil((io.open(at "closed.part")))
+    for message, ask in pairs {
+      ["names:1: NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected"] = { names = "x" },
+      ["window has 1024 bytes or more"] = { window = 0 },
+      ["names_from is not a text without zero bytes"] = { names = "x", names_from = "a\0" },
+      ["unknown option of reshard 'name'; nearest is 'names' (convert, empty, names, names_from, recipe, recipe_names, window)"]
+        = { name = 1 },
+    } do
+      local ok, why = pcall(from.reshard, from, plan, at "none", ask)
+      assert.same({ false, message }, { ok, (tostring(why):gsub("^[^ ]+:%d+: ", "")) })
+    end
+    assert.is_nil((io.open(at "none")))
+    os.execute(("rm -r %s %s"):format(at "by_command", at "by_module"))
   end)
 
   it("pairs tensors by a file of names", function()
@@ -480,6 +523,8 @@ end }]])
         { "link", "in.part/out", "in.part/out would be in link" },
         { "in.part", "here/link/out", "here/link/out would be in in.part" },
         { "in.part", ".", ". would be written over in.part" },
+        { "in.part/model.safetensors.index.json", "in.part/out", "in.part/out would be in in.part" },
+        { "link/model.safetensors.index.json", "here/in.part/out", "here/in.part/out would be in link" },
       } do
         for _, mark in ipairs { "chmod -t ", "chmod +t " } do -- that of a killed process changes nothing
           os.execute(mark .. at "in.part")

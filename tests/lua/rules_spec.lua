@@ -100,6 +100,21 @@ describe("rules between names", function()
     assert.same(fused(2), reshard(apart, one, rules(all[1] .. " by 2")).l0_qkv[3]) -- those of --names first
   end)
 
+  it("stand in a recipe with layouts, and are numbered as there", function()
+    local both = { { "l0_qkv", "f32", { 16, 3 }, 1 }, { "norm", "f32", { 3 } } }
+    local one = layout("one.lua", both, "\n" .. all[1] .. "\n\n*.norm norm\n")
+    assert.same({ "F32", { 3 }, { 1, 2, 3 } }, reshard(apart, one)["m.norm"]) -- keeps its name
+    for text, message in pairs {
+      ["# first\n\n" .. all[1] .. "\n\n*.norm norms"] = "5: no tensor 'norms'; nearest is 'norm' (l0_qkv, norm)",
+      ["\n\nx -> "] = "3: NAMES -> NAMES is expected", ["\n" .. all[1] .. " by x\n" .. all[2]] =
+        "2: 'by x' is neither a number of 1 or more nor a parameter that is one",
+    } do
+      one = layout("one.lua", both, text)
+      local got, err, code = reshard(apart, one)
+      assert.same({ nil, ("moongrid: %s:%s\n"):format(one, message), 1 }, { got, err, code })
+    end
+  end)
+
   it("concatenate on another axis, transposed too", function()
     local a, b = numbers(6, 0), numbers(4, 10) -- 2 x 3, 2 x 2
     local from = files.write(at "t.safetensors", { { "a", "F32", { 2, 3 }, a }, { "b", "F32", { 2, 2 }, b } })

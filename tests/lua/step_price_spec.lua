@@ -69,9 +69,65 @@ describe("the price of a step", function()
     assert.near(0.088504, mpi.seconds, 1e-12)
     local function message(...) return (select(2, pcall(plan:step().price, plan:step(), ...)):gsub("^.-:%d+: ", "")) end
     assert.equal('a price needs a machine: price { machine = "dgx-h100" }, or a recipe that has one', message {})
-    assert.equal("unknown option of a price 'machin'; nearest is 'machine' (machine, rules, eager, flops, costs)", message { machin = "" })
+    assert.equal("unknown option of a price 'machin'; nearest is 'machine' (machine, rules, eager, flops, costs, timeline)", message { machin = "" })
     assert.equal("flops of a price is a number from 0 on", message { machine = "dgx-h100", flops = -1 })
-    assert.equal("costs of a price are a table, as { flops = 4e14 }", message { machine = "dgx-h100", costs = print })
+    assert.equal("costs of a price are a table, as { flops = 4e14 }, or a file", message { machine = "dgx-h100", costs = print })
+  end)
+
+  it("takes a machine, and costs, that were read before, or a file", function()
+    local moongrid = require "moongrid"
+    local made = moongrid.load(recipe(text)):plan(8, { tp = 4, pp = 2 }):step()
+    local machine = moongrid.open_machine(nodes:sub(2, -2))
+    local given = { call = 0, flops = 4e12, source = "a test" }
+    assert.same(made:price { machine = machine, costs = given }, made:price { machine = nodes:sub(2, -2), costs = costs })
+    local file = support.file('{ "levels": [{ "name": "node", "counts": [2], "bandwidth": 50e9, "latency": 2e-6 },'
+      .. ' { "name": "gpu", "counts": [4], "bandwidth": 300e9, "latency": 1e-6 }], "costs": { "call": 0, "flops": 4e12 } }')
+    assert.near(0.088505, made:price { machine = file }.seconds, 1e-12)
+    assert.near(0.088505, made:price { machine = moongrid.open_machine(file) }.seconds, 1e-12)
+    local bad = support.file "{"
+    assert.truthy(select(2, pcall(made.price, made, { machine = machine, costs = bad })):find("costs " .. bad .. ":1: ", 1, true))
+  end)
+
+  it("has what happens when", function()
+    local moongrid = require "moongrid"
+    local made = moongrid.load(recipe [[s:compute { name = "a", seconds = 1 }
+      s:loop(1000, function() s:all_reduce(s.tp, 8) end)
+      if s.pp.position == 0 then s:compute { seconds = 2 } s:on "side":compute { seconds = 1 } end s:all_reduce(s.pp, 8)]])
+      :plan(8, { tp = 4, pp = 2 }):step()
+    local price, all = made:price { machine = nodes:sub(2, -2), timeline = 10 }
+    assert.same({ { rank = 0, ranks = 4, program = 1, streams = { "main", "side" } },
+                  { rank = 4, ranks = 4, program = 2, streams = { "main" } } }, all.types)
+    local last, began = 0, 0
+    for i = 1, #all do
+      local type, stream, number, wait, from, to, by = all:span(i)
+      assert.is_true(wait <= from and from <= to and from >= began)
+      assert.equal(wait < from, by ~= nil)
+      assert.equal(stream == 2 and "side" or nil, made:entry(all.types[type].rank, number).stream)
+      began, last = from, math.max(last, to)
+    end
+    assert.near(price.seconds, last / 1e12, 1e-12)
+    local skipped = all.repeats
+    assert.is_true(#skipped > 0 and #all < 1000)
+    assert.is_true(skipped[1].times > 900 and skipped[1].to > skipped[1].from)
+    assert.is_false(all.cut)
+    assert.near(1, all:seconds(1, 1), 1e-12)
+    assert.is_nil(select(2, made:price { machine = nodes:sub(2, -2) }))
+    for _, call in ipairs { function() return all:span(0) end, function() return all:span(#all + 1) end,
+                            function() return all:seconds(3, 1) end, function() return all:seconds(1, 99) end } do
+      assert.has_error(call)
+    end
+  end)
+
+  it("is asked by examples/waits.lua who waits for whom", function()
+    local out, err, code = run "LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/waits.lua megatron 64 dgx-h100 tp=8 pp=4 layers=32"
+    assert.same({ "", 0 }, { err, code })
+    assert.truthy(out:find "\n112%.441 ms on node:.-\nrank 0 and 15 like it\n +[%d.]+ ms, 16 times, in recv%(pp%) for rank 16\n")
+  end)
+
+  it("is JSON whose empty objects are objects", function()
+    local out = run(("build/moongrid step %s --world 8 --json"):format(recipe "s:mark 'a'"))
+    for _, name in ipairs { "families", "by" } do assert.truthy(out:find(('"%s": {}'):format(name), 1, true), name) end
+    assert.truthy(out:find('"counterexample": []', 1, true))
   end)
 
   it("is printed", function()
@@ -166,11 +222,12 @@ memory of the rank with the most
     it("as a page without network, whose data are escaped", function()
       local page = picture ".html"
       assert.is_nil(page:find "https?://")
-      local data = json.decode((page:match('<script type="application/json" id="data">(.-)</script>')))
+      local all = json.decode((page:match('<script type="application/json" id="data">(.-)</script>')))
+      local data = all.about
       assert.equal(4, #data.rows)
       assert.equal("pp 3", data.rows[4].label)
       local last, waited = 0, 0
-      for i, bars in ipairs(data.bars) do
+      for i, bars in ipairs(all.bars) do
         local at = 0
         assert.equal(0, #bars % 5)
         for k = 1, #bars, 5 do

@@ -208,8 +208,37 @@ describe("plan:step", function()
     assert.same({ { operation = "loop", times = 5, line = 8, body = { { operation = "all_reduce", family = "tp", bytes = 8, type = "bf16", line = 8 } } },
                   { operation = "send", family = "pp", stream = "side", to = 1, bytes = 16, line = 9 } }, programs:program(0))
     assert.has_error(function() programs:program(8) end)
+    local file_name = "examples/steps/all_to_all.lua"
     assert.same({ false, "mismatch", "rank 0 (all 0) is in all_to_all(all) of 1048576 bytes line 14, and rank 4 (all 4) in "
-      .. "reduce_scatter(all) of 1048576 bytes line 16" }, { moongrid.load "examples/steps/all_to_all.lua":plan(8):step():prove() })
+      .. "reduce_scatter(all) of 1048576 bytes line 16",
+      { { rank = 0, waits_for = 4, operation = "all_to_all", family = "all", file = file_name, line = 14, bytes = 1048576 },
+        { rank = 4, waits_for = 0, operation = "reduce_scatter", family = "all", file = file_name, line = 16, bytes = 1048576 } } },
+      { moongrid.load(file_name):plan(8):step():prove() })
+  end)
+
+  it("has what moongrid step prints", function()
+    local file = recipe [[s:mark "a" s:alloc("w", 16) s:alloc("x", 8) s:free "x"
+      s:loop(p.n, function() s:all_reduce(s.tp, 8) end)
+      if s.pp.position == 0 then s:send(s.pp, 1, 16) else s:recv(s.pp, 0, 16) end]]
+    local made = moongrid.load(file):plan(8, { tp = 4, pp = 2, n = 5 }):step()
+    assert.same({ 2, 2, 48 }, { made.classes, made.programs, made.operations })
+    assert.same({ { family = "pp", what = "position", nth = 0 } }, made.reads)
+    assert.same({ 1, 4 }, { made:class(7) })
+    assert.same({ tp = { calls = 5, bytes = 40 }, pp = { calls = 1, bytes = 16 } }, made:sums())
+    assert.same({ peak = 24, at = "a", rank = 0, by = { w = 16, x = 8 }, names = { "w", "x" } }, made:memory())
+    assert.equal("Step of 8 ranks: 2 classes, 2 programs, 48 operations; it reads pp.position\ndigest " .. made.digest, tostring(made))
+    assert.same({ operation = "loop", times = 5, line = 9, file = file, after = 7 }, made:entry(0, 5))
+    assert.same({ operation = "all_reduce", family = "tp", bytes = 8, line = 9, file = file, after = 7 }, made:entry(0, 6))
+    assert.has_error(function() made:entry(0, 8) end)
+    assert.equal(run(("build/moongrid step %s --world 8 tp=4 pp=2 n=5 --rank 5"):format(file)), made:text(5))
+    assert.equal(made:text(0) .. made:text(4), made:text())
+    local own = recipe "if s.pp.position == 0 then s:recv(s.pp, 1, 16) s:send(s.pp, 1, 16) else s:recv(s.pp, 0, 16) s:send(s.pp, 0, 16) end"
+    local both = moongrid.load(own):plan(2, { tp = 1, pp = 2 }):step()
+    assert.is_false((both:prove()))
+    local swap = recipe "s:send(s.pp, 1 - s.pp.position, 16) s:recv(s.pp, 1 - s.pp.position, 16)"
+    local sent = moongrid.load(swap):plan(2, { tp = 1, pp = 2 }):step()
+    assert.same({ false, true, false }, { (sent:prove "mpi"), (sent:prove("mpi", 16)), (sent:prove("mpi", 15)) })
+    assert.equal("eager is a number of bytes, not -1", (select(2, pcall(sent.prove, sent, "mpi", -1)):gsub("^.-:%d+: ", "")))
   end)
 
   it("has all that an entry says", function()

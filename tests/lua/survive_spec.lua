@@ -462,6 +462,18 @@ describe("plan:lose", function()
     assert.equal("sums: the argument is a list of lost ranks, not a number", (message:gsub("^[^ ]*:%d+: ", "")))
   end)
 
+  it("is asked by examples/worst_loss.lua as by moongrid lose --all 1", function()
+    local machine = "'node:4 gpu:2'"
+    local out, err = run(("LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/worst_loss.lua %s 8 %s"):format(recipe "", machine))
+    assert.equal("", err)
+    for _, level in ipairs { "node", "gpu" } do
+      local row = json.decode((lose("", ("--world 8 --machine %s --all 1 --level %s --json"):format(machine, level)))).rows[1]
+      assert.truthy(out:find(("%s %d: %s to %d ranks, %d bytes moved, %d without a copy\n"):format(level, row.missing.lost[1],
+        row.how, row.layout, row.moved.bytes, row.missing.bytes), 1, true), out)
+    end
+    assert.truthy(out:find("  node 0 has all 2 copies of some of m\n", 1, true), out)
+  end)
+
   it("goes with who holds the parts of a tensor", function()
     local plan = moongrid.load(recipe ""):plan(8)
     assert.same({ 1, 3, 5, 7 }, plan:holders("w", 5))

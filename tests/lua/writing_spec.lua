@@ -32,7 +32,7 @@ local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header)
 local rows = {
   { name = "draw", file = "src/pictures/command/draw.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
   { name = "draw", file = "src/pictures/command/draw.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
-  { name = "step", file = "src/step/command/price.c",
+  { name = "step", file = "src/command/words.c",
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/machine/command/ranks.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
   { name = "run", file = "src/step/measure.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },

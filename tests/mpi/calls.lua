@@ -58,6 +58,7 @@ end
 local calls = {
   ["Job:materialize"] = function() need(job:materialize(plan, "more")):close() end,
   ["Job:barrier"] = function() need(job:barrier()) end,
+  ["Job:machine"] = function() need(job:machine()) end,
   ["Job:broadcast"] = function() need(job:broadcast("a seed", 1)) end,
   ["Job:close"] = function() need(moongrid.mpi { timeout = deadline, on_deadline = "abort" }):close() end,
   ["moongrid.mpi"] = function() need(moongrid.mpi { timeout = deadline, on_deadline = "abort" }):close() end,

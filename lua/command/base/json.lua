@@ -14,6 +14,7 @@ local escaped = { ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f"
                   ["\t"] = "\\t" }
 
 local function text(s)
+  if not utf8.len(s) then s = host.shown(s) end -- a path may be any bytes; JSON is UTF-8
   if not s:find '[%c"\\]' then return '"' .. s .. '"' end
   return '"' .. s:gsub('[%c"\\]', function(c)
     return escaped[c] or c < " " and ("\\u%04X"):format(c:byte()) or nil

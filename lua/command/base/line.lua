@@ -69,7 +69,7 @@ local function world(name, list, was)
 end
 
 -- The Machine of --machine, or the number of its ranks where moongrid is built without machines.
-local function machine(name, word)
+function M.machine(name, word)
   local ranks = (word:find "^%d+$" or not rawget(mg, "open_machine")) and M.integer(1, MACHINE_MAX)(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
@@ -82,7 +82,7 @@ end
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
 local recipe_options = {
-  { "machine", "MACHINE", machine, agreed = true,
+  { "machine", "MACHINE", M.machine, agreed = true,
     help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
   { "params", "FILE", side = true,
     help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
@@ -136,6 +136,7 @@ local function read_option(line, option, value)
   end
   value = value or option.maybe and "" or value == nil and true
   line[name] = read and read("--" .. name, value, line[name]) or value
+  if name == line.command.recipe_from then line.recipe = value end
   if line.other and not option.side then line.other[name] = line[name] end
 end
 

@@ -9,9 +9,9 @@ local M = {}
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
 local VALUE = 60 -- bytes of the value of a parameter
 
-local is_terminal, columns, lines, unicode = host.terminal()
+local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
-M.is_terminal, M.unicode = is_terminal, unicode
+M.is_terminal, M.unicode, M.is_told = is_terminal, unicode, told -- told: stderr is a terminal
 M.columns = columns == 0 and 80 or math.max(columns, 40)
 M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: stdout is no terminal
 M.fold = M.columns -- where words are folded
@@ -36,6 +36,20 @@ function M.bytes(n)
   local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
   while n >= 1024 and i < 7 do n, i = n / 1024, i + 1 end
   return ((i == 1 and "%.0f" or n < 10 and "%.2f" or "%.1f") .. " %s"):format(n, units[i])
+end
+
+-- Seconds for people: "12.3 ms".
+function M.seconds(s)
+  if s <= 0 then return "0" end
+  local unit, by = "ns", 1e9
+  if s >= 1 then
+    unit, by = "s", 1
+  elseif s >= 1e-3 then
+    unit, by = "ms", 1e3
+  elseif s >= 1e-6 then
+    unit, by = "us", 1e6
+  end
+  return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
 end
 
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
@@ -65,8 +79,8 @@ local function at_most(most, value)
   return shown:sub(1, most) .. ends
 end
 
--- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters that
--- differ from their defaults, or `all`.
+-- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
+-- that differ from their defaults, or `all`.
 function M.head(plan, before, all)
   local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
   local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
@@ -94,6 +108,13 @@ function M.wrap(label, words)
   label = label .. (" "):rep(LABEL - 1 - #label)
   M.put(label)
   put_words(words, #label, LABEL)
+end
+
+-- Print a machine after its label; of a long list of ranks only the first ones.
+function M.machine(machine)
+  local all, shown = machine:text(), 240
+  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+  M.wrap("machine", all)
 end
 
 -- Where the last column of a line of a table starts, after a gap of two blanks or more; nil: there is only one.

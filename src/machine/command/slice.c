@@ -94,7 +94,7 @@ static void claims(const mgrid_plan *p, mgrid_text *lines) {
   if (item) mgrid_text_put(lines, mgrid_text_chars(&item->laws), item->laws.len);
 }
 
-extern const cli_command command_place, command_machine;
+extern const cli_command command_place;
 
 /* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
 ** the slots of multicast. */
@@ -114,7 +114,7 @@ static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, m
   return s || told.status == MGRID_OK || told.status == MGRID_REFUSED ? s : mgrid_error_pass(err, &told);
 }
 
-static const cli_command *const commands[] = { &command_place, &command_machine, NULL };
+static const cli_command *const commands[] = { &command_place, NULL };
 
 extern const cli_slice cli_slice_machine;
 const cli_slice        cli_slice_machine = { .commands = commands,

@@ -266,6 +266,7 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
   mgrid_error         mine = MGRID_ERROR_INIT;
   const char         *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
   (void)rt;
+  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3; /* a byte order mark */
   if (zero)
     return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name, zero - f->text + 1);
   mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);

@@ -9,8 +9,10 @@ static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machi
                                                { "laws", mgrid_lua_plan_laws },
                                                { NULL, NULL } };
 static const luaL_Reg        recipe_methods[] = { { "on", mgrid_lua_recipe_on }, { NULL, NULL } };
+static const luaL_Reg        job_methods[] = { { "machine", mgrid_lua_job_machine }, { NULL, NULL } };
 static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL },
                                         { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, NULL },
+                                        { MGRID_LUA_JOB, NULL, job_methods, NULL, NULL },
                                         { .name = NULL } };
 static const mgrid_lua_field fields[] = { { "machine", "string" }, { "traffic", "table" }, { NULL, NULL } };
 

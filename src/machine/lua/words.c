@@ -8,9 +8,11 @@
 */
 #include "machine/lua/words.h"
 
+#include "machine/readers.h"
 #include "machine/traffic.h"
 #include "moongrid_lua.h"
 #include "recipe/budget.h"
+#include "recipe/entry.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -49,6 +51,10 @@ static machine_box *machine_at(lua_State *L, int i) {
   box->read = true;
   return box;
 }
+
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i) { return machine_at(L, i)->model; }
+
+mgrid_machine_model **mgrid_lua_new_machine(lua_State *L) { return &new_machine(L)->model; }
 
 /* Raise the error about a machine, or free it. */
 static MGRID_APART void parse(lua_State *L, machine_box *box, const char *text, const char *where) {
@@ -98,76 +104,17 @@ static int machine_has(lua_State *L) {
   return 1;
 }
 
-static void set_text(lua_State *L, const char *key, mgrid_text *t) {
-  mgrid_lua_push_text(L, t);
-  lua_setfield(L, -2, key);
-}
-
-/* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each level that has the rank */
-static int machine_where(lua_State *L) {
-  const mgrid_machine_model *m = machine_at(L, 1)->model;
-  int64_t                    rank = mgrid_lua_check_integer(L, 2);
-  int64_t                    most = m->at ? m->nranks : m->places; /* 0: as many as there are */
-  if (rank < 0 || (most && rank >= most))
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
-  lua_newtable(L);
-  for (size_t l = 0; l < mgrid_machine_nlevels(m); l++) {
-    bool       crossing = l >= m->ntiers;
-    int64_t    at = mgrid_machine_at(m, rank), domain = mgrid_place_domain(m, l, at);
-    mgrid_text name = { 0 }, link = { 0 };
-    lua_createtable(L, 0, 5);
-    lua_pushstring(L, mgrid_level_name(m, l));
-    lua_setfield(L, -2, "level");
-    lua_pushinteger(L, domain);
-    lua_setfield(L, -2, "domain");
-    lua_pushboolean(L, crossing);
-    lua_setfield(L, -2, "crossing");
-    mgrid_domain_text(m, l, domain, &name);
-    if (!crossing) mgrid_link_text(m->tier[l].link, &link);
-    set_text(L, "text", &name);
-    set_text(L, "link", &link);
-    lua_rawseti(L, -2, (lua_Integer)l + 1);
-  }
-  return 1;
-}
-
-/* machine:fits(world): raise unless it has a place for every rank */
-static int machine_fits(lua_State *L) {
-  mgrid_error e = MGRID_ERROR_INIT;
-  return mgrid_machine_fits(machine_at(L, 1)->model, mgrid_lua_check_integer(L, 2), &e) ? mgrid_lua_raise_error(L, &e)
-                                                                                        : 0;
-}
-
-/* machine:node_size() -> ranks of a node */
-static int machine_node_size(lua_State *L) {
-  const mgrid_machine_model *m = machine_at(L, 1)->model;
-  return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
-}
-
-/* machine:family(level, world) -> Family: machine.node for any world */
-static int machine_family(lua_State *L) {
-  const char *level = luaL_checkstring(L, 2);
-  machine_box box = { .model = machine_at(L, 1)->model, .world = mgrid_lua_check_integer(L, 3) };
-  mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     at = mgrid_machine_require(box.model, level, &e);
-  return at < 0 ? mgrid_lua_raise_error(L, &e) : push_family(L, &box, at, level);
-}
-
 static int machine_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_MACHINE);
-  const char           *name = luaL_checkstring(L, 2);
-  machine_box          *box = machine_at(L, 1);
-  int64_t               level = mgrid_machine_find(box->model, name);
-  static const luaL_Reg methods[] = { { "has", machine_has },
-                                      { "where", machine_where },
-                                      { "fits", machine_fits },
-                                      { "node_size", machine_node_size },
-                                      { "family", machine_family } };
-  for (size_t i = 0; level < 0 && i < sizeof methods / sizeof *methods; i++)
-    if (strcmp(name, methods[i].name) == 0) {
-      lua_pushcfunction(L, methods[i].func);
-      return 1;
-    }
+  const char     *name = luaL_checkstring(L, 2);
+  machine_box    *box = machine_at(L, 1);
+  int64_t         level = mgrid_machine_find(box->model, name);
+  const luaL_Reg *method = mgrid_lua_machine_questions;
+  while (method->name && strcmp(name, method->name) != 0) method++;
+  if (level < 0 && (method->name || strcmp(name, "has") == 0)) {
+    lua_pushcfunction(L, method->name ? method->func : machine_has);
+    return 1;
+  }
   if (level < 0) {
     const char *known[2 * MGRID_LEVELS_MAX];
     size_t      n = mgrid_machine_nlevels(box->model);
@@ -438,7 +385,7 @@ static int open_machine(lua_State *L) {
   const char  *source = luaL_checkstring(L, 1);
   machine_box *box = new_machine(L);
   mgrid_error  e = MGRID_ERROR_INIT;
-  box->model = mgrid_machine_open(source, &e);
+  box->model = mgrid_machine_open_by(&mgrid_lua_entry, source, &e);
   return box->model ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
@@ -454,6 +401,8 @@ int mgrid_lua_recipe_on(lua_State *L) {
 void mgrid_lua_open_machine_host(lua_State *L) {
   lua_pushcfunction(L, open_machine);
   lua_setfield(L, -2, "open_machine");
+  lua_pushcfunction(L, mgrid_lua_machine_presets);
+  lua_setfield(L, -2, "presets");
 }
 
 /* ------------------------------------------------------------------- opening */

@@ -17,6 +17,12 @@ void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char
 void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
 int  mgrid_lua_plan_machine(lua_State *L);
 int  mgrid_lua_plan_laws(lua_State *L);
+/* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where it goes. */
+const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
+mgrid_machine_model      **mgrid_lua_new_machine(lua_State *L);
+extern const luaL_Reg      mgrid_lua_machine_questions[]; /* methods of Machine: questions.c */
+int                        mgrid_lua_machine_presets(lua_State *L);
+int                        mgrid_lua_job_machine(lua_State *L); /* collect.c */
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 

@@ -17,13 +17,10 @@ mgrid_status cli_diff_step(const cli *a, mgrid_runtime *const rt[2], const mgrid
 static json_t *side(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, mgrid_error *err) {
   step_priced  o = { cli_added_text(c, "flops"), cli_added_text(c, "costs") };
   step_price   price;
-  step_memory  memory;
   step_verdict v;
   bool         priced = false;
   mgrid_step  *s = mgrid_step_new(rt, p, NULL, err);
-  step_sum    *most = s ? mgrid_step_most(s, err) : NULL;
-  mgrid_status status = most ? mgrid_step_conclude(s, STEP_NCCL, 0, &v, err) : MGRID_REFUSED;
-  json_t      *all = NULL;
+  mgrid_status status = s ? mgrid_step_conclude(s, STEP_NCCL, 0, &v, err) : err->status;
   if (!status && v.told != STEP_PROVED && v.told != STEP_HAZARD) {
     mgrid_text why = { 0 };
     mgrid_step_verdict_text(s, &v, &why);
@@ -31,16 +28,9 @@ static json_t *side(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, mgrid_
                         mgrid_step_told_names[v.told], mgrid_text_chars(&why));
     mgrid_text_free(&why);
   }
-  if (!status) status = mgrid_step_memory(s, &memory, err);
-  if (!status) status = cli_price(c, &o, s, false, 0, NULL, &price, &priced, err);
-  if (!status) {
-    all = mgrid_json_pack("{soso}", "families", mgrid_step_families_json(s, most), "memory",
-                          mgrid_step_memory_json(s, &memory));
-    if (all && priced) mgrid_step_price_json(&price, all);
-    if (!all) mgrid_oom(err);
-  }
+  if (!status) status = cli_price(c, &o, s, &price, &priced, err);
+  json_t *all = status ? NULL : mgrid_step_report(s, priced ? &price : NULL, err);
   if (priced) mgrid_step_price_free(&price);
-  free(most);
   mgrid_step_free(s);
   return all;
 }

@@ -12,12 +12,10 @@ typedef struct step_priced { /* options; NULL: not given */
   const char *flops, *costs;
 } step_priced;
 
-/* Price a step on the machine of the command line, or of the plan; *priced false: there is none, which is refused where an
-** option needs it. `output`: a picture, too; NULL: none. */
-mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, bool mpi, int64_t eager,
-                       const char *output, step_price *out, bool *priced, mgrid_error *err);
-/* Print it. */
-void cli_show_price(const cli *c, const step_price *p);
+/* Price a step, by the rules of NCCL, on the machine of the command line, or of the plan; *priced false: there is none, which
+** is refused where an option needs it. */
+mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, step_price *out, bool *priced,
+                       mgrid_error *err);
 /* Write a number of seconds with a unit: "12.3 ms". */
 const char *cli_seconds(double seconds, char *buf, size_t len);
 

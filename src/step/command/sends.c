@@ -72,10 +72,10 @@ static mgrid_status price(const cli *c, const mgrid_step *s, double *seconds, mg
   mgrid_error  why = MGRID_ERROR_INIT;
   step_price   p;
   bool         priced = false;
-  mgrid_status status = cli_price(c, &(step_priced){ NULL, NULL }, s, false, 0, NULL, &p, &priced, &why);
+  mgrid_status status = cli_price(c, &(step_priced){ NULL, NULL }, s, &p, &priced, &why);
   if (status == MGRID_REFUSED) {
     why = (mgrid_error)MGRID_ERROR_INIT;
-    status = cli_price(c, &(step_priced){ "1e20", NULL }, s, false, 0, NULL, &p, &priced, &why);
+    status = cli_price(c, &(step_priced){ "1e20", NULL }, s, &p, &priced, &why);
   }
   *seconds = priced ? p.seconds : -1;
   if (priced) mgrid_step_price_free(&p);

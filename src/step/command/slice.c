@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what the step adds to the command: step.
+** slice.c - what the step adds to the command: run --step, diff --step, the proof of check, the traffic of place.
 */
 #include "command/slice.h"
 #include "step/command/sends.h"
 #include "step/step.h"
 
-extern const cli_command command_step;
-mgrid_status             cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
-                                      mgrid_error *err); /* run_step.c */
+mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
+                          mgrid_error *err); /* run_step.c */
 
 mgrid_status cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
                            bool *differ, mgrid_error *err); /* diff_step.c */
-
-static const cli_command *const commands[] = { &command_step, NULL };
 
 /* For check: whether the step of the recipe is proved, under the rules of NCCL. */
 static mgrid_status holds(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err) {
@@ -73,6 +70,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_step;
-const cli_slice        cli_slice_step = {
-         .commands = commands, .additions = additions, .proves = "step", .holds = holds, .sends = cli_step_sends
-};
+const cli_slice cli_slice_step = { .additions = additions, .proves = "step", .holds = holds, .sends = cli_step_sends };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a rank as tables.
+** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a rank, as tables and text.
 */
 #include "recipe/runtime.h"
 #include "step/lua/words.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define STEP_LUA_PROGRAMS "moongrid.Programs"
@@ -30,11 +31,7 @@ static int plan_step(lua_State *L) {
                               "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
   step_request r = { .plan = p, .file = file };
   mgrid_step **box = mgrid_step_lua_new(L);
-  if (mgrid_step_lua_serve(*rt, &r, &e)) {
-    if (!e.line) return mgrid_lua_raise_error(L, &e);
-    lua_pushstring(L, e.message);
-    return lua_error(L);
-  }
+  if (mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
   *box = r.made;
   return 1;
 }
@@ -49,39 +46,146 @@ static int programs_digest(lua_State *L) {
   return lua_pushstring(L, digest), 1;
 }
 
-/* programs:class(rank) -> integer, from 0 on */
-static int programs_class(lua_State *L) {
-  int64_t class = mgrid_step_class(check_step(L), mgrid_lua_check_integer(L, 2));
-  return class < 0 ? lua_pushnil(L) : lua_pushinteger(L, class), 1;
-}
+static int programs_programs(lua_State *L) { return lua_pushinteger(L, (lua_Integer)check_step(L)->nprograms), 1; }
 
-/* programs:prove(["nccl" | "mpi"]) -> true | false, verdict, the counterexample as text */
-static int programs_prove(lua_State *L) {
-  static const char *const known[] = { "nccl", "mpi" };
-  mgrid_step              *s = check_step(L);
-  const char              *rules = luaL_optstring(L, 2, known[0]);
-  mgrid_error              e = MGRID_ERROR_INIT;
-  step_verdict             v;
-  bool                     mpi = strcmp(rules, known[1]) == 0;
-  if (!mpi && strcmp(rules, known[0]) != 0) return mgrid_lua_unknown(L, "rules of a step", rules, known, 2);
-  if (mgrid_step_conclude(s, mpi ? STEP_BLOCKING : STEP_NCCL, 0, &v, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_pushboolean(L, v.told == STEP_PROVED);
-  if (v.told == STEP_PROVED) return 1;
-  mgrid_text why = { 0 };
-  mgrid_step_verdict_text(s, &v, &why);
-  lua_pushstring(L, mgrid_step_told_names[v.told]);
-  mgrid_lua_push_text(L, &why);
-  return 3;
-}
+static int programs_operations(lua_State *L) { return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1; }
 
 static void set_text(lua_State *L, const char *name, const char *text) {
   lua_pushstring(L, text);
   lua_setfield(L, -2, name);
 }
 
-static void set_number(lua_State *L, const char *name, int64_t n) {
+void mgrid_step_lua_set(lua_State *L, const char *name, int64_t n) {
   lua_pushinteger(L, n);
   lua_setfield(L, -2, name);
+}
+#define set_number mgrid_step_lua_set
+
+/* programs.reads -> what differs between ranks that the step asks for */
+static int programs_reads(lua_State *L) {
+  static const char *const what[] = { [STEP_ASKED_SIZE] = "size",
+                                      [STEP_ASKED_POSITION] = "position",
+                                      [STEP_ASKED_INDEX] = "index",
+                                      [STEP_ASKED_RANK] = "rank" };
+  const mgrid_step        *s = check_step(L);
+  lua_createtable(L, (int)s->reads.n, 0);
+  for (size_t i = 0; i < s->reads.n; i++) {
+    const step_read *r = mgrid_step_read_of(s, i);
+    lua_createtable(L, 0, 3);
+    if (r->asked == STEP_ASKED_COORD) {
+      set_text(L, "grid", s->plan->content.grid[r->of].name);
+      set_text(L, "what", s->plan->content.grid[r->of].grid->axis[r->nth].name);
+    } else {
+      set_text(L, "what", what[r->asked]);
+      if (r->asked != STEP_ASKED_RANK) {
+        set_text(L, "family", s->plan->content.entry[r->of].name);
+        set_number(L, "nth", r->nth);
+      }
+    }
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* programs:class(rank) -> integer, from 0 on, and how many ranks it has */
+static int programs_class(lua_State *L) {
+  const mgrid_step *s = check_step(L);
+  int64_t class = mgrid_step_class(s, mgrid_lua_check_integer(L, 2));
+  if (class < 0) return lua_pushnil(L), 1;
+  lua_pushinteger(L, class);
+  lua_pushinteger(L, s->class[class].ranks);
+  return 2;
+}
+
+step_rules mgrid_step_lua_rules(lua_State *L, int i) {
+  static const char *const known[] = { "nccl", "mpi" };
+  const char              *rules = luaL_optstring(L, i, known[0]);
+  if (strcmp(rules, known[0]) == 0) return STEP_NCCL;
+  if (strcmp(rules, known[1]) != 0) mgrid_lua_unknown(L, "rules of a step", rules, known, 2);
+  return STEP_BLOCKING;
+}
+
+/* Push the counterexample as a list. */
+static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *v) {
+  lua_createtable(L, (int)v->n, 0);
+  for (size_t i = 0; i < v->n; i++) {
+    const step_waiting *w = &v->waiting[i];
+    const step_program *p = &s->program[w->program];
+    lua_createtable(L, 0, 7);
+    set_number(L, "rank", w->rank);
+    if (w->waits_for >= 0) set_number(L, "waits_for", w->waits_for);
+    if (w->node < p->n) {
+      const step_node *n = &p->node[w->node];
+      set_text(L, "operation", mgrid_step_rows[n->kind].name);
+      set_text(L, "family", mgrid_step_family_of(s, n));
+      set_text(L, "file", s->word[n->file]);
+      set_number(L, "line", n->line);
+      set_number(L, "bytes", n->bytes);
+    }
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+}
+
+/* programs:prove(["nccl" | "mpi" [, eager]]) -> true | false, verdict, the counterexample as text and as a list */
+static int programs_prove(lua_State *L) {
+  const mgrid_step *s = check_step(L);
+  step_rules        rules = mgrid_step_lua_rules(L, 2);
+  int64_t           eager = luaL_optinteger(L, 3, 0);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  step_verdict      v;
+  if (eager < 0) return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "eager is a number of bytes, not %" PRId64, eager);
+  if (mgrid_step_conclude(s, rules, eager, &v, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushboolean(L, v.told == STEP_PROVED);
+  if (v.told == STEP_PROVED) return 1;
+  mgrid_text why = { 0 };
+  mgrid_step_verdict_text(s, &v, &why);
+  lua_pushstring(L, mgrid_step_told_names[v.told]);
+  mgrid_lua_push_text(L, &why);
+  push_waiting(L, s, &v);
+  return 4;
+}
+
+/* programs:sums() -> by family, calls and bytes of the rank with the most */
+static int programs_sums(lua_State *L) {
+  const mgrid_step *s = check_step(L);
+  size_t            n = s->plan->content.nentries;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  step_sum         *most = lua_newuserdatauv(L, (n + 1) * sizeof *most, 0);
+  if (mgrid_step_most(s, most, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_newtable(L);
+  for (size_t i = 0; i < n; i++) {
+    if (!most[i].calls) continue;
+    lua_createtable(L, 0, 2);
+    set_number(L, "calls", most[i].calls);
+    set_number(L, "bytes", most[i].bytes);
+    lua_setfield(L, -2, s->plan->content.entry[i].name);
+  }
+  return 1;
+}
+
+/* programs:memory() -> { peak, at, rank, by, names } of the rank with the most */
+static int programs_memory(lua_State *L) {
+  const mgrid_step *s = check_step(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  step_memory       m;
+  lua_Integer       n = 0;
+  if (mgrid_step_memory(s, &m, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, 0, 5);
+  set_number(L, "peak", m.peak);
+  set_text(L, "at", s->word[m.at]);
+  set_number(L, "rank", m.rank);
+  lua_createtable(L, 0, (int)m.n);
+  lua_createtable(L, (int)m.n, 0);
+  for (size_t i = 0; i < m.n; i++) {
+    if (!m.bytes[i]) continue;
+    lua_pushstring(L, s->word[m.name[i]]);
+    lua_rawseti(L, -2, ++n);
+    lua_pushinteger(L, m.bytes[i]);
+    lua_setfield(L, -3, s->word[m.name[i]]);
+  }
+  lua_setfield(L, -3, "names");
+  lua_setfield(L, -2, "by");
+  return 1;
 }
 
 /* What a compute says of itself. */
@@ -92,44 +196,86 @@ static void put_work(lua_State *L, const step_node *n) {
   if (n->seconds > 0) lua_pushnumber(L, n->seconds), lua_setfield(L, -2, "seconds");
 }
 
+/* Push an entry, without what is in it. */
+static void push_entry(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at) {
+  const step_node      *n = &p->node[at];
+  const step_operation *o = &mgrid_step_rows[n->kind];
+  lua_createtable(L, 0, 8);
+  set_text(L, "operation", o->name);
+  if (n->slot >= 0) set_text(L, "family", mgrid_step_family_of(s, n));
+  if (n->slot >= 0 && s->slot[n->slot].nth) set_number(L, "nth", s->slot[n->slot].nth);
+  if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
+  if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
+  if (n->type) set_text(L, "type", s->word[n->type]);
+  if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
+  if (o->rooted) set_number(L, "root", n->number);
+  if (n->kind == STEP_SEND) set_number(L, "to", n->number);
+  if (n->kind == STEP_RECV) set_number(L, "from", n->number);
+  if (n->kind == STEP_LOOP) set_number(L, "times", n->number);
+  if (n->kind == STEP_COMPUTE) put_work(L, n);
+  if (o->role == STEP_ORDER && n->other >= 0)
+    set_text(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
+  if (n->line) set_number(L, "line", n->line);
+}
+
 /* Push the entries from `at` to `end` as a list. */
 static void push_entries(lua_State *L, const mgrid_step *s, const step_program *p, uint32_t at, uint32_t end) {
   lua_newtable(L);
   mgrid_lua_stack(L, 8);
   for (lua_Integer k = 1; at < end; at = p->node[at].end, k++) {
-    const step_node      *n = &p->node[at];
-    const step_operation *o = &mgrid_step_rows[n->kind];
-    lua_createtable(L, 0, 8);
-    set_text(L, "operation", o->name);
-    if (n->slot >= 0) set_text(L, "family", mgrid_step_family_of(s, n));
-    if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
-    if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
-    if (n->type) set_text(L, "type", s->word[n->type]);
-    if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
-    if (o->rooted) set_number(L, "root", n->number);
-    if (n->kind == STEP_SEND) set_number(L, "to", n->number);
-    if (n->kind == STEP_RECV) set_number(L, "from", n->number);
-    if (n->kind == STEP_LOOP) set_number(L, "times", n->number);
-    if (n->kind == STEP_COMPUTE) put_work(L, n);
-    if (o->role == STEP_ORDER && n->other >= 0)
-      set_text(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
-    if (n->line) set_number(L, "line", n->line);
-    if (o->role == STEP_BLOCK) {
-      push_entries(L, s, p, at + 1, n->end);
+    push_entry(L, s, p, at);
+    if (mgrid_step_rows[p->node[at].kind].role == STEP_BLOCK) {
+      push_entries(L, s, p, at + 1, p->node[at].end);
       lua_setfield(L, -2, "body");
     }
     lua_rawseti(L, -2, k);
   }
 }
 
+static const step_program *program_of(lua_State *L, const mgrid_step *s, int64_t rank) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_check_rank(rank, s->plan->content.world, &e)) mgrid_lua_raise_error(L, &e);
+  return &s->program[s->class[s->of[rank]].program];
+}
+
 /* programs:program(rank) -> list of entries; a loop or group has its own in `body` */
 static int programs_program(lua_State *L) {
-  mgrid_step *s = check_step(L);
-  int64_t     rank = mgrid_lua_check_integer(L, 2);
-  mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_check_rank(rank, s->plan->content.world, &e)) return mgrid_lua_raise_error(L, &e);
-  const step_program *p = &s->program[s->class[s->of[rank]].program];
+  const mgrid_step   *s = check_step(L);
+  const step_program *p = program_of(L, s, mgrid_lua_check_integer(L, 2));
   push_entries(L, s, p, 0, (uint32_t)p->n);
+  return 1;
+}
+
+/* programs:entry(rank, i) -> an entry by its number in the text, with its file, and the number of the one after it */
+static int programs_entry(lua_State *L) {
+  const mgrid_step   *s = check_step(L);
+  const step_program *p = program_of(L, s, mgrid_lua_check_integer(L, 2));
+  int64_t             i = mgrid_lua_check_integer(L, 3);
+  if (i < 1 || (uint64_t)i > p->n)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
+  push_entry(L, s, p, (uint32_t)i - 1);
+  set_text(L, "file", s->word[p->node[i - 1].file]);
+  set_number(L, "after", p->node[i - 1].end + 1);
+  return 1;
+}
+
+static void put_class(const mgrid_step *s, int64_t rank, mgrid_text *t) {
+  int32_t class = s->of[rank];
+  mgrid_text_add(t, "rank %" PRId64 ", class %d of %zu, %" PRId64 " ranks\n", rank, class, s->nclasses,
+                 s->class[class].ranks);
+  mgrid_step_program_text(s, &s->program[s->class[class].program], true, t);
+}
+
+/* programs:text([rank]) -> the program of a rank, or of the lowest one of each class, an entry a line */
+static int programs_text(lua_State *L) {
+  const mgrid_step *s = check_step(L);
+  bool              one = !lua_isnoneornil(L, 2);
+  int64_t           rank = one ? mgrid_lua_check_integer(L, 2) : 0;
+  mgrid_text        t = { 0 };
+  program_of(L, s, rank);
+  if (one) put_class(s, rank, &t);
+  for (size_t i = 0; !one && i < s->nclasses; i++) put_class(s, s->class[i].first, &t);
+  mgrid_lua_push_text(L, &t);
   return 1;
 }
 
@@ -137,19 +283,34 @@ static int programs_price(lua_State *L) { return mgrid_step_lua_price(L, check_s
 
 static int programs_tostring(lua_State *L) {
   const mgrid_step *s = check_step(L);
-  lua_pushfstring(L, "Programs of %I ranks: %d classes", (LUAI_UACINT)s->plan->content.world, (int)s->nclasses);
+  mgrid_text        t = { 0 }, reads = { 0 };
+  char              digest[33];
+  mgrid_step_digest(s, digest);
+  mgrid_step_reads_text(s, &reads);
+  mgrid_text_add(&t,
+                 "Step of %" PRId64 " ranks: %zu class%s, %zu program%s, %" PRId64 " operation%s%s%.200s\ndigest %s",
+                 s->plan->content.world, s->nclasses, s->nclasses == 1 ? "" : "es", s->nprograms,
+                 mgrid_s_of((int64_t)s->nprograms), mgrid_step_total(s), mgrid_s_of(mgrid_step_total(s)),
+                 reads.len ? "; it reads " : "", mgrid_text_chars(&reads), digest);
+  mgrid_text_free(&reads);
+  mgrid_lua_push_text(L, &t);
   return 1;
 }
 
-static const luaL_Reg fields[] = { { "classes", programs_classes }, { "digest", programs_digest }, { NULL, NULL } };
-static const luaL_Reg methods[] = { { "class", programs_class },
-                                    { "prove", programs_prove },
-                                    { "program", programs_program },
-                                    { "price", programs_price },
-                                    { NULL, NULL } };
+static const luaL_Reg fields[] = { { "classes", programs_classes },       { "programs", programs_programs },
+                                   { "operations", programs_operations }, { "digest", programs_digest },
+                                   { "reads", programs_reads },           { NULL, NULL } };
+static const luaL_Reg methods[] = {
+  { "class", programs_class },   { "prove", programs_prove }, { "sums", programs_sums },
+  { "memory", programs_memory }, { "entry", programs_entry }, { "program", programs_program },
+  { "text", programs_text },     { "price", programs_price }, { NULL, NULL }
+};
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
 
-void mgrid_step_lua_open_host(lua_State *L) { mgrid_lua_open_class(L, &class); }
+void mgrid_step_lua_open_host(lua_State *L) {
+  mgrid_lua_open_class(L, &class);
+  mgrid_lua_open_class(L, &mgrid_step_lua_timeline_class);
+}
 
 const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { NULL, NULL } };

@@ -6,7 +6,7 @@
 #define MGRID_STEP_WORDS_H
 
 #include "recipe/bind.h"
-#include "step/step.h"
+#include "step/price.h"
 
 #define STEP_LUA_STEP  "moongrid.Step"
 #define STEP_LUA_GROUP "moongrid.StepGroup"
@@ -71,7 +71,22 @@ extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
 mgrid_step          **mgrid_step_lua_new(lua_State *L); /* push an empty Programs; where its step is stored */
 
+/* Set a field of the table on the top; read "nccl" or "mpi" at i, nil: "nccl". */
+void       mgrid_step_lua_set(lua_State *L, const char *name, int64_t n);
+step_rules mgrid_step_lua_rules(lua_State *L, int i);
+
 /* price.c */
 int mgrid_step_lua_price(lua_State *L, const mgrid_step *s);
+
+/* timeline.c: an executed step, with what it stands on */
+typedef struct step_timeline {
+  mgrid_step          *step;
+  mgrid_machine_model *machine;
+  step_price           price;
+  step_records         records;
+} step_timeline;
+extern const mgrid_lua_class mgrid_step_lua_timeline_class;
+step_timeline               *mgrid_step_lua_new_timeline(lua_State *L, const mgrid_step *s); /* push an empty one */
+void                         mgrid_step_lua_empty_timeline(step_timeline *t);
 
 #endif

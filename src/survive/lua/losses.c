@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LOSS "moongrid.Loss"     /* what the text of a Loss is made of; the Loss is a table */
+#define LOSS   "moongrid.Loss"   /* what the text of a Loss is made of; the Loss is a table */
 #define LOSSES "moongrid.Losses" /* its user value is the Recipe */
 
 /* ---------------------------------------------------------------- arguments */
@@ -259,8 +259,8 @@ int mgrid_lua_plan_holders(lua_State *L) {
 }
 
 void mgrid_lua_open_losses(lua_State *L) {
-  static const luaL_Reg meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
-  static const luaL_Reg methods[] = { { "lose", losses_lose }, { "sums", losses_sums }, { NULL, NULL } };
+  static const luaL_Reg        meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const luaL_Reg        methods[] = { { "lose", losses_lose }, { "sums", losses_sums }, { NULL, NULL } };
   static const mgrid_lua_class loss = { LOSS, NULL, NULL, NULL, meta }, losses = { LOSSES, NULL, methods, NULL, meta };
   mgrid_lua_open_class(L, &loss);
   mgrid_lua_open_class(L, &losses);

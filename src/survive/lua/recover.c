@@ -21,7 +21,7 @@ typedef struct made {
 
 /* Recover; nothing here raises. */
 static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs, const char *const *args,
-                                   const char *how, const mgrid_recover_options *o, made *m, mgrid_error *err) {
+                                const char *how, const mgrid_recover_options *o, made *m, mgrid_error *err) {
   mgrid_losses_options lo = MGRID_LOSSES_OPTIONS_INIT;
   lo.how = how;
   mgrid_losses *l = mgrid_losses_new(rt, s->plan, nargs, args, &lo, err);

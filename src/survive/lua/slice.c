@@ -6,10 +6,10 @@
 
 static const luaL_Reg        plan_fields[] = { { "spares", mgrid_lua_plan_spares }, { NULL, NULL } };
 static const luaL_Reg        plan_methods[] = { { "lose", mgrid_lua_plan_lose },
-                                               { "losses", mgrid_lua_plan_losses },
-                                               { "together", mgrid_lua_plan_together },
-                                               { "holders", mgrid_lua_plan_holders },
-                                               { NULL, NULL } };
+                                                { "losses", mgrid_lua_plan_losses },
+                                                { "together", mgrid_lua_plan_together },
+                                                { "holders", mgrid_lua_plan_holders },
+                                                { NULL, NULL } };
 static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, NULL },
                                         { MGRID_LUA_STATE, NULL, mgrid_lua_survive_state, NULL, NULL },
                                         { .name = NULL } };

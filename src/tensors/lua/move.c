@@ -11,7 +11,6 @@
 #include "tensors/between_plans.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
@@ -212,7 +211,7 @@ typedef struct moves {
 
 static void free_moves(void *box) {
   moves *m = box;
-  free(m->list.at);
+  mgrid_release(m->list.at);
   mgrid_schedule_free(&m->schedule);
   mgrid_pairs_free(&m->pairs);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** outputs.c - which stored tensors make which tensors of the result: by layouts and rules of --names, by equal names, by
-** rules of the recipe, in this order.
+** outputs.c - which stored tensors make which tensors of the result: by layouts and rules of the user, by equal names,
+** by those of the recipe, in this order.
 */
-#include "checkpoints/command/outputs.h"
+#include "checkpoints/outputs.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,18 +93,20 @@ static mgrid_status same(outputs *o, size_t stored, size_t wanted, mgrid_error *
 
 /* ------------------------------------------------------------------ layouts */
 
-/* Pair stored tensors with the layouts of --names, of which the first that fits counts. */
-static mgrid_status by_layouts(outputs *o, mgrid_error *err) {
-  for (size_t k = 0; o->given && k < o->given->n; k++) {
-    const names_rule *r = &o->given->rule[k];
+/* Pair stored tensors with layouts, of which the first that fits counts. */
+static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
+  for (size_t k = 0; all && k < all->n; k++) {
+    const names_rule *r = &all->rule[k];
     char              where[300];
     const json_t     *at = r->layout ? json_object_get(o->wanted, r->layout) : NULL;
-    snprintf(where, sizeof where, "%.250s:%d", o->given->from, r->line);
+    snprintf(where, sizeof where, "%.250s:%d", all->from, r->line);
     if (!r->layout) continue;
     if (!at) return unknown(o, r->layout, where, err);
-    for (size_t i = 0; i < o->from->n && !err->status; i++)
-      if (!o->used[i] && fnmatch(r->side[0].name[0], o->from->tensor[i].name, 0) == 0)
+    for (size_t i = 0; i < o->from->n && !err->status; i++) {
+      bool fits = false;
+      if (!o->used[i] && !names_laid_out(all, r, o->from->tensor[i].name, &fits, err) && fits)
         same(o, i, (size_t)json_integer_value(at), err);
+    }
     if (err->status) break;
   }
   return err->status;
@@ -164,9 +165,9 @@ mgrid_status outputs_find(outputs *o, mgrid_error *err) {
   for (size_t k = 0; k < n && ok; k++)
     ok = !json_object_set_new(o->wanted, mgrid_plan_tensor_name(o->plan, k), json_integer((json_int_t)k));
   if (!ok) mgrid_oom(err);
-  if (ok && !by_layouts(o, err) && !by_rules(o, o->given, err)) {
+  if (ok && !by_layouts(o, o->given, err) && !by_rules(o, o->given, err)) {
     for (size_t k = 0; k < n; k++) ruled[k] = o->made[k];
-    if (!by_names(o, ruled, err)) by_rules(o, o->own, err);
+    if (!by_names(o, ruled, err) && !by_layouts(o, o->own, err)) by_rules(o, o->own, err);
     if (!err->status && !drop(o, o->given, err)) drop(o, o->own, err);
   }
   for (size_t i = 0; i < o->from->n && !err->status; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** collect.c - the machine of the running job: its hosts with their boot ids, the GPU of each rank by its PCI id, and NVLink
+** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU of each rank by its PCI id, and NVLink
 ** cliques, which NVML says where it is installed.
 */
-#include "machine/command/collect.h"
+#include "machine/lua/words.h"
 
 #include "comm/compare.h"
 #include "comm/open.h"
@@ -175,22 +175,22 @@ static mgrid_status build(mgrid_machine_model *m, order *o, int64_t n, int64_t *
   if (!s) s = name_all(m, o, n, cliques, err);
   if (!s) s = mgrid_machine_finish(m, err);
   if (s || plain) return s;
-  if (!(at = malloc((size_t)n * sizeof *at))) return mgrid_oom(err);
+  if (!(at = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *at))) return mgrid_oom(err);
   for (int64_t i = 0; i < n; i++) at[o[i].s->rank] = (int32_t)i;
   return mgrid_machine_set_ranks(m, n, at, err);
 }
 
 static mgrid_machine_model *model_of(const seat *all, int64_t n, mgrid_text *boots, mgrid_error *err) {
   mgrid_machine_model *m = mgrid_machine_alloc(err);
-  order               *o = malloc((size_t)n * sizeof *o);
-  int64_t             *counts = malloc((size_t)n * sizeof *counts);
+  order               *o = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *o);
+  int64_t             *counts = mgrid_realloc(NULL, NULL, 0, (size_t)n * sizeof *counts);
   mgrid_status         s = !m ? MGRID_NO_MEMORY : !o || !counts ? mgrid_oom(err) : MGRID_OK;
   for (int64_t i = 0; i < n && !s; i++) o[i] = (order){ &all[i], 0, 0 };
   if (!s) s = build(m, o, n, counts, err);
   for (int64_t i = 0; i < n && !s; i++)
-    if (i == 0 || o[i].host != o[i - 1].host) mgrid_text_add(boots, "%s\"%s\"", i ? ", " : "", o[i].s->boot);
-  free(o);
-  free(counts);
+    if (i == 0 || o[i].host != o[i - 1].host) mgrid_text_add(boots, "%s\n", o[i].s->boot);
+  mgrid_release(o);
+  mgrid_release(counts);
   if (!s) return m;
   mgrid_machine_free(m);
   return NULL;
@@ -212,9 +212,9 @@ static void heard(seat *s) {
 static mgrid_status exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   seat        own = { .rank = b->rank };
-  uint64_t   *hosts = malloc((size_t)b->world * sizeof *hosts);
+  uint64_t   *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
   int64_t     index = 0;
-  *all = malloc((size_t)b->world * sizeof **all);
+  *all = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof **all);
   mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "machine"), err);
   if (!s) s = mgrid_verdict(b, hosts && *all ? MGRID_OK : mgrid_oom(&mine), &mine, err);
   if (!s) s = mgrid_hosts_find(b, hosts, err);
@@ -226,27 +226,33 @@ static mgrid_status exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
     heard(&(*all)[r]);
     (*all)[r].rank = r;
   }
-  free(hosts);
+  mgrid_release(hosts);
   return s;
 }
 
-mgrid_status cli_collect_machine(const cli *c, mgrid_machine_model **m, mgrid_text *boots, mgrid_error *err) {
-  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
-  mgrid_backend_options o = { sizeof o, MGRID_TIMEOUT, &mpi };
+/* job:machine() -> Machine, boot ids of its hosts | nil, message, status. Collective. */
+int mgrid_lua_job_machine(lua_State *L) {
+  mgrid_error           e = MGRID_ERROR_INIT;
+  mgrid_text            boots = { 0 };
   seat                 *all = NULL;
-  *m = NULL;
-  mpi.on_deadline = MGRID_DEADLINE_ABORT;
-  cli_guard(c, "the start of the job");
-  cli_guard_alarm(c, o.timeout, "the job has not started");
-  mgrid_backend *b = mgrid_backend_open(mgrid_backend_usual()->name, &o, err);
-  cli_guard_end();
-  cli_guard(c, b ? b->doing : NULL);
-  if (!b) return err->status;
-  mgrid_status s = exchange(b, &all, err);
-  if (!s && b->rank == 0 && !(*m = model_of(all, b->world, boots, err))) s = err->status;
-  s = mgrid_verdict(b, s, err, err);
-  cli_guard(c, NULL);
+  lua_Integer           n = 0;
+  mgrid_machine_model **m = mgrid_lua_new_machine(L);
+  mgrid_backend        *b = mgrid_backend_ref(mgrid_lua_check_job(L, 1));
+  mgrid_status          s = exchange(b, &all, &e);
+  if (!s && !(*m = model_of(all, b->world, &boots, &e))) s = e.status;
+  s = mgrid_verdict(b, s, &e, &e);
   mgrid_backend_free(b);
-  free(all);
-  return s;
+  mgrid_release(all);
+  if (s) {
+    mgrid_text_free(&boots);
+    return mgrid_lua_failure(L, &e);
+  }
+  mgrid_lua_push_text(L, &boots);
+  lua_newtable(L);
+  for (const char *at = lua_tostring(L, -2), *end; (end = strchr(at, '\n')); at = end + 1) {
+    lua_pushlstring(L, at, (size_t)(end - at));
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_remove(L, -2);
+  return 2;
 }

@@ -5,7 +5,7 @@
 ** The names of one side of a rule are parts, which lie one after the other in the tensor of the other side, the whole:
 ** along one axis, in blocks. Either may be what is wanted. A side with one name is a whole of one part.
 */
-#include "checkpoints/command/outputs.h"
+#include "checkpoints/outputs.h"
 #include "checkpoints/elements.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 ** for. What is thinner than a pixel is merged: a column shows each kind by its share of that time. Texts of users go into
 ** text nodes alone.
 */
-const data = JSON.parse(document.getElementById("data").textContent);
+const { bars, about: data } = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 const canvas = $("chart"), pen = canvas.getContext("2d");
 const total = Math.max(data.seconds * 1e9, 1), left = 150, top_of = 26;
@@ -13,7 +13,7 @@ const height = data.rows.length <= 24 ? 28 : data.rows.length <= 96 ? 15 : 9;
 let from = 0, to = total, shown = null, kept = null, drag = null, wide = 800;
 
 // Bars of a row: began to wait, worked from, until, text, row that came last; in nanoseconds.
-const rows = data.bars.map(list => {
+const rows = bars.map(list => {
   const n = list.length / 5, row = { n, began: new Float64Array(n), from: new Float64Array(n), to: new Float64Array(n),
     text: new Int32Array(n), by: new Int32Array(n), longest: 0 };
   for (let i = 0, at = 0; i < n; i++) {

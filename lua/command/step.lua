@@ -1,0 +1,253 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid step: what travels in the step of a recipe, whether every rank reaches its end, and what it costs.
+
+local chart = require "pictures.chart"
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local recipe = require "command.base.recipe"
+local sorted = require "command.base.sorted"
+local text = require "command.base.text"
+
+local EVERY = 400000 -- operations that a picture has before rounds of loops are drawn as one
+local LIMIT = 300
+
+local MEANINGS = {
+  proved = "every rank reaches the end of its program",
+  mismatch = "two calls that meet are not the same",
+  unmatched = "a rank waits for a call that is never made",
+  cycle = "ranks wait for each other",
+  hazard = "it ends only if kernels of two communicators run at the same time on a GPU, and these may take each "
+           .. "other's SMs",
+}
+local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
+                     "scatter", "send", "recv" }
+
+-- The flops of --flops: "400e12", "400T".
+local function flops(name, word)
+  local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
+  local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
+  local x = tonumber(number)
+  local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
+  if unit == "" then n = x or 0 end
+  if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
+  text.usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
+end
+
+-- Pictures -------------------------------------------------------------------------
+
+local PICTURES = {
+  svg = function(c, put) require "pictures.chart_svg" (c, put) end,
+  html = function(c, put) require "pictures.chart_page" (c, host.text "chart.html", put) end,
+  json = function(c, put) require "pictures.chart_trace" (c, put) end,
+}
+
+local function output(name, word)
+  if PICTURES[word:match ".%.(%w+)$"] then return word end
+  text.usage("%s is a file that ends with .svg, .html or .json, not '%s'", name, word)
+end
+
+-- Price the step, and write the picture of --output; nil: there is no machine.
+local function priced(of, plan, step, verdict)
+  if not of.machine and plan.machine == "" then return end
+  local done, price, timeline = pcall(step.price, step, {
+    machine = of.machine, rules = of.rules, eager = of.eager, flops = of.flops, costs = of.costs,
+    timeline = of.output and EVERY,
+  })
+  if not done and mg.status(price) == LIMIT then text.refuse(3, "the verdict is %s; %s", verdict, price) end
+  if not done then error(price, 0) end
+  if of.output then
+    local c = chart.make(plan, step, price, timeline)
+    host.write(of.output, function(put) PICTURES[of.output:match "%w+$"](c, put) end)
+  end
+  return price
+end
+
+-- JSON -----------------------------------------------------------------------------
+
+local function put_json(plan, all, price)
+  local named = { named = true } -- empty, these are objects
+  local shape = { named = true, families = { named = true }, memory = { named = true, by = named },
+                  fits = named }
+  if all.counterexample[1] then
+    shape.counterexample = { "bytes", "family", "file", "line", "operation", "rank", "waits_for" }
+  end
+  for name, value in sorted(price or {}) do
+    if name ~= "memory" then all[name] = value end
+  end
+  for _, name in ipairs(plan.families) do shape.families[name] = { named = true, levels = named, algorithms = named } end
+  json.put(all, shape)
+end
+
+-- Text -----------------------------------------------------------------------------
+
+-- Return those of these names that a table has.
+local function those_of(names, has)
+  local list = {}
+  for _, name in ipairs(names) do
+    if has[name] then list[#list + 1] = name end
+  end
+  return list
+end
+
+-- Return the names of the levels of the machine, far to near, and then those that cross them.
+local function levels_of(of, plan)
+  local levels = {}
+  for i, at in ipairs(recipe.machine(of, plan):where(0)) do levels[i] = at.level end
+  return levels
+end
+
+local function put_share(what, part, all, meaning)
+  text.printf("  %-10s %10s %5.1f%%  %s\n", what, text.seconds(part), all > 0 and 100 * part / all or 0, meaning)
+end
+
+local function put_price(of, plan, price)
+  text.printf("\ntime of the step %s on %s", text.seconds(price.seconds), price.machine)
+  if price.flops > 0 then text.printf(", %.4g TFLOP/s", price.flops / 1e12) end
+  text.put(price.source ~= "" and (" (%s)"):format(price.source) or "", "\n")
+  local levels = levels_of(of, plan)
+  for _, level in ipairs(those_of(levels, price.fits)) do
+    local fit = price.fits[level]
+    text.printf("%s fitted to %d measured call%s: a hop takes %s, %.3g of the bandwidth; error %.1f%% at the median, "
+                .. "at most %.1f%%\n", level, fit.measured, fit.measured == 1 and "" or "s", text.seconds(fit.latency),
+                fit.share, 100 * fit.median_error, 100 * fit.worst_error)
+  end
+  put_share("computes", price.compute, price.seconds, "of the mean rank")
+  put_share("exposed", price.exposed, price.seconds, "bytes move, and nothing computes")
+  put_share("bubble", price.bubble, price.seconds, "neither: it waits for other ranks, or has ended")
+  put_share("hidden", price.hidden, price.seconds, "bytes move next to computes, as part of these")
+  text.printf("\n  %-24s %12s  %s\n", "family", "time", "bytes out of domains, of all ranks; algorithms")
+  for _, name in ipairs(those_of(plan.families, price.families)) do
+    local family, out, ways = price.families[name], {}, {}
+    for _, level in ipairs(those_of(levels, family.levels)) do
+      local bytes = family.levels[level].bytes
+      if bytes > 0 then out[#out + 1] = level .. " " .. text.bytes(bytes) end
+    end
+    for _, operation in ipairs(those_of(OPERATIONS, family.algorithms)) do
+      ways[#ways + 1] = operation .. " by " .. family.algorithms[operation]
+    end
+    if family.seconds > 0 then
+      text.printf("  %-24s %12s  %s%s%s\n", name, text.seconds(family.seconds), table.concat(out, ", "),
+                  ways[1] and "; " or "", table.concat(ways, ", "))
+    end
+  end
+  local link = price.busiest
+  if link then
+    text.printf("\nbusiest link: out of %s %s, %s of the step at its bandwidth\n", link.link, text.bytes(link.bytes),
+                text.seconds(link.seconds))
+  end
+end
+
+local function put_memory(memory)
+  local parts = {}
+  for i, name in ipairs(memory.names) do parts[i] = name .. " " .. text.bytes(memory.by[name]) end
+  text.printf("\nmemory at most %s on rank %d%s%s%s\n", text.bytes(memory.peak), memory.rank,
+              memory.at ~= "" and (", in '%s'"):format(memory.at) or "", parts[1] and ": " or "",
+              table.concat(parts, ", "))
+end
+
+local function put_text(of, plan, all, price, memory)
+  text.head(plan, "step of ")
+  text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
+              all.reads ~= "" and "; it reads " or "", all.reads, all.operations, all.operations == 1 and "" or "s")
+  if all.classes == plan.world and all.classes > 1 then
+    text.printf("each rank has a program of its own: reads rank or a position of every rank: %d programs\n",
+                all.programs)
+  end
+  text.printf("\n  %-24s %12s %12s  of the rank with the most\n", "family", "calls", "bytes")
+  for _, name in ipairs(those_of(plan.families, all.families)) do
+    local sum = all.families[name]
+    text.printf("  %-24s %12d %12s\n", name, sum.calls, text.bytes(sum.bytes))
+  end
+  if memory.peak > 0 then put_memory(memory) end
+  if price then put_price(of, plan, price) end
+  text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s\n", all.digest, all.verdict, of.rules:upper(),
+              MEANINGS[all.verdict])
+  if all.counterexample[1] then text.put_lines("  " .. all.message .. "\n") end
+end
+
+-- Run ------------------------------------------------------------------------------
+
+local function reads_text(step)
+  local list = {}
+  for i, read in ipairs(step.reads) do
+    local of = read.family or read.grid
+    list[i] = read.what == "size" and of or (of and of .. "." or "") .. read.what
+  end
+  return table.concat(list, ", ")
+end
+
+local function check(of)
+  line.needs(of, of.world)
+  if line.is_saved(of) then text.usage "a saved plan has no step; step takes the recipe" end
+  line.beyond(of.rank or 0, of.world)
+  of.rules = of.rules or "nccl"
+  if of.eager and of.rules ~= "mpi" then text.usage "--eager is for --rules mpi" end
+end
+
+local function run(of)
+  check(of)
+  local plan = recipe.plan(of)
+  local step = plan:step(of.step)
+  if of.rank then return text.put(step:text(of.rank)) end
+  local needs = of.flops and "flops" or of.costs and "costs" or of.output and "output"
+  local proved, verdict, message, counterexample = step:prove(of.rules, of.eager)
+  verdict = verdict or "proved"
+  local memory = step:memory()
+  local all = {
+    verdict = verdict, classes = step.classes, programs = step.programs, operations = step.operations,
+    digest = step.digest, reads = reads_text(step), rules = of.rules, families = step:sums(),
+    memory = { peak = memory.peak, at = memory.at, rank = memory.rank, by = memory.by },
+    counterexample = counterexample or {}, message = message or "",
+  }
+  local price
+  if proved or verdict == "hazard" then
+    price = priced(of, plan, step, verdict)
+    if needs and not price then
+      text.refuse(2, "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", needs)
+    end
+  elseif of.output then
+    text.refuse(1, "a step that does not end has no picture: its verdict is %s", verdict)
+  end
+  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price, memory) end
+  return proved and 0 or 1
+end
+
+return {
+  name = "step",
+  place = 50,
+  takes = "RECIPE --world N [NAME=VALUE ...]",
+  summary = "what travels, the proof that no rank waits forever, and the price",
+  usage = "moongrid step RECIPE --world N [NAME=VALUE ...] [--step FILE] [--rank R] [--rules nccl|mpi]\n"
+    .. "       [--machine MACHINE [--flops X] [--costs FILE] [-o FILE]] [--json]",
+  about = "Evaluate the step of a recipe, once for each class of ranks that it cannot tell apart, and prove that\n"
+    .. "every rank reaches its end. The verdict is proved; mismatch, if calls that meet differ; unmatched, if\n"
+    .. "a call never meets its partner; cycle, if ranks wait for each other; hazard, if ranks may wait for\n"
+    .. "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved.",
+  notes = "Under the rules of NCCL streams run side by side, each in its order, and so do the calls on one\n"
+    .. "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.\n"
+    .. "\n"
+    .. "With a machine the step is executed in time, one rank for each type: streams side by side, each call as\n"
+    .. "long as the fastest algorithm takes over the links that its group crosses and shares with the others\n"
+    .. "of its family. src/step/README.md has the model and what it leaves out.",
+  example = "moongrid step megatron --world 64 tp=8 pp=4 layers=32",
+  recipe = true,
+  options = {
+    line.world "ranks in the world",
+    { "step", "FILE", help = "a file that returns the step, function (s, p, base), instead of the recipe's" },
+    { "rank", "R", line.index, help = "the program of one rank, with the lines of the recipe" },
+    { "rules", "nccl|mpi", help = "the rules of the proof; default: nccl" },
+    { "eager", "BYTES", line.size, help = "with --rules mpi: sends of at most this number of bytes do not wait" },
+    { "flops", "X", flops, help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
+      head = "with --machine, the price" },
+    { "costs", "FILE",
+      help = 'JSON: flops, latencies, measured efficiencies; default: the key "costs" of a machine in JSON' },
+    { "output", "FILE", output, letter = true,
+      help = "draw the step over time: .svg, by stage and stream; .html, a page with zoom that shows which "
+        .. "rank waits for which; .json, events for Perfetto and chrome://tracing" },
+    { "json", help = "one JSON object" },
+  },
+  run = run,
+}

@@ -1,0 +1,76 @@
+---@meta moongrid.losses
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations of what a job becomes when ranks are lost: plan:lose and plan:losses. meta.lua has the rest.
+
+---@class moongrid.Plan
+local Plan = {} -- luacheck: ignore
+
+---Return what the job becomes when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
+---the arguments of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
+---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
+---@return moongrid.Loss
+function Plan:lose(what) end
+
+---Return what possible losses share, for many of them: each plan of fewer ranks is made once.
+---@param options? { how?: "replace"|"shrink"|"stop" }
+---@return moongrid.Losses
+function Plan:losses(options) end
+
+---Return the ranks that hold the same part of a tensor as this one, which is among them; nil if it holds nothing.
+---@param tensor string
+---@param rank integer
+---@return integer[]?
+function Plan:holders(tensor, rank) end
+
+---Return the first group of a family that has all copies of some part of a tensor, and the first rank with such a part;
+---nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. O(ranks).
+---@param tensor string
+---@param family moongrid.Family of the same world, as the nodes of a machine
+---@return integer? group
+---@return integer? rank
+function Plan:together(tensor, family) end
+
+---@class moongrid.Losses
+local Losses = {} -- luacheck: ignore
+
+---As `plan:lose`.
+---@param ranks integer[]
+---@return moongrid.Loss
+function Losses:lose(ranks) end
+
+---Return the sums of a loss alone, whose size does not depend on the world.
+---@param ranks integer[]
+---@return moongrid.LossSums
+function Losses:sums(ranks) end
+
+---Communicators and bytes as in `moongrid.Loss`.
+---@class moongrid.LossSums
+---@field how "replace"|"shrink"|"stop"
+---@field why string of a stop
+---@field params string[]
+---@field layout integer
+---@field idle integer how many ranks
+---@field kept integer
+---@field made integer
+---@field dropped integer
+---@field stay integer
+---@field moved integer
+---@field missing integer
+---@field uncounted integer
+
+---`tostring` gives the text that `moongrid lose` prints.
+---@class moongrid.Loss
+---@field how "replace"|"shrink"|"stop"
+---@field why string of a stop
+---@field plan? moongrid.Plan of the survivors; nil after a stop
+---@field lost integer[] ascending
+---@field layout integer ranks of the new layout
+---@field old_ranks integer[] the old rank of each rank of the plan, from rank 0 on
+---@field idle integer[] old ranks that are in none of its families
+---@field params string[] parameters that changed, "dp=3"
+---@field digest? string of the plan
+---@field communicators { kept: integer, made: integer, dropped: integer, families: table<string, table> }
+---@field bytes { stay: integer, moved: integer, missing: integer }
+---@field uncounted integer tensors that do not move: of one plan alone, or of another shape
+---@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts of which no copy is left

@@ -1,0 +1,52 @@
+-- SPDX-License-Identifier: MIT
+--
+-- trace: the trace event format of Chrome, which Perfetto and chrome://tracing read: processes with threads, on which
+-- slices lie that do not overlap. Times are microseconds. Names of slices are JSON, by trace.text, because most come
+-- many times.
+
+local words = require "pictures.words"
+
+local M = {}
+local Trace = {}
+Trace.__index = Trace
+
+-- Return a user's text as JSON.
+function M.text(text)
+  local json
+  words.json(text, function(piece) json = piece end)
+  return json
+end
+
+function Trace:event(event)
+  self.put(self.comma .. event)
+  self.comma = ",\n"
+end
+
+-- Name a process or a thread: `what` is "process_name" or "thread_name".
+function Trace:name(what, process, thread, name)
+  self:event(('{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":{"name":%s}}'):format(what, process, thread,
+                                                                                   M.text(name)))
+end
+
+-- Put a slice, with members of an object as JSON.
+function Trace:slice(name, category, process, thread, from, took, arguments)
+  self:event(('{"ph":"X","name":%s,"cat":%s,"pid":%d,"tid":%d,"ts":%.15g,"dur":%.15g,"args":{%s}}'):format(
+    name, category, process, thread, from, took, arguments))
+end
+
+-- Put a mark over everything.
+function Trace:mark(name, from, took)
+  self:event(('{"ph":"i","name":%s,"pid":0,"tid":0,"ts":%.15g,"dur":%.15g,"s":"g"}'):format(M.text(name), from, took))
+end
+
+function Trace:close() self.put "\n]}\n" end
+
+-- Begin a trace, with an object about it.
+function M.open(about, put)
+  put '{"displayTimeUnit":"ms","otherData":'
+  words.json(about, put)
+  put ',"traceEvents":[\n'
+  return setmetatable({ put = put, comma = "" }, Trace)
+end
+
+return M

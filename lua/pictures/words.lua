@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: MIT
+--
+-- words: pieces of text that pictures share: text of users for XML and JSON, lines that wrap.
+
+local M = {}
+
+-- Characters that control a terminal, change the direction of text, or are none in XML.
+local function unsafe(code)
+  return code < 0x20 or code >= 0x7f and code <= 0x9f or code >= 0x202a and code <= 0x202e
+         or code >= 0x2066 and code <= 0x2069 or code == 0xfffe or code == 0xffff
+end
+
+local ESCAPES = { ["\n"] = "\\n", ["\t"] = "\\t" }
+local function escaped(byte) return ESCAPES[byte] or ("\\x%02x"):format(byte:byte()) end
+
+-- Return a text with such characters, and what is not UTF-8, escaped.
+function M.shown(text)
+  if not text:find "[^\x20-\x7e]" then return text end
+  local out, at = {}, 1
+  while at <= #text do
+    local whole, after = utf8.len(text, at)
+    local stop = whole and #text + 1 or after -- up to here it is UTF-8
+    for i, code in utf8.codes(text:sub(at, stop - 1)) do
+      local char = utf8.char(code)
+      out[#out + 1] = unsafe(code) and char:gsub("[\0-\xff]", escaped) or i and char
+    end
+    if stop <= #text then out[#out + 1] = escaped(text:sub(stop, stop)) end
+    at = stop + 1
+  end
+  return table.concat(out)
+end
+
+local ENTITIES = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+
+-- Return a user's text for XML.
+function M.xml(text) return (M.shown(text):gsub('[&<>"]', ENTITIES)) end
+
+local function json_escape(c) return (c == "\\" or c == '"') and "\\" .. c or ("\\u%04x"):format(c:byte()) end
+
+-- Write a value as JSON that may stand in a <script>. A table without keys is a list; keys are sorted.
+function M.json(value, put)
+  if type(value) == "string" then
+    put('"' .. M.shown(value):gsub('[\\"<>&]', json_escape) .. '"')
+  elseif type(value) ~= "table" then
+    put(tostring(value))
+  elseif value[1] ~= nil or next(value) == nil then
+    put(math.type(value[1]) == "integer" and "[" .. table.concat(value, ",") .. "]" or "[")
+    if math.type(value[1]) == "integer" then return end
+    for i, one in ipairs(value) do
+      if i > 1 then put "," end
+      M.json(one, put)
+    end
+    put "]"
+  else
+    local keys = {}
+    for key in pairs(value) do keys[#keys + 1] = key end
+    table.sort(keys)
+    for i, key in ipairs(keys) do
+      put((i > 1 and "," or "{") .. '"' .. key .. '":')
+      M.json(value[key], put)
+    end
+    put "}"
+  end
+end
+
+-- Add a word to lines of at most `columns`; unless it is the first of a line, after the joint.
+function M.wrap(lines, joint, word, columns)
+  local line = lines[#lines]
+  if not line then
+    lines[1] = word
+  elseif #line + #joint + #word <= columns then
+    lines[#lines] = line .. joint .. word
+  else
+    lines[#lines] = line .. joint:gsub(" +$", "")
+    lines[#lines + 1] = word
+  end
+end
+
+return M

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+**
+** questions.c - what a Machine of Lua answers: its levels, where ranks are, itself as text and as JSON; presets.
+*/
+#include "machine/lua/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const mgrid_machine_model *check(lua_State *L) { return mgrid_lua_check_machine(L, 1); }
+
+/* Set fields of the table on the top. */
+static void set_text(lua_State *L, const char *key, mgrid_text *t) {
+  mgrid_lua_push_text(L, t);
+  lua_setfield(L, -2, key);
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_boolean(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+/* Nothing is set to a number below 0: it is not known. */
+static void set_integer(lua_State *L, const char *key, int64_t value) {
+  if (value < 0) return;
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, key);
+}
+
+/* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each level that has the rank */
+static int where(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  int64_t                    rank = mgrid_lua_check_integer(L, 2);
+  int64_t                    most = m->at ? m->nranks : m->places; /* 0: as many as there are */
+  if (rank < 0 || (most && rank >= most))
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
+  lua_newtable(L);
+  for (size_t l = 0; l < mgrid_machine_nlevels(m); l++) {
+    int64_t    domain = mgrid_place_domain(m, l, mgrid_machine_at(m, rank));
+    mgrid_text name = { 0 }, link = { 0 };
+    lua_createtable(L, 0, 5);
+    set_string(L, "level", mgrid_level_name(m, l));
+    set_integer(L, "domain", domain);
+    set_boolean(L, "crossing", l >= m->ntiers);
+    mgrid_domain_text(m, l, domain, &name);
+    set_text(L, "text", &name);
+    if (l < m->ntiers) mgrid_link_text(m->tier[l].link, &link);
+    set_text(L, "link", &link);
+    lua_rawseti(L, -2, (lua_Integer)l + 1);
+  }
+  return 1;
+}
+
+/* machine:levels() -> a list of { name, crossing, domains, places, regular, link, bandwidth, latency } */
+static int levels(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  lua_newtable(L);
+  for (size_t i = 0; i < mgrid_machine_nlevels(m); i++) {
+    mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+    mgrid_text          link = { 0 };
+    mgrid_machine_describe_level(m, i, &l, NULL);
+    lua_createtable(L, 0, 8);
+    set_string(L, "name", l.name);
+    set_boolean(L, "crossing", l.crosses);
+    set_boolean(L, "regular", l.regular);
+    set_integer(L, "domains", l.domains);
+    set_integer(L, "places", l.most);
+    mgrid_link_text((mgrid_link){ l.bandwidth, l.latency }, &link);
+    set_text(L, "link", &link);
+    lua_pushnumber(L, l.bandwidth);
+    lua_setfield(L, -2, "bandwidth");
+    lua_pushnumber(L, l.latency);
+    lua_setfield(L, -2, "latency");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* machine:fits(world): raise unless it has a place for every rank */
+static int fits(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  return mgrid_machine_fits(check(L), mgrid_lua_check_integer(L, 2), &e) ? mgrid_lua_raise_error(L, &e) : 0;
+}
+
+/* machine:node_size() -> ranks of a node */
+static int node_size(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
+}
+
+/* machine:family(level, world) -> Family: machine.node for any world */
+static int family(lua_State *L) {
+  const char *level = luaL_checkstring(L, 2);
+  int64_t     world = mgrid_lua_check_integer(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, 16 * world);
+  mgrid_lua_family *f = mgrid_lua_new_family(L, NULL);
+  f->f = mgrid_machine_family(check(L), level, world, &e);
+  return mgrid_lua_made_family(L, f, &e);
+}
+
+/* machine:text() -> its text, from which open_machine makes it again, without names of domains */
+static int text(lua_State *L) {
+  mgrid_text t = { 0 };
+  mgrid_machine_text(check(L), &t);
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* machine:json() -> its text as JSON, with names of domains: a file for open_machine */
+static int json(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_machine_print_json(check(L), mgrid_text_sink, &t, &e)) {
+    mgrid_text_free(&t);
+    return mgrid_lua_raise_error(L, &e);
+  }
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* machine:notes() -> lines about what the reader of its file left out */
+static int notes(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  lua_Integer                n = 0;
+  lua_newtable(L);
+  for (const char *at = m->notes, *end; at && (end = strchr(at, '\n')); at = end + 1) {
+    lua_pushlstring(L, at, (size_t)(end - at));
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+const luaL_Reg mgrid_lua_machine_questions[] = { { "where", where },         { "levels", levels }, { "fits", fits },
+                                                 { "node_size", node_size }, { "family", family }, { "text", text },
+                                                 { "json", json },           { "notes", notes },   { NULL, NULL } };
+
+/* moongrid.presets() -> a list of { name, text, source } */
+int mgrid_lua_machine_presets(lua_State *L) {
+  const char *name, *words, *source;
+  lua_newtable(L);
+  for (size_t i = 0; mgrid_machine_preset(i, &name, &words, &source); i++) {
+    lua_createtable(L, 0, 3);
+    set_string(L, "name", name);
+    set_string(L, "text", words);
+    set_string(L, "source", source);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
