@@ -4,7 +4,8 @@
 --
 --     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- On stderr it tells what NCCL takes, and which ranks are in no group.
+-- On stderr it tells what NCCL takes, which ranks are in no group, and of each family its rule, the line of the recipe
+-- that made it, and which families make its communicators, if it does not.
 -- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
 
 local mg = require "moongrid"
@@ -15,9 +16,15 @@ local function plan(name, world, machine, parameters)
     machine:fits(saved.world)
     return saved
   end
-  local recipe = mg.load(name, { log = function(message) io.stderr:write(message, "\n") end })
+  local recipe = mg.load(name, { lines = true, log = function(message) io.stderr:write(message, "\n") end })
   recipe:on(machine)
   return recipe:plan(world, parameters)
+end
+
+local function explain(made, name)
+  local lines, makers = made:lines(name) or {}, {}
+  for i, leader in ipairs(made:leaders(name)) do makers[i] = ("; %s makes %d"):format(leader.family, leader.groups) end
+  io.stderr:write(name, ": ", (made:family(name):explain()), "  ", lines[1] or "", table.concat(makers), "\n")
 end
 
 local function main(name, world, machine, ...)
@@ -29,6 +36,7 @@ local function main(name, world, machine, ...)
   io.stderr:write(("%d communicators of NCCL take %d bytes of a GPU\n"):format(nccl.communicators, nccl.created))
   local idle, which = made:idle()
   if idle and idle > 0 then io.stderr:write("idle: ", which, "\n") end
+  for _, family in ipairs(made.families) do explain(made, family) end
   for rank = 0, made.world - 1 do
     local domains = {}
     for i, at in ipairs(machine:where(rank)) do domains[i] = at.level .. "=" .. at.domain end

@@ -149,14 +149,7 @@ local function put_family(name, family, most)
 end
 
 local function put_groups(plan, list)
-  local names, seen = {}, {}
-  for name in list:gmatch "[^,]+" do
-    plan:family(name)
-    if not seen[name] then names[#names + 1] = name end
-    seen[name] = true
-  end
-  if list ~= "" and #names == 0 then text.refuse(2, "--family is a list of families, F,G; not '%s'", list) end
-  for i, name in ipairs(list ~= "" and names or plan.families) do
+  for i, name in ipairs(list ~= "" and groups.named(plan, list) or plan.families) do
     if i > 1 then text.put "\n" end
     put_family(name, plan:family(name), list ~= "" and MANY or SOME)
   end

@@ -266,8 +266,8 @@ function moongrid.concurrent(topology, names) end
 function moongrid.plan(topology) end
 
 ---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
----@param options? { text?: string, log?: fun(message: string) } text: the recipe itself, which `recipe` then only names;
----log: gets what the recipe prints, which is lost otherwise
+---@param options? { text?: string, log?: fun(message: string), lines?: boolean } text: the recipe itself, which `recipe`
+---then only names; log: gets what the recipe prints, which is lost otherwise; lines: its plans have `Plan:lines`
 ---@return moongrid.Recipe
 function moongrid.load(recipe, options) end
 

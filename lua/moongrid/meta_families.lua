@@ -250,6 +250,11 @@ function Family:ranks(group) end
 ---@return integer size of the group
 function Family:member(group, position) end
 
+---Return the rule that makes the groups, as in the text of a plan, and the same in words.
+---@return string rule
+---@return string words
+function Family:explain() end
+
 ---Return the group and position of a rank. O(modes) at any world size.
 ---@param rank integer of the world
 ---@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one

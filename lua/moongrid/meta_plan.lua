@@ -113,10 +113,24 @@ function Plan:shares(family) end
 function Plan:dry(rank) end
 
 ---Tell what makes the communicators of a family. needed: it has groups of two or more; made: and its backend is not
----"none"; own: how many groups have a communicator that no earlier family makes; shares: as `Plan:shares`; options: as text.
+---"none"; own: how many groups have a communicator that no earlier family makes; shares: as `Plan:shares`; options: as text;
+---singles: groups of one rank; twin: meant to be separate from a family with the same groups; created, ring: bytes that
+---one of NCCL takes of each member's GPU at most, and more with the first use; 0: it is not of NCCL.
 ---@param family string
----@return { needed: boolean, made: boolean, own: integer, shares: string?, options: string }
-function Plan:communicators(family) end
+---@param site? moongrid.Site
+---@return { needed: boolean, made: boolean, own: integer, shares: string?, options: string, singles: integer, twin: boolean, created: integer, ring: integer }
+function Plan:communicators(family, site) end
+
+---List the families whose communicators are those of groups of this one, and how many groups; itself: some groups are there
+---several times.
+---@param family string
+---@return { family: string, groups: integer }[]
+function Plan:leaders(family) end
+
+---Return the lines of the recipe that made a family, "moe.lua:28", the first one first.
+---@param family string
+---@return string[]? lines nil: they are not known; `load` takes `lines`
+function Plan:lines(family) end
 
 ---Count the ranks that are in no group.
 ---@return integer? count nil: the world is too large to tell

@@ -40,10 +40,11 @@ static void log_to_script(void *thread, mgrid_level level, const char *message) 
   lua_settop(L, 1);
 }
 
-/* moongrid.load(name or path [, { text, log }]) -> Recipe */
+/* moongrid.load(name or path [, { text, log, lines }]) -> Recipe */
 static int load(lua_State *L) {
-  static const char *const known[] = { "text", "log" };
+  static const char *const known[] = { "text", "log", "lines" };
   const char              *name = luaL_checkstring(L, 1), *text = NULL;
+  bool                     lines = false;
   size_t                   length = 0;
   mgrid_hooks              hooks = MGRID_HOOKS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
@@ -53,7 +54,7 @@ static int load(lua_State *L) {
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
   if (!lua_isnil(L, 2)) {
     luaL_checktype(L, 2, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 2, "option of load", known, 2, false);
+    mgrid_lua_check_keys(L, 2, "option of load", known, 3, false);
     if (lua_getfield(L, 2, "log") != LUA_TNIL) {
       luaL_checktype(L, -1, LUA_TFUNCTION);
       hooks.ud = lua_newthread(L), hooks.log = log_to_script;
@@ -61,9 +62,12 @@ static int load(lua_State *L) {
       lua_xmove(L, hooks.ud, 1);
     }
     if (lua_getfield(L, 2, "text") != LUA_TNIL) text = luaL_checklstring(L, -1, &length);
+    lua_getfield(L, 2, "lines");
+    lines = lua_toboolean(L, -1);
   }
   *box = mgrid_script_runtime_new(NULL, &hooks, &e);
   if (!*box || mgrid_script_load(*box, name, text, length, &e)) return mgrid_lua_raise_runtime(L, &e);
+  if (lines && mgrid_runtime_trail(*box, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 3);
   return 1;
 }
@@ -107,6 +111,10 @@ static int recipe_plan(lua_State *L) {
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
+  json_t *trail = rt->trail;
+  rt->trail = NULL;
+  if (trail && mgrid_take_json(L, trail)) return lua_error(L);
+  if (trail) lua_setiuservalue(L, 5, 3); /* for plan:lines */
   return 1;
 }
 

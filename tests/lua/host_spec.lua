@@ -181,12 +181,18 @@ describe("a plan", function()
   end)
 
   it("tells what makes the communicators of a family", function()
-    assert.same({ needed = true, made = true, own = 8, options = "" }, plan:communicators "tp")
-    assert.same({ needed = true, made = true, own = 0, shares = "tp", options = "" }, plan:communicators "twin")
+    local tp, twin = plan:communicators "tp", plan:communicators "twin"
+    assert.same({ true, true, 8, "", 0, false }, { tp.needed, tp.made, tp.own, tp.options, tp.singles, tp.twin })
+    assert.same({ true, true, 0, "tp", "" }, { twin.needed, twin.made, twin.own, twin.shares, twin.options })
+    assert.is_true(tp.created > 0 and tp.ring > 0)
+    assert.is_true(plan:communicators("tp", { max_ctas = 1 }).created < tp.created)
     assert.equal("unique timeout_us=5000000", plan:communicators "apart".options)
     local none = plan:communicators "none"
     assert.same({ true, false, 0 }, { none.needed, none.made, none.own })
+    assert.same({ 0, 0 }, { none.created, none.ring })
     refused(101, "unknown family 'tpp'; nearest is 'tp'", plan.communicators, plan, "tpp")
+    assert.same({}, plan:leaders "tp")
+    assert.same({ { family = "tp", groups = 8 } }, plan:leaders "twin")
     local sharing = plan:sharing()
     assert.same({ { "tp", "twin" } }, { sharing[1].families, sharing[2] and sharing[2].families })
     assert.is_true(sharing[1].created > 0)
@@ -252,6 +258,27 @@ describe("a plan", function()
     refused(103, "group 8 is out of range", family.member, family, 8, 0)
   end)
 
+  it("has the rules of its families, in words", function()
+    assert.same({ "(2:1) x (8:2)", "a group is 2 ranks, 1 apart; the groups begin at 8 places, 2 apart, from rank 0 on" },
+                { plan:family("tp"):explain() })
+  end)
+
+  it("has the lines that made its families, if load was asked for them", function()
+    local text = [[return recipe { build = function(world)
+      local t, g = topology(world), grid(world, "tp-dp", { tp = 2, dp = fill })
+      t.tp = g "tp"
+      t.half = g "dp":split(2)
+      return t
+    end }]]
+    local known = mg.load("known", { text = text, lines = true })
+    for _, world in ipairs { 8, 16 } do
+      local made = known:plan(world)
+      assert.same({ { "known:3" }, { "known:4", "known:4" } }, { made:lines "tp", made:lines "half" })
+    end
+    assert.is_nil(mg.load("unknown", { text = text }):plan(8):lines "tp")
+    refused(101, "unknown family 'tq'", plan.lines, plan, "tq")
+  end)
+
   it("has the laws about the machine that it read", function()
     local laws = mg.load("laws", { text = [[return recipe { machine = "node:2 gpu:4", build = function(world)
       local t, g = topology(world), grid(world, "tp-dp", { tp = 4, dp = fill })
@@ -280,7 +307,9 @@ describe("examples/planner.lua", function()
   local planner = "LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/planner.lua "
   it("plans a recipe or a saved plan for a machine", function()
     local out, err, code = run(planner .. "picotron 4 'node:2 gpu:2' tp=2")
-    assert.truthy(err:find "^%d+ communicators of NCCL take %d+ bytes of a GPU\n$", err)
+    assert.truthy(err:find "^%d+ communicators of NCCL take %d+ bytes of a GPU\n", err)
+    assert.truthy(err:find "\ntp: %(2:1%) x %(2:2%)  picotron:%d+\n", err)
+    assert.truthy(err:find "\npp_dp: %(2:2%) x %(2:1%)  picotron:%d+; dp makes 2\n", err)
     assert.equal(0, code)
     assert.equal("\n0\tnode=0 gpu=0\n1\tnode=0 gpu=1\n2\tnode=1 gpu=2\n3\tnode=1 gpu=3\n", out:match "^%x+(.*)")
     local path = support.file(run "build/moongrid plan picotron --world 4 tp=2 --rules")

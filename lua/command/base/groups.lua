@@ -2,6 +2,8 @@
 --
 -- groups: the groups of a family in few columns.
 
+local text = require "command.base.text"
+
 local M = {}
 
 -- Return a group: "{0,8,16}", or in at most `width` columns (nil: no limit) "{0,8,...,1016}".
@@ -45,6 +47,18 @@ end
 function M.count(family)
   return ("%d group%s of %s%d"):format(family.count, family.count == 1 and "" or "s", family.size and "" or "up to ",
                                        family.largest)
+end
+
+-- Return the names in a list "F,G", each once.
+function M.named(plan, list)
+  local names, seen = {}, {}
+  for name in list:gmatch "[^,]+" do
+    plan:family(name) -- raises if it is unknown
+    if not seen[name] then names[#names + 1] = name end
+    seen[name] = true
+  end
+  if #names == 0 then text.refuse(2, "--family is a list of families, F,G; not '%s'", list) end
+  return names
 end
 
 return M

@@ -29,13 +29,15 @@ local function nearest_file(path)
   return near and ("; nearest is '%s%s'"):format(folder, near) or ""
 end
 
--- Load the recipe of a line, for its machine.
-function M.load(of)
+-- Load the recipe of a line, for its machine, with options of mg.load.
+function M.load(of, options)
   if line.is_saved(of) then
     text.refuse(1, "%s is a saved plan, which has no queries and policies; %s needs the recipe", of.recipe,
                 of.command.name)
   end
-  local name, options = of.recipe, { log = say_printed }
+  local name = of.recipe
+  options = options or {}
+  options.log = say_printed
   if line.from_stdin(of) then
     options.text, name = line.stdin(), "stdin"
     if #options.text > 1 << 20 then text.refuse(1, "cannot read standard input: it has more than %d bytes", 1 << 20) end

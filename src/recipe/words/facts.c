@@ -78,7 +78,7 @@ int mgrid_lua_plan_concurrent(lua_State *L) {
 
 /* ----------------------------------------------------------- communicators */
 
-/* plan:communicators(family) -> { needed, made, own, shares, options } */
+/* plan:communicators(family [, site]) -> { needed, made, own, shares, options, singles, twin, created, ring } */
 static int plan_communicators(lua_State *L) {
   const mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
   int                 i = mgrid_lua_check_entry(L, p, 2);
@@ -86,15 +86,52 @@ static int plan_communicators(lua_State *L) {
   const mgrid_family *f = e->family;
   bool                needed = f->max_size > 1, made = needed && !e->choice->none;
   int64_t             own = 0;
+  mgrid_demand        cost = { 0 };
+  mgrid_site          site = mgrid_lua_check_site(L, 3);
   mgrid_payer         payer = mgrid_budget_payer(L);
+  int64_t             local = site.machine_ranks < f->max_size ? site.machine_ranks : f->max_size;
   if (made && p->shares[i] < 0) own = mgrid_plan_led(p, i, -1, &payer);
   mgrid_lua_settle(L, &payer);
-  lua_createtable(L, 0, 5);
+  if (made) mgrid_entry_demand(e, f->max_size, local, &site, &cost);
+  lua_createtable(L, 0, 9);
   set_boolean(L, "needed", needed);
   set_boolean(L, "made", made);
   set_integer(L, "own", own);
   set_string(L, "shares", made && p->shares[i] >= 0 ? p->content.entry[p->shares[i]].name : NULL);
   set_string(L, "options", e->choice->text + (*e->choice->text == ' '));
+  set_integer(L, "singles", mgrid_family_singles(f));
+  set_boolean(L, "twin", f->twin);
+  set_integer(L, "created", cost.created);
+  set_integer(L, "ring", cost.ring);
+  return 1;
+}
+
+/* plan:leaders(family) -> a list of { family, groups } */
+static int plan_leaders(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int               i = mgrid_lua_check_entry(L, p, 2);
+  lua_Integer       n = 0;
+  mgrid_payer       payer = mgrid_budget_payer(L);
+  int64_t          *groups = lua_newuserdatauv(L, p->content.nentries * sizeof *groups, 0);
+  mgrid_plan_leaders(p, i, groups, &payer);
+  mgrid_lua_settle(L, &payer);
+  lua_newtable(L);
+  for (size_t k = 0; k < p->content.nentries; k++) {
+    if (groups[k] == 0) continue;
+    lua_createtable(L, 0, 2);
+    set_string(L, "family", p->content.entry[k].name);
+    set_integer(L, "groups", groups[k]);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+/* plan:lines(family) -> a list of "source:line" | nil */
+static int plan_lines(lua_State *L) {
+  mgrid_lua_check_entry(L, mgrid_lua_check_plan(L, 1), 2);
+  if (lua_getiuservalue(L, 1, 3) != LUA_TTABLE) return 0;
+  lua_pushvalue(L, 2);
+  lua_rawget(L, -2);
   return 1;
 }
 
@@ -203,6 +240,8 @@ static int plan_sharing(lua_State *L) {
 }
 
 const luaL_Reg mgrid_lua_plan_facts[] = { { "communicators", plan_communicators },
+                                          { "leaders", plan_leaders },
+                                          { "lines", plan_lines },
                                           { "idle", plan_idle },
                                           { "unheeded", plan_unheeded },
                                           { "resources", plan_resources },

@@ -289,6 +289,19 @@ static int family_tostring(lua_State *L) {
   return 1;
 }
 
+/* family:explain() -> its rule, and the rule in words */
+static int family_explain(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_text    t = { 0 };
+  mgrid_lua_charge_family(L, f);
+  mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
+  mgrid_family_text(f, &t);
+  mgrid_lua_push_text(L, &t);
+  f->form->explain(f, &t);
+  mgrid_lua_push_text(L, &t);
+  return 2;
+}
+
 /* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the first counterexample */
 static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
 
@@ -327,18 +340,18 @@ static int covers(lua_State *L) {
   return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
 }
 
-static const luaL_Reg        family_fields[] = { { "count", family_count },
-                                                 { "size", family_size },
-                                                 { "largest", family_largest },
-                                                 { "coverage", family_coverage },
-                                                 { NULL, NULL } };
-static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
-                                                  { "pairs", family_pairs },         { "neighbours", family_neighbours },
-                                                  { "map", mgrid_lua_family_map },   { "without", family_without },
-                                                  { "lists", family_lists },         { "twin", family_twin },
-                                                  { "with", family_with },           { "ranks", family_ranks },
-                                                  { "locate", family_locate },       { "member", family_member },
-                                                  { "groups", family_groups },       { NULL, NULL } };
+static const luaL_Reg family_fields[] = { { "count", family_count },
+                                          { "size", family_size },
+                                          { "largest", family_largest },
+                                          { "coverage", family_coverage },
+                                          { NULL, NULL } };
+static const luaL_Reg family_methods[] = {
+  { "pick", mgrid_lua_family_pick },   { "bundle", family_bundle },     { "pairs", family_pairs },
+  { "neighbours", family_neighbours }, { "map", mgrid_lua_family_map }, { "without", family_without },
+  { "lists", family_lists },           { "twin", family_twin },         { "with", family_with },
+  { "ranks", family_ranks },           { "locate", family_locate },     { "member", family_member },
+  { "groups", family_groups },         { "explain", family_explain },   { NULL, NULL }
+};
 static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
                                                { "__eq", family_eq },          { "__tostring", family_tostring },
                                                { "__pairs", family_groups },   { NULL, NULL } };
