@@ -42,8 +42,9 @@ describe("shell in a pipe", function()
     ["tpp"] = "unknown name 'tpp'; nearest is 'tp'",
     ["zzz"] = "unknown name 'zzz'",
     ["x = = 1"] = "unexpected symbol near '='",
-    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, coverage, pick, bundle, pairs, "
-      .. "neighbours, map, without, lists, twin, with, ranks, locate, groups, split, levels, segments, renumber, where)",
+    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, largest, coverage, pick, bundle, "
+      .. "pairs, neighbours, map, without, lists, twin, with, ranks, locate, member, groups, explain, split, levels, "
+      .. "segments, renumber, where)",
     ["error 'no'"] = "no",
     ["os.time()"] = "unknown name 'os'",
     ["while true do end"] = "the recipe runs for more than 200000000 instructions",

@@ -165,8 +165,8 @@ describe("Grid", function()
   }
 end)
 
-local fields = "(count, size, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, ranks, locate, "
-  .. "groups, split, levels, segments, renumber, where)"
+local fields = "(count, size, largest, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
+  .. "ranks, locate, member, groups, explain, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -391,8 +391,9 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
-  local words = { "_VERSION", "aligned", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "load", "machine",
-    "move", "options", "plan", "recipes", "relabel", "same", "spread", "tensor", "topology", "union", "within", "world", "zip" }
+  local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved",
+    "load", "machine", "move", "moves", "open_machine", "options", "plan", "presets", "recipes", "relabel", "same", "saved",
+    "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
   refuses {
@@ -402,11 +403,11 @@ describe("module", function()
       .. "(" .. table.concat(bundled, ", ") .. ")" },
     { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory, in "
       .. (support.run "pwd":gsub("\n", "")) },
-    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info)" },
+    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info, on)" },
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
     { "picotron:plan(8, 5)", "parameters: a table of values by name" },
-    { "picotron:plan(8, { 5 })", "parameters: a table of values by name" },
+    { "picotron:plan(8, { 5 })", "argument '5' is not of the form NAME=VALUE" },
     { "picotron:plan(8, { tp = print })", "parameters: a table of values by name" },
     { "picotron:plan(w:window(0, 4), {})", "a recipe is planned for a whole world, not for a window of it" },
     { "picotron:ask(s)", "bad argument #2 to 'ask' (string expected, got no value)" },
