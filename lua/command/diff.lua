@@ -39,12 +39,11 @@ local function side(of, plan)
   if not proved and verdict ~= "hazard" then
     text.refuse(4, "the step of %s is not proved (%s): %s", of.recipe, verdict, message)
   end
-  local memory, machine = step:memory(), recipe.machine(of, plan)
-  local all = { families = step:sums(),
-                memory = { peak = memory.peak, at = memory.at, rank = memory.rank, by = memory.by } }
+  local all, machine = step:sums(), recipe.machine(of, plan)
   local needs = of.flops and "flops" or of.costs and "costs"
   if needs and not machine then text.refuse(2, NEEDS, needs) end
-  local order = { families = plan.families, by = memory.names, levels = {} }
+  local order = { families = plan.families, by = {}, levels = {} }
+  for name in sorted(all.memory.by) do order.by[#order.by + 1] = name end
   if machine then
     local price = step:price { machine = of.machine, flops = of.flops, costs = of.costs }
     price.memory = nil
