@@ -32,7 +32,7 @@ describe("World", function()
     { "text(w:table 'tensor([[0, 2, 4, 6], [1, 3, 5, 7]])')", "Family of 2 groups of 4: (4:2) x (2:1)" },
     { "text(w:table '[list(range(0, 8, 2)), range(7, -1, -2)]')", "Family of 2 groups of 4: {0,2,4,6}{7,5,3,1}" },
     { "text(w:table '[(0, 3), range(1, 3), (7, 6, 5, 4)]')", "Family of 3 groups of up to 4: {0,3}{1,2}{7,6,5,4}" },
-    { "text(w:table('[0, 1, 2]', 'partial'))", "Family of 1 groups of 3: (3:1) x (1)" },
+    { "text(w:table('[0, 1, 2]', 'partial'))", "Family of 1 group of 3: (3:1) x (1)" },
     { "getmetatable(w), getmetatable(g), getmetatable(tp), getmetatable(p), getmetatable(s), getmetatable(s.tp)",
       false, false, false, false, false, false },
   }
@@ -404,7 +404,7 @@ describe("module", function()
       .. "(" .. table.concat(bundled, ", ") .. ")" },
     { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory, in "
       .. (support.run "pwd":gsub("\n", "")) },
-    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info, on)" },
+    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info, run, complete, on)" },
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
     { "picotron:plan(8, 5)", "parameters: a table of values by name" },
