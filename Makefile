@@ -248,7 +248,7 @@ $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAG
 COMMAND_LUA := lua/command lua/command/base lua/pictures $(wildcard lua/command/*.lua lua/command/base/*.lua lua/pictures/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
+	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
 
 $(B)/gen/command.o: $(B)/gen/command.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
