@@ -5,7 +5,7 @@
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
 -- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape,
 -- or with `named` in it, keys are sorted. An empty table is [], but {} with `named`. A function is a list: it returns
--- one element after the other, then nil.
+-- one element after the other, then nil. A shape of a list may be a function, which returns that of an element.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -75,7 +75,7 @@ local function put_list(value, shape, indent)
   put_all("[", "]", indent, function()
     at = at + 1
     local one = call and value() or not call and value[at] or nil
-    if one ~= nil then return "", one, shape end
+    if one ~= nil then return "", one, type(shape) == "function" and shape(one) or shape end
   end)
 end
 
