@@ -4,8 +4,9 @@
 --
 --     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- On stderr it tells what NCCL takes, which ranks are in no group, and of each family its rule, the line of the recipe
--- that made it, and which families make its communicators, if it does not.
+-- On stderr it tells what NCCL takes, and which ranks are in no group; of each family its rule, the line of the recipe
+-- that made it, which families make its communicators if it does not, and whether its groups stay inside a domain of
+-- the machine; and whether the step of the recipe is proved.
 -- With MOONGRID_WAS=FILE, a plan that was saved, it tells there what changes from that one.
 -- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
 
@@ -22,9 +23,11 @@ local function plan(name, world, machine, parameters)
   return recipe:plan(world, parameters)
 end
 
-local function explain(made, name)
+local function explain(made, name, machine)
   local lines, makers = made:lines(name) or {}, {}
   for i, leader in ipairs(made:leaders(name)) do makers[i] = ("; %s makes %d"):format(leader.family, leader.groups) end
+  local level = machine:where(0)[1].level
+  if made:law(("within(%s, machine.%s)"):format(name, level), machine) then makers[#makers + 1] = "; in a " .. level end
   io.stderr:write(name, ": ", (made:family(name):explain()), "  ", lines[1] or "", table.concat(makers), "\n")
 end
 
@@ -39,7 +42,8 @@ local function main(name, world, machine, ...)
   if idle and idle > 0 then io.stderr:write("idle: ", which, "\n") end
   local was = os.getenv "MOONGRID_WAS"
   if was then io.stderr:write(tostring(mg.saved(was):diff(made))) end
-  for _, family in ipairs(made.families) do explain(made, family) end
+  for _, family in ipairs(made.families) do explain(made, family, machine) end
+  if made:has_step() then io.stderr:write("the step: ", made:step():prove() and "proved" or "not proved", "\n") end
   for rank = 0, made.world - 1 do
     local domains = {}
     for i, at in ipairs(machine:where(rank)) do domains[i] = at.level .. "=" .. at.domain end

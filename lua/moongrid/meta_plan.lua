@@ -47,6 +47,10 @@ function Plan:text(write) end
 ---@return string?
 function Plan:rules(write) end
 
+---Return whether `step` has one: the recipe of the plan has a step, and the world is not too large for it.
+---@return boolean
+function Plan:has_step() end
+
 ---Return the step of the recipe that the plan is of, evaluated once for each class of ranks. Raise if it has none.
 ---@param file? string a file that returns the step, instead of the recipe's
 ---@return moongrid.Programs
@@ -102,6 +106,14 @@ function Plan:rehearse() end
 ---@return integer members checked, over all families
 ---@return integer? communicators nil where the world is sampled
 function Plan:check() end
+
+---Check a law of the plan, as "within(tp, mp)", "disjoint(a, b)", "same(a, b)", "covers(a)", or about a machine
+---"within(tp, machine.node)". Raise if it is no law, or names what is unknown.
+---@param law string
+---@param machine? moongrid.MachineModel nil: that which the recipe read
+---@return boolean holds
+---@return string? why not, with the first counterexample
+function Plan:law(law, machine) end
 
 ---@param family string
 ---@return string? other the earlier family whose communicators all its groups use; nil if there is none

@@ -201,8 +201,6 @@ mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
 /* Return the ranks of a machine by --machine, or by a slice; 0: neither says. */
 int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p);
-/* Check a law of the plan, "within(tp, mp)": by the slice that knows it, else by the plan. slice_rows.c */
-mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err);
 /* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets the plans of
 ** a and b, with their runtimes (NULL of a saved plan); those of b are NULL without b. It may cast c to the subcommand's
 ** struct. A status without an error is returned and not printed. */

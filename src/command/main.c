@@ -15,7 +15,7 @@
 /* ------------------------------------------------- subcommands that are C */
 
 /* Those of the core: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(run) X(check) X(doctor)
+#define COMMANDS(X) X(run) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)
@@ -123,40 +123,6 @@ static int run(lua_State *L) {
   return 1;
 }
 
-static lua_State *command; /* of this process */
-
-typedef struct telling {
-  const char       *function, *word, *color;
-  const mgrid_plan *plan;
-} telling;
-
-static int tell(lua_State *L) {
-  const telling *t = lua_touserdata(L, 1);
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "command.base.overview");
-  lua_call(L, 1, 1);
-  lua_getfield(L, -1, "for_c");
-  lua_pushstring(L, t->function);
-  mgrid_plan **box = mgrid_lua_new_plan(L);
-  *box = mgrid_plan_ref(t->plan);
-  lua_pushstring(L, t->word);
-  lua_pushstring(L, t->color);
-  lua_call(L, 4, 0);
-  return 0;
-}
-
-mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err) {
-  telling t = { function, word, c->color, p };
-  lua_pushcfunction(command, tell);
-  lua_pushlightuserdata(command, &t);
-  if (lua_pcall(command, 1, 0, 0) == LUA_OK) return MGRID_OK;
-  const char  *message = lua_tostring(command, -1);
-  mgrid_status s = message ? mgrid_lua_status(command, message) : MGRID_NO_MEMORY;
-  mgrid_fail(err, s ? s : MGRID_REFUSED, "%s", message ? message : "out of memory");
-  lua_pop(command, 1);
-  return s ? s : MGRID_REFUSED;
-}
-
 /* Say what was raised; return its exit code. An integer is an exit code whose message has been said. */
 static int fail(lua_State *L, int raised) {
   cli         c = { 0 };
@@ -178,9 +144,10 @@ static int fail(lua_State *L, int raised) {
 int main(int argc, char **argv) {
   line l = { .argc = argc, .argv = argv };
   mgrid_locale_plain(); /* a preloaded library may have set another; printf below writes numbers for other programs */
-  lua_State *L = command = luaL_newstate();
+  lua_State *L = luaL_newstate();
   cli        c = { 0 };
   int        code = MGRID_NO_MEMORY / 100;
+  cli_tell_by(L);
   if (L) {
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &l);

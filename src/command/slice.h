@@ -53,14 +53,6 @@ typedef struct cli_slice {
   int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
-  /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
-  void (*claims)(const mgrid_plan *p, mgrid_text *lines);
-  /* Check a law, if it is one of the slice's (*mine). */
-  mgrid_status (*law)(const cli *c, const mgrid_plan *p, const char *law, bool *mine, mgrid_error *err);
-  /* What check proves of each plan beside laws, and its name; *has false: the recipe has nothing that it is about. rt is
-  ** NULL for a saved plan. */
-  const char *proves;
-  mgrid_status (*holds)(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err);
   /* Append what the step of the recipe sends over the plan's families, as --traffic has it, and set its seconds on the
   ** machine (-1: not known; NULL: not asked for). *has false: the recipe has no step. */
   mgrid_status (*sends)(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_text *traffic,

@@ -52,15 +52,17 @@ function M.load(of, options)
   return loaded
 end
 
+function M.other_world(of, plan, world)
+  return ("%s is a saved plan of %d ranks, not of %d"):format(of.recipe, plan.world, world)
+end
+
 local function read_saved(of)
   if #of.args > 0 or of.params then
     text.refuse(2, "%s is a saved plan; it takes no parameters and options of families", of.recipe)
   end
   local plan
   if line.from_stdin(of) then plan = mg.saved("stdin", line.stdin()) else plan = mg.saved(of.recipe) end
-  if of.world and of.world ~= plan.world then
-    text.refuse(2, "%s is a saved plan of %d ranks, not of %d", of.recipe, plan.world, of.world)
-  end
+  if of.world and of.world ~= plan.world then text.refuse(2, "%s", M.other_world(of, plan, of.world)) end
   return plan
 end
 

@@ -24,6 +24,7 @@ const mgrid_lua_slice        mgrid_lua_slice_machine = {
          .fields = fields,
          .begin = mgrid_lua_machine_begin,
          .end = mgrid_lua_machine_end,
+         .law = mgrid_lua_machine_law,
          .name = "machine",
          .serve = mgrid_lua_machine_serve,
 };

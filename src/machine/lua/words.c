@@ -378,6 +378,13 @@ int mgrid_lua_plan_laws(lua_State *L) {
   return 1;
 }
 
+mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
+                                   mgrid_error *err) {
+  if (!(*mine = mgrid_machine_is_law(law))) return MGRID_OK;
+  const mgrid_machine_model *m = lua_isnil(L, about) ? mgrid_plan_machine(p) : mgrid_lua_check_machine(L, about);
+  return mgrid_machine_check_law(m, p, law, err);
+}
+
 /* ----------------------------------------------------------- for hosts alone */
 
 /* moongrid.open_machine(text, preset or file) -> Machine */

@@ -3,6 +3,7 @@
 ** plan.c - Plan for Lua: its contents, texts and checks.
 */
 #include "recipe/budget.h"
+#include "recipe/slice.h"
 #include "recipe/words/facts.h"
 #include "recipe/values.h"
 
@@ -212,6 +213,25 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
+/* plan:law(text [, machine]) -> true | false, why; raises if the text is no law, or names what is unknown */
+static int plan_law(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char       *law = luaL_checkstring(L, 2);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_status      s = MGRID_OK;
+  bool              mine = false;
+  lua_settop(L, 3);
+  mgrid_lua_charge(L, p->content.world + nodes_of(p));
+  for (const mgrid_lua_slice *const *slice = mgrid_lua_slices; *slice && !mine; slice++)
+    if ((*slice)->law) s = (*slice)->law(L, 3, p, law, &mine, &e);
+  if (!mine) s = mgrid_plan_law(p, law, &e);
+  if (s && s != MGRID_REFUSED && s != MGRID_UNPROVED) return mgrid_lua_raise_error(L, &e);
+  lua_pushboolean(L, !s);
+  if (!s) return 1;
+  lua_pushstring(L, e.message);
+  return 2;
+}
+
 /* Push the text of an answer of plan:why; upvalue: plan */
 static int why_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
@@ -377,19 +397,13 @@ static const luaL_Reg        plan_fields[] = { { "world", plan_world },
                                                { "functions", mgrid_lua_plan_functions },
                                                { "concurrent", mgrid_lua_plan_concurrent },
                                                { NULL, NULL } };
-static const luaL_Reg        plan_methods[] = { { "json", plan_json },
-                                                { "text", plan_text },
-                                                { "schedule", plan_schedule },
-                                                { "family", plan_family },
-                                                { "grid", plan_grid },
-                                                { "counts", plan_counts },
-                                                { "rehearse", plan_rehearse },
-                                                { "check", plan_check },
-                                                { "shares", plan_shares },
-                                                { "dry", plan_dry },
-                                                { "why", plan_why },
-                                                { "rules", plan_rules },
-                                                { NULL, NULL } };
+static const luaL_Reg        plan_methods[] = { { "json", plan_json },         { "text", plan_text },
+                                                { "schedule", plan_schedule }, { "family", plan_family },
+                                                { "grid", plan_grid },         { "counts", plan_counts },
+                                                { "rehearse", plan_rehearse }, { "check", plan_check },
+                                                { "law", plan_law },           { "shares", plan_shares },
+                                                { "dry", plan_dry },           { "why", plan_why },
+                                                { "rules", plan_rules },       { NULL, NULL } };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
                                              { "__eq", plan_eq },
                                              { "__tostring", plan_tostring },

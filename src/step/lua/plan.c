@@ -19,6 +19,18 @@ mgrid_step **mgrid_step_lua_new(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step);
 }
 
+/* plan:has_step() -> whether plan:step() has one: of a recipe, and in a world that is not too large */
+static int plan_has_step(lua_State *L) {
+  step_request r = { .plan = mgrid_lua_check_plan(L, 1), .ask = true };
+  mgrid_error  e = MGRID_ERROR_INIT;
+  lua_getiuservalue(L, 1, 1);
+  mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
+  bool            may = rt && *rt && r.plan->content.world <= STEP_WORLD_MAX;
+  if (may && mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
+  lua_pushboolean(L, may && !r.none);
+  return 1;
+}
+
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
 static int plan_step(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -278,4 +290,4 @@ void mgrid_step_lua_open_host(lua_State *L) {
   mgrid_lua_open_class(L, &mgrid_step_lua_timeline_class);
 }
 
-const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { NULL, NULL } };
+const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { "has_step", plan_has_step }, { NULL, NULL } };
