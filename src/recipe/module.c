@@ -422,7 +422,7 @@ static int recipes(lua_State *L) {
 }
 
 static int module_missing(lua_State *L) {
-  const char *known[32];
+  const char *known[64];
   size_t      n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer at = 0;
@@ -472,6 +472,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_saved(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
+  mgrid_lua_open_pictures(L);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {
     if ((*s)->open) (*s)->open(L);
     if ((*s)->open_host) (*s)->open_host(L);
