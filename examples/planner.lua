@@ -6,6 +6,7 @@
 --
 -- On stderr it tells what NCCL takes, which ranks are in no group, and of each family its rule, the line of the recipe
 -- that made it, and which families make its communicators, if it does not.
+-- With MOONGRID_WAS=FILE, a plan that was saved, it tells there what changes from that one.
 -- RECIPE may be a saved plan, too. A refusal ends it with the exit code of the command.
 
 local mg = require "moongrid"
@@ -36,6 +37,8 @@ local function main(name, world, machine, ...)
   io.stderr:write(("%d communicators of NCCL take %d bytes of a GPU\n"):format(nccl.communicators, nccl.created))
   local idle, which = made:idle()
   if idle and idle > 0 then io.stderr:write("idle: ", which, "\n") end
+  local was = os.getenv "MOONGRID_WAS"
+  if was then io.stderr:write(tostring(mg.saved(was):diff(made))) end
   for _, family in ipairs(made.families) do explain(made, family) end
   for rank = 0, made.world - 1 do
     local domains = {}

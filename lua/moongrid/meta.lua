@@ -128,6 +128,18 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
+---Run lines of Lua, as `moongrid shell` does, about the last plan of the recipe: they see the words of recipes, the
+---families and grids of that plan by name, its topology `t`, `world` and the parameters `p`. A name that is assigned stays
+---until the next plan.
+---@param lines string
+---@return string? text what they print and return; nil: they are unfinished
+function Recipe:run(lines) end
+
+---Complete a line for `run`.
+---@param line string up to the cursor
+---@return string[] words that its last one may become
+function Recipe:complete(line) end
+
 ---Describe the recipe; `tostring` makes a text of it. Texts and names in it are safe for a terminal.
 ---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[], functions: moongrid.FunctionInfo[]? }
 function Recipe:info() end

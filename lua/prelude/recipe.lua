@@ -373,13 +373,16 @@ function M.policy(self, state, name)
     bundled and bundled.where or core.where_of(fn)
 end
 
--- Run lines of a prompt; the words that the last one of a line may become. shell.lua
-local run, complete
+-- Run lines of a prompt; a list of the words that the last one of a line may become. shell.lua
+local run, complete, about
 local function prompt()
-  if not run then run, complete = core.library("shell", core, shared, last) end
+  if not last then core.raise("a prompt is about the last plan of the recipe, and there is none") end
+  if about ~= last then run, complete = core.library("shell", core, shared, last) end
+  about = last
 end
 function M.run(text) prompt() return run(text) end
 function M.complete(line) prompt() return complete(line) end
+
 -- Return the step as a function of s; nil: the recipe has none. A step is a function (s, p, base): base(s) is the
 -- base's step with the parameters of this recipe; base is nil if that has none.
 local function step_of(body, p, own)

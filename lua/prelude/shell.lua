@@ -31,8 +31,18 @@ local function table_text(t, depth)
   return "{ " .. table.concat(items, ", ") .. " }"
 end
 
+-- The parameters that have a value.
+local function params_text()
+  local items = {}
+  for name, value in pairs(last.params) do
+    if value ~= nil then items[#items + 1] = name .. " = " .. value_text(value, 0) end
+  end
+  return "{ " .. table.concat(items, ", ") .. " }"
+end
+
 function value_text(value, depth)
   if type(value) == "string" then return '"' .. value .. '"' end
+  if value == last.params then return params_text() end
   if type(value) == "table" and getmetatable(value) == nil then return table_text(value, depth + 1) end
   if type(value) == "number" or type(value) == "boolean" or value == nil then return tostring(value) end
   return type(value) == "userdata" and tostring(value) or core.kind(value)
@@ -88,8 +98,10 @@ local env = setmetatable({}, {
   __index = function(_, name)
     local value = value_of(name)
     if value ~= nil then return value end
-    local near = type(name) == "string" and core.nearest(name, names())
-    core.raise(("unknown name '%s'%s"):format(shared.word(name), near and "; nearest is '" .. near .. "'" or ""))
+    local hint = type(name) == "string" and core.hint("global", name)
+    local near = not hint and type(name) == "string" and core.nearest(name, names())
+    hint = hint or near and "nearest is '" .. near .. "'"
+    core.raise(("unknown name '%s'%s"):format(shared.word(name), hint and "; " .. hint or ""))
   end,
   __newindex = function(_, name, value) scope[name] = value end,
   __metatable = false,
@@ -111,7 +123,7 @@ local function run(text)
   local why
   if not chunk then chunk, why = load(text, "=line", "t", env) end
   if not chunk and is_unfinished(why) then return nil end
-  if not chunk then error(why, 0) end
+  if not chunk then error((core.hint("syntax", why, text)), 0) end
   printed = {}
   local values = table.pack(chunk())
   for i = 1, values.n do
@@ -138,7 +150,7 @@ local function members(value)
   return type(value) == "table" and core.keys(value) or {}
 end
 
--- Return the words that the last one of a line may become.
+-- Return a list of the words that the last one of a line may become.
 local function complete(line)
   local path, typed = string.match(line, "([%w_%.:]*)[%.:]([%w_]*)$")
   local head = path and string.match(line, "([%w_%.:]*[%.:])[%w_]*$") or ""
@@ -156,7 +168,7 @@ local function complete(line)
       found[#found + 1] = head .. name
     end
   end
-  return table.concat(found, "\n")
+  return found
 end
 
 return run, complete

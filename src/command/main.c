@@ -15,7 +15,7 @@
 /* ------------------------------------------------- subcommands that are C */
 
 /* Those of the core: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(run) X(check) X(shell) X(doctor)
+#define COMMANDS(X) X(run) X(check) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)

@@ -16,11 +16,15 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+extern char **environ;
 
 /* ---------------------------------------------------------- this process */
 
@@ -41,7 +45,8 @@ static int terminal(lua_State *L) {
   lua_pushinteger(L, known ? size.ws_row : 0);
   lua_pushboolean(L, is_unicode());
   lua_pushboolean(L, isatty(STDERR_FILENO));
-  return 5;
+  lua_pushboolean(L, isatty(STDIN_FILENO));
+  return 6;
 }
 
 /* launcher() -> rank, ranks, the name of the launcher or nil */
@@ -103,6 +108,26 @@ static int job_done(lua_State *L) {
   cli_find_launcher(&c);
   cli_guard(&c, NULL);
   return 0;
+}
+
+/* start(words) -> exit code of moongrid with these words, in a process of its own */
+static int start(lua_State *L) {
+  enum { WORDS = 512 };
+  char  *argv[WORDS + 2] = { (char[]){ "moongrid" } };
+  size_t n = (luaL_checktype(L, 1, LUA_TTABLE), lua_rawlen(L, 1));
+  int    how = 0;
+  pid_t  child;
+  if (n > WORDS) return mgrid_lua_raise_as(L, MGRID_LIMIT, "more than %d words", WORDS);
+  for (size_t i = 1; i <= n; i++) {
+    lua_rawgeti(L, 1, (lua_Integer)i);
+    argv[i] = (char *)(uintptr_t)luaL_checkstring(L, -1);
+    lua_pop(L, 1); /* the list keeps it */
+  }
+  fflush(stdout);
+  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ) || waitpid(child, &how, 0) < 0)
+    return mgrid_lua_raise_as(L, MGRID_OUTPUT, "moongrid cannot be started again: %s", strerror(errno));
+  lua_pushinteger(L, WIFEXITED(how) ? WEXITSTATUS(how) : MGRID_LIMIT / 100);
+  return 1;
 }
 
 /* ------------------------------------------------------------------ texts */
@@ -216,10 +241,10 @@ static int kind(lua_State *L) {
   return 1;
 }
 
-/* make_folder(path): one, which may be there already; those above it are */
+/* make_folder(path [, private]): one, which may be there already; those above it are */
 static int make_folder(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
-  if (mkdir(path, 0777) == 0 || errno == EEXIST) return 0;
+  if (mkdir(path, lua_toboolean(L, 2) ? 0700 : 0777) == 0 || errno == EEXIST) return 0;
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
@@ -292,6 +317,8 @@ int cli_open_words(lua_State *L) {
                                     { "pause", pause_for },
                                     { "put", put_out },
                                     { "progress", progress },
+                                    { "start", start },
+                                    { "editor", cli_editor },
                                     { "job", job },
                                     { "job_done", job_done },
                                     { "shown", shown },

@@ -243,6 +243,12 @@ static int core_nearest(lua_State *L) {
   return 1;
 }
 
+/* hint(question, ...) -> the answer of lua/prelude/hints.lua */
+static int core_hint(lua_State *L) {
+  mgrid_lua_hint(L, luaL_checkstring(L, 1), lua_gettop(L) - 1, 1);
+  return 1;
+}
+
 /* read(path) -> the table in a JSON or YAML file | nil, why not */
 static int core_read(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
@@ -294,6 +300,7 @@ void mgrid_core_push(lua_State *L) {
                                    { "encode", core_encode },
                                    { "decode", core_decode },
                                    { "nearest", core_nearest },
+                                   { "hint", core_hint },
                                    { "read", core_read },
                                    { "words", core_words },
                                    { "members", core_members },

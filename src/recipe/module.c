@@ -229,6 +229,25 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
+/* Push the answer of a prompt of the recipe. */
+static int type_in(lua_State *L, const char *what) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  size_t         len;
+  const char    *text = luaL_checklstring(L, 2, &len);
+  if (mgrid_runtime_typed(rt, what, text, len, &e)) return mgrid_lua_raise_runtime(L, &e);
+  if (lua_type(rt->L, -1) != LUA_TSTRING) return take_value(L, rt, what);
+  text = lua_tolstring(rt->L, -1, &len);
+  lua_pushlstring(L, text, len);
+  return 1;
+}
+
+/* recipe:run(lines) -> what they print and return, or nil: they are unfinished */
+static int recipe_run(lua_State *L) { return type_in(L, "run"); }
+
+/* recipe:complete(line) -> list of the words that its last one may become */
+static int recipe_complete(lua_State *L) { return type_in(L, "complete"); }
+
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
   if (!mgrid_lua_collected(L)) return 0;
@@ -432,9 +451,11 @@ static int module_missing(lua_State *L) {
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
-static const luaL_Reg recipe_methods[] = { { "plan", recipe_plan }, { "ask", recipe_ask },   { "group", recipe_group },
-                                           { "set", recipe_set },   { "call", recipe_call }, { "info", recipe_info },
-                                           { NULL, NULL } };
+static const luaL_Reg recipe_methods[] = {
+  { "plan", recipe_plan }, { "ask", recipe_ask },           { "group", recipe_group },
+  { "set", recipe_set },   { "call", recipe_call },         { "info", recipe_info },
+  { "run", recipe_run },   { "complete", recipe_complete }, { NULL, NULL }
+};
 static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
 static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
 

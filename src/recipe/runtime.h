@@ -80,10 +80,9 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Run lines of Lua that see what the last plan of the runtime was made of, and append what they print and return. *more:
-** they are unfinished. _complete: append the words, each on a line, that the last one of a line may become. shell.c */
-mgrid_status mgrid_runtime_run(mgrid_runtime *rt, const char *lines, mgrid_text *out, bool *more, mgrid_error *err);
-mgrid_status mgrid_runtime_complete(mgrid_runtime *rt, const char *line, mgrid_text *out, mgrid_error *err);
+/* Call "run" or "complete" of the prelude with what is typed about the last plan of the runtime; leave the answer on the top
+** of rt->L. shell.c */
+mgrid_status mgrid_runtime_typed(mgrid_runtime *rt, const char *what, const char *text, size_t len, mgrid_error *err);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

@@ -110,7 +110,7 @@ describe("modes", function()
     { "w:modes { inside = { { 2, 1 }, { 4, 2 } }, index = { { 2, 8 } } } == eight", true },
     { "listed(w:modes '(2,4):(8,1)')", "0,8,1,9,2,10,3,11" },
     { "text(w:modes '((2,2),2):((1,4),2) x 2:8')", "Family of 2 groups of 8: (2:1)(2:4)(2:2) x (2:8)" },
-    { "text(w:modes {}), #w:modes { index = { { 16, 1 } } }", "Family of 1 groups of 1: (1) x (1)", 16 },
+    { "text(w:modes {}), #w:modes { index = { { 16, 1 } } }", "Family of 1 group of 1: (1) x (1)", 16 },
     { "text(w:modes '(3:2) x (2:3)')", "Family of 2 groups of 3: {0,2,4}{3,5,7}" },
     { "text(w:window(8):modes { inside = { { 2, 1 } }, index = { { 4, 2 } }, offset = 8 })",
       "Family of 4 groups of 2: (2:1) x (4:2) + 8" },

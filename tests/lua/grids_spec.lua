@@ -192,7 +192,7 @@ describe("A plan of a grid in another order", function()
       for group, ranks in ipairs(groups) do assert.are.same(ranks, small:family(family):ranks(group - 1), family) end
     end
     local huge = mg.load("examples/nodes.lua"):plan(2146435072, params)
-    assert.are.equal("Family of 1 groups of 1073217536: (4:536608768)(268304384:1) x (1) + 268304384", tostring(huge:family "loss"))
+    assert.are.equal("Family of 1 group of 1073217536: (4:536608768)(268304384:1) x (1) + 268304384", tostring(huge:family "loss"))
     local state <close> = huge:dry(2146435071)
     assert.are.same({ tp = 1, dp = 536608767, pp = 1 }, state.mesh)
   end)

@@ -314,6 +314,8 @@ describe("examples/planner.lua", function()
     assert.equal("\n0\tnode=0 gpu=0\n1\tnode=0 gpu=1\n2\tnode=1 gpu=2\n3\tnode=1 gpu=3\n", out:match "^%x+(.*)")
     local path = support.file(run "build/moongrid plan picotron --world 4 tp=2 --rules")
     assert.equal(out, (run(planner .. path .. " 4 'node:2 gpu:2'")))
+    local _, changed = run("MOONGRID_WAS=" .. path .. " " .. planner .. "picotron 4 'node:2 gpu:2' tp=4")
+    assert.truthy(changed:find("\n~ param    tp_size: 2 -> 4\n", 1, true), changed)
   end)
 
   it("ends with the exit code of the command", function()

@@ -25,7 +25,7 @@ local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = ta
 describe("where", function()
   gives {
     { "text(tp:where { pp = 1 }), tp:where { pp = 1 } == g:at { pp = 1 } 'tp'", "Family of 4 groups of 2: (2:1) x (4:2) + 8", true },
-    { "text(tp:where { pp = 1, dp = 2 }), tp:where { dp = 3 } == g:at { dp = 3 } 'tp'", "Family of 1 groups of 2: (2:1) x (1) + 12", true },
+    { "text(tp:where { pp = 1, dp = 2 }), tp:where { dp = 3 } == g:at { dp = 3 } 'tp'", "Family of 1 group of 2: (2:1) x (1) + 12", true },
     { "tp:where { pp = -1 } == tp:where { pp = 1 }, g:at { dp = -4 } 'tp' == g:at { dp = 0 } 'tp'", true, true },
     { listed .. "(tp:where(function(ranks) return ranks[1] % 8 == 2 end))", "2,3 10,11" },
     { listed .. "(tp:where(function(_, group) return group > 5 end)), text(tp:where(function() return true end) == tp)",

@@ -33,6 +33,38 @@ describe("shell in a pipe", function()
     prints("print(1, { 2 }, 'a')\n'text'\n\n-- nothing\nlocal z = 1\n", '1  { 2 }  a\ntext')
   end)
 
+  it("shows the parameters that have a value", function()
+    prints("p\n", "{ tp_size = 2, cp_size = 1, pp_size = 1 }")
+  end)
+
+  it("helps and ends, however that is typed", function()
+    for _, line in ipairs { "help", "?", ":help", " help() ", ":?" } do
+      local out, err, code = shell(line .. "\n")
+      assert.same({ "", 0 }, { err, code })
+      assert.truthy(out:find("\nreload ", 1, true), line)
+    end
+    assert.same({ run "build/moongrid help why" }, { shell ":help why\n" })
+    for _, line in ipairs { "exit", "quit", "exit()", ":quit" } do
+      assert.same({ "4\n", "", 0 }, { shell("tp.count\n" .. line .. "\nnope\n") }, line)
+    end
+  end)
+
+  it("reads a recipe again, with names of its own", function()
+    local text = "return recipe { build = function(w) local t = topology(w) t.%s = w:table { { 0, 1 } } return t end }"
+    local file, out = support.file(text:format "old"), support.file ""
+    local to = io.popen(("build/moongrid shell %s --world 2 >%s 2>&1"):format(file, out), "w")
+    to:write "x = old.size\nx\n"
+    to:flush()
+    for _ = 1, 400 do
+      if support.read(out) ~= "" then break end
+      run "sleep 0.05"
+    end
+    support.write(file, text:format "new")
+    to:write "reload\nnew.size\nx\n"
+    to:close()
+    assert.equal("2\n2\nmoongrid: unknown name 'x'\n", support.read(out))
+  end)
+
   it("waits for the end of what is unfinished", function()
     prints("for i = 1, 2 do\n  print(i)\nend\n", "1\n2")
     prints("s = function()\nreturn 7\nend\ns()\n", "7")
@@ -42,10 +74,13 @@ describe("shell in a pipe", function()
     ["tpp"] = "unknown name 'tpp'; nearest is 'tp'",
     ["zzz"] = "unknown name 'zzz'",
     ["x = = 1"] = "unexpected symbol near '='",
-    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, coverage, pick, bundle, pairs, "
-      .. "neighbours, map, without, lists, twin, with, ranks, locate, groups, split, levels, segments, renumber, where)",
+    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, largest, coverage, pick, bundle, "
+      .. "pairs, neighbours, map, without, lists, twin, with, ranks, locate, member, groups, explain, split, levels, "
+      .. "segments, renumber, where)",
     ["error 'no'"] = "no",
-    ["os.time()"] = "unknown name 'os'",
+    ["os.time()"] = "unknown name 'os'; a recipe sees no clock, environment or files; whoever plans gives it parameters",
+    ["len(tp)"] = "unknown name 'len'; #x is the length of a list or text, #family the number of its groups",
+    ["def f(x):"] = "syntax error near 'f'; write local function f(x) return x end",
     ["while true do end"] = "the recipe runs for more than 200000000 instructions",
     ["for i = 1, 2 do"] = "the last lines are unfinished: for i = 1, 2 do",
   } do
@@ -94,6 +129,45 @@ describe("shell in a pipe", function()
       assert.equal("moongrid: " .. message .. "\n", err)
       assert.equal(line:find(saved, 1, true) and 1 or 2, code)
     end
+  end)
+end)
+
+describe("recipe:run and recipe:complete", function()
+  local mg = require "moongrid"
+
+  it("are about the last plan, and need one", function()
+    local loaded = mg.load "picotron"
+    assert.has_error(function() loaded:run "tp" end, "a prompt is about the last plan of the recipe, and there is none")
+    assert.has_error(function() loaded:complete "t" end, "a prompt is about the last plan of the recipe, and there is none")
+    loaded:plan(8, { tp = 2 })
+    assert.equal("2", loaded:run "tp.size")
+    assert.equal("", loaded:run "x = tp.size")
+    assert.equal("2", loaded:run "x")
+    loaded:plan(8, { tp = 4 })
+    assert.equal("4\nnil", loaded:run "tp.size, nil")
+    assert.equal("line:1: unknown name 'x'", select(2, pcall(loaded.run, loaded, "x")))
+  end)
+
+  it("tell what is unfinished from what has no answer, and give any text back", function()
+    local loaded = mg.load "picotron"
+    loaded:plan(2)
+    assert.is_nil(loaded:run "for i = 1, 2 do")
+    assert.equal("", loaded:run "")
+    assert.equal("a\0\xff", loaded:run "'a\\0\\xff'")
+    assert.has_error(function() loaded:run "\0" end)
+  end)
+
+  it("complete names, and what is inside", function()
+    local loaded = mg.load "picotron"
+    loaded:plan(2)
+    assert.same({ "world", "world_group" }, loaded:complete "x = wor")
+    assert.same({ "t.tp:ranks" }, loaded:complete "t.tp:ra")
+    assert.same({}, loaded:complete "nope.")
+  end)
+
+  it("make a prompt in a program: examples/prompt.lua", function()
+    local out, err, code = run "printf 'tp.size\nfor i = 1, 2 do\nprint(i) end\nnope\ntp:ra?\n' | LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/prompt.lua picotron 4 tp=2"
+    assert.same({ "2\n1\n2\nline:1: unknown name 'nope'\ntp:ranks\n", "", 0 }, { out, err, code })
   end)
 end)
 

@@ -32,7 +32,7 @@ describe("World", function()
     { "text(w:table 'tensor([[0, 2, 4, 6], [1, 3, 5, 7]])')", "Family of 2 groups of 4: (4:2) x (2:1)" },
     { "text(w:table '[list(range(0, 8, 2)), range(7, -1, -2)]')", "Family of 2 groups of 4: {0,2,4,6}{7,5,3,1}" },
     { "text(w:table '[(0, 3), range(1, 3), (7, 6, 5, 4)]')", "Family of 3 groups of up to 4: {0,3}{1,2}{7,6,5,4}" },
-    { "text(w:table('[0, 1, 2]', 'partial'))", "Family of 1 groups of 3: (3:1) x (1)" },
+    { "text(w:table('[0, 1, 2]', 'partial'))", "Family of 1 group of 3: (3:1) x (1)" },
     { "getmetatable(w), getmetatable(g), getmetatable(tp), getmetatable(p), getmetatable(s), getmetatable(s.tp)",
       false, false, false, false, false, false },
   }
@@ -165,8 +165,8 @@ describe("Grid", function()
   }
 end)
 
-local fields = "(count, size, largest, coverage, low, high, pick, bundle, pairs, neighbours, map, without, lists, twin, with, ranks, locate, member, modes, "
-  .. "groups, split, levels, segments, renumber, where)"
+local fields = "(count, size, largest, coverage, low, high, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
+  .. "ranks, locate, member, modes, groups, explain, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -391,19 +391,20 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
-  local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved", "load", "machine",
-    "move", "moves", "open_machine", "options", "pictures", "plan", "presets", "recipes", "relabel", "same", "saved", "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
+  local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved",
+    "load", "machine", "move", "moves", "open_machine", "options", "pictures", "plan", "presets", "recipes", "relabel", "same", "saved",
+    "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
-  local shown = table.concat(words, ", ", 1, math.min(#words, 32)) .. (#words > 32 and ", ..." or "")
+  for i = 33, #words do words[i] = i == 33 and "..." or nil end -- a message has no more
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (" .. shown .. ")" },
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (" .. table.concat(words, ", ") .. ")" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },
     { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory, in "
       .. (support.run "pwd":gsub("\n", "")) },
-    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info, on)" },
+    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, group, set, call, info, run, complete, on)" },
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
     { "picotron:plan(8, 5)", "parameters: a table of values by name" },

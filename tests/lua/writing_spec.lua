@@ -44,7 +44,7 @@ local rows = {
 local elsewhere = {
   ["src/command/cli.c"] = "rows", ["src/checkpoints/index.c"] = "reshard", ["src/checkpoints/safetensors.c"] = "reshard",
   ["src/machine/command/search.c"] = "place", ["src/machine/command/place.c"] = "place",
-  ["src/command/shell.c"] = "shell_spec", ["src/python/moongrid/_library.py"] = "below",
+  ["src/command/editor.c"] = "shell_spec", ["src/python/moongrid/_library.py"] = "below",
   ["examples/trainer/checkpoint.c"] = "tests/trainer/checkpoints", ["examples/trainer/main.c"] = "tests/trainer/checkpoints",
   ["examples/trainer/plot.c"] = "tests/trainer/checkpoints",
 }

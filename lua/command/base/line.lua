@@ -6,6 +6,7 @@
 --   recipe  a file, a bundled name or "-"; nil: none          args    NAME=VALUE, as typed
 --   words   further words that are not NAME=VALUE             before  of args: those before the last of these words
 --   command the table of the subcommand                       other   the other side of "A vs B"
+--   typed   all words of a line with one side
 
 local host = require "host"
 local mg = require "moongrid"
@@ -297,6 +298,7 @@ end
 -- Read the words of a subcommand's command line.
 function M.read(command, words)
   local line = new(command)
+  line.typed = words
   read_words(line, words, 1, #words)
   text.color(line.color)
   if not line.help then check_output(line, words) end

@@ -323,10 +323,8 @@ static int family_tostring(lua_State *L) {
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
-  if (f->size >= 0)
-    lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
-  else
-    lua_pushfstring(L, "Family of %I groups of up to %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->max_size, rule);
+  lua_pushfstring(L, "Family of %I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
+                  f->size < 0 ? "up to " : "", (LUAI_UACINT)(f->size < 0 ? f->max_size : f->size), rule);
   return 1;
 }
 

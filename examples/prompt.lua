@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: MIT
+--
+-- A prompt about the plan of a recipe, in a program:
+--
+--     lua5.4 examples/prompt.lua RECIPE WORLD [NAME=VALUE ...]
+--
+-- It runs the lines of standard input, as `tp` or `#tp`. A line that ends in ? shows how it may go on: `tp:lo?`.
+
+local mg = require "moongrid"
+
+local name, world = ...
+assert(world, "prompt.lua RECIPE WORLD [NAME=VALUE ...]")
+local recipe = mg.load(name)
+recipe:plan(math.tointeger(tonumber(world)), { select(3, ...) })
+
+local typed = ""
+for line in io.lines() do
+  local begun = line:match "^(.*)%?$"
+  if begun then
+    print(table.concat(recipe:complete(begun), " "))
+  else
+    typed = typed .. line .. "\n"
+    local done, answer = pcall(recipe.run, recipe, typed)
+    if answer then print(answer) end
+    if not done or answer then typed = "" end -- nil: it is unfinished
+  end
+end
