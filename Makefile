@@ -243,7 +243,7 @@ $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(CHA
 COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
+	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
 
 $(B)/gen/command.o: $(B)/gen/command.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@

@@ -142,7 +142,7 @@ end
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
-  write_list("cli_lua", write_texts("command", list))
+  write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
   out:close()
   os.exit(0)
 end

@@ -432,11 +432,9 @@ static int status(lua_State *L) {
 }
 
 static int recipes(lua_State *L) {
-  lua_newtable(L);
-  for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
-    lua_pushstring(L, mgrid_bundled_names[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
+  size_t n = 0;
+  while (mgrid_bundled_names[n]) n++;
+  MGRID_LUA_LIST(L, n, lua_pushstring(L, mgrid_bundled_names[i]));
   return 1;
 }
 

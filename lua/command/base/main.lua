@@ -25,11 +25,14 @@ local function all()
   return rows
 end
 
--- The table of lua/command/NAME.lua, or nil.
+-- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
 local function find(word)
-  for _, name in ipairs(names()) do
-    if name == word then return require("command." .. name) end
-  end
+  collectgarbage "stop"
+  local found = false
+  for _, name in ipairs(names()) do found = found or name == word end
+  local command = found and require("command." .. word) or nil
+  collectgarbage "restart"
+  return command
 end
 
 -- Refuse a word that is no subcommand: with the nearest one, or the words in their order.
