@@ -175,6 +175,7 @@ function Recipe:info() end
 
 ---@class moongrid
 ---@field machine moongrid.MachineModel
+---@field pictures moongrid.Pictures
 ---@field fill lightuserdata the size of the one dim that takes what the others leave over over
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}

@@ -144,6 +144,8 @@ function Grid:at(coords) end
 ---@field count integer number of groups
 ---@field size integer? ranks in each group; nil if groups differ
 ---@field largest integer ranks in the largest group; 0 without groups
+---@field low integer? the lowest rank that is in a group; nil without groups
+---@field high integer? the highest
 ---@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
 local Family = {}
 
@@ -249,6 +251,11 @@ function Family:ranks(group) end
 ---@return integer rank
 ---@return integer size of the group
 function Family:member(group, position) end
+
+---Return the modes of a family that follows a rule, as `world:modes` takes them; nil if it is made of lists or of
+---other families.
+---@return moongrid.Modes?
+function Family:modes() end
 
 ---Return the rule that makes the groups, as in the text of a plan, and the same in words.
 ---@return string rule

@@ -51,6 +51,11 @@ function Plan:rules(write) end
 ---@return boolean
 function Plan:has_step() end
 
+---Return the communicators that a rank creates, in this order. Those of one round are made at once.
+---@param rank integer
+---@return { family: string, group: integer, round: integer }[]
+function Plan:creates(rank) end
+
 ---Return the step of the recipe that the plan is of, evaluated once for each class of ranks. Raise if it has none.
 ---@param file? string a file that returns the step, instead of the recipe's
 ---@return moongrid.Programs

@@ -432,16 +432,14 @@ static int status(lua_State *L) {
 }
 
 static int recipes(lua_State *L) {
-  lua_newtable(L);
-  for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
-    lua_pushstring(L, mgrid_bundled_names[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
+  size_t n = 0;
+  while (mgrid_bundled_names[n]) n++;
+  MGRID_LUA_LIST(L, n, lua_pushstring(L, mgrid_bundled_names[i]));
   return 1;
 }
 
 static int module_missing(lua_State *L) {
-  const char *known[32];
+  const char *known[64];
   size_t      n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer at = 0;
@@ -493,6 +491,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_saved(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
+  mgrid_lua_open_pictures(L);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {
     if ((*s)->open) (*s)->open(L);
     if ((*s)->open_host) (*s)->open_host(L);

@@ -165,8 +165,8 @@ describe("Grid", function()
   }
 end)
 
-local fields = "(count, size, largest, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
-  .. "ranks, locate, member, groups, explain, split, levels, segments, renumber, where)"
+local fields = "(count, size, largest, coverage, low, high, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
+  .. "ranks, locate, member, modes, groups, explain, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -392,11 +392,11 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved",
-    "load", "machine", "move", "moves", "open_machine", "options", "plan", "presets", "recipes", "relabel", "same", "saved",
+    "load", "machine", "move", "moves", "open_machine", "options", "pictures", "plan", "presets", "recipes", "relabel", "same", "saved",
     "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
-  for i = 33, #words do words[i] = nil end -- a message has no more
+  for i = 33, #words do words[i] = i == 33 and "..." or nil end -- a message has no more
   refuses {
     { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (" .. table.concat(words, ", ") .. ")" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },

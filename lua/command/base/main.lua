@@ -5,7 +5,7 @@
 local host = require "host"
 local text = require "command.base.text"
 
-local C_PLACES = { draw = 20, run = 30, place = 110, doctor = 190 }
+local C_PLACES = { run = 30, place = 110, doctor = 190 }
 
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()

@@ -250,6 +250,22 @@ static int family_largest(lua_State *L) {
   return 1;
 }
 
+/* nil of a family without groups */
+static int push_bound(lua_State *L, const mgrid_family *f, int64_t rank) {
+  f->count ? lua_pushinteger(L, rank) : lua_pushnil(L);
+  return 1;
+}
+
+static int family_low(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  return push_bound(L, f, f->low);
+}
+
+static int family_high(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  return push_bound(L, f, f->high);
+}
+
 /* family:member(group, position) -> rank, ranks in the group; a position from the end is negative */
 static int family_member(lua_State *L) {
   const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
@@ -266,6 +282,31 @@ static int family_member(lua_State *L) {
   lua_pushinteger(L, mgrid_family_rank(f, group, at < 0 ? at + size : at));
   lua_pushinteger(L, size);
   return 2;
+}
+
+static void set_modes(lua_State *L, const char *name, const mgrid_modes *modes) {
+  lua_createtable(L, modes->n, 0);
+  for (int i = 0; i < modes->n; i++) {
+    lua_createtable(L, 2, 0);
+    lua_pushinteger(L, modes->at[i].size);
+    lua_rawseti(L, -2, 1);
+    lua_pushinteger(L, modes->at[i].stride);
+    lua_rawseti(L, -2, 2);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, name);
+}
+
+/* family:modes() -> what world:modes takes, or nil */
+static int family_modes(lua_State *L) {
+  const mgrid_strided *rule = mgrid_lua_check_family(L, 1)->f->rule;
+  if (!rule) return lua_pushnil(L), 1;
+  lua_createtable(L, 0, 3);
+  set_modes(L, "inside", &rule->inside);
+  set_modes(L, "index", &rule->index);
+  lua_pushinteger(L, rule->offset);
+  lua_setfield(L, -2, "offset");
+  return 1;
 }
 
 static int family_eq(lua_State *L) {
@@ -338,18 +379,21 @@ static int covers(lua_State *L) {
   return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
 }
 
-static const luaL_Reg family_fields[] = { { "count", family_count },
-                                          { "size", family_size },
-                                          { "largest", family_largest },
-                                          { "coverage", family_coverage },
-                                          { NULL, NULL } };
-static const luaL_Reg family_methods[] = {
-  { "pick", mgrid_lua_family_pick },   { "bundle", family_bundle },     { "pairs", family_pairs },
-  { "neighbours", family_neighbours }, { "map", mgrid_lua_family_map }, { "without", family_without },
-  { "lists", family_lists },           { "twin", family_twin },         { "with", family_with },
-  { "ranks", family_ranks },           { "locate", family_locate },     { "member", family_member },
-  { "groups", family_groups },         { "explain", family_explain },   { NULL, NULL }
-};
+static const luaL_Reg        family_fields[] = { { "count", family_count },
+                                                 { "size", family_size },
+                                                 { "largest", family_largest },
+                                                 { "coverage", family_coverage },
+                                                 { "low", family_low },
+                                                 { "high", family_high },
+                                                 { NULL, NULL } };
+static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
+                                                  { "pairs", family_pairs },         { "neighbours", family_neighbours },
+                                                  { "map", mgrid_lua_family_map },   { "without", family_without },
+                                                  { "lists", family_lists },         { "twin", family_twin },
+                                                  { "with", family_with },           { "ranks", family_ranks },
+                                                  { "locate", family_locate },       { "member", family_member },
+                                                  { "modes", family_modes },         { "groups", family_groups },
+                                                  { "explain", family_explain },     { NULL, NULL } };
 static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
                                                { "__eq", family_eq },          { "__tostring", family_tostring },
                                                { "__pairs", family_groups },   { NULL, NULL } };

@@ -284,6 +284,40 @@ static int plan_dry(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
+/* Push what a view creates: the view and the plan are the arguments. */
+static int push_creations(lua_State *L) {
+  const mgrid_view *v = lua_touserdata(L, 1);
+  const mgrid_plan *p = lua_touserdata(L, 2);
+  lua_createtable(L, (int)v->ncomms, 0);
+  for (size_t i = 0; i < v->ncomms; i++) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, p->content.entry[v->comm[i].entry].name);
+    lua_setfield(L, -2, "family");
+    lua_pushinteger(L, v->comm[i].group);
+    lua_setfield(L, -2, "group");
+    lua_pushinteger(L, v->comm[i].round);
+    lua_setfield(L, -2, "round");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* plan:creates(rank) -> a list of { family, group, round }, in the order of creation */
+static int plan_creates(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     rank = mgrid_lua_check_integer(L, 2);
+  mgrid_view  v;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, 16 * (nodes_of(p) + 1));
+  lua_pushcfunction(L, push_creations);
+  lua_pushlightuserdata(L, &v);
+  lua_pushlightuserdata(L, p);
+  if (mgrid_view_init(&v, p, rank, &e)) return mgrid_lua_raise_error(L, &e);
+  int raised = lua_pcall(L, 2, 1, 0);
+  mgrid_view_free(&v);
+  return raised ? lua_error(L) : 1;
+}
+
 static int plan_world(lua_State *L) {
   lua_pushinteger(L, mgrid_lua_check_plan(L, 1)->content.world);
   return 1;
@@ -387,23 +421,23 @@ static int plan_notes(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg        plan_fields[] = { { "world", plan_world },
-                                               { "digest", plan_digest },
-                                               { "families", plan_families },
-                                               { "grids", plan_grids },
-                                               { "recipe", plan_recipe },
-                                               { "notes", plan_notes },
-                                               { "params", mgrid_lua_plan_params },
-                                               { "functions", mgrid_lua_plan_functions },
-                                               { "concurrent", mgrid_lua_plan_concurrent },
-                                               { NULL, NULL } };
-static const luaL_Reg        plan_methods[] = { { "json", plan_json },         { "text", plan_text },
-                                                { "schedule", plan_schedule }, { "family", plan_family },
-                                                { "grid", plan_grid },         { "counts", plan_counts },
-                                                { "rehearse", plan_rehearse }, { "check", plan_check },
-                                                { "law", plan_law },           { "shares", plan_shares },
-                                                { "dry", plan_dry },           { "why", plan_why },
-                                                { "rules", plan_rules },       { NULL, NULL } };
+static const luaL_Reg plan_fields[] = { { "world", plan_world },
+                                        { "digest", plan_digest },
+                                        { "families", plan_families },
+                                        { "grids", plan_grids },
+                                        { "recipe", plan_recipe },
+                                        { "notes", plan_notes },
+                                        { "params", mgrid_lua_plan_params },
+                                        { "functions", mgrid_lua_plan_functions },
+                                        { "concurrent", mgrid_lua_plan_concurrent },
+                                        { NULL, NULL } };
+static const luaL_Reg plan_methods[] = {
+  { "json", plan_json },         { "text", plan_text },       { "schedule", plan_schedule },
+  { "family", plan_family },     { "grid", plan_grid },       { "counts", plan_counts },
+  { "rehearse", plan_rehearse }, { "check", plan_check },     { "law", plan_law },
+  { "shares", plan_shares },     { "dry", plan_dry },         { "why", plan_why },
+  { "rules", plan_rules },       { "creates", plan_creates }, { NULL, NULL }
+};
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
                                              { "__eq", plan_eq },
                                              { "__tostring", plan_tostring },

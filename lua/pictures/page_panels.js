@@ -12,14 +12,14 @@ const colour = g => (g + Math.floor(g / 8)) % 8;
 const stripe = g => stripes[(2 * (Math.floor(g / 8) % 5) + colour(g)) % 5];
 
 function style_of(groups) {
-  if (!groups) return "";
+  if (!groups.length) return "";
   const n = groups.length, c = groups.slice(0, 8).map(g => `var(--g${colour(g)})`), m = c.length;
   if (n > 1) return `background:linear-gradient(90deg,${c.map((x, i) => `${x} ${100 * i / m}% ${100 * (i + 1) / m}%`)})`;
   return `background-color:${c[0]}` + (SIZES[$("zoom").value].font && stripe(groups[0]) ? `;background-image:${stripe(groups[0])}` : "");
 }
 
 // Sizes of a cell; the small ones have no numbers.
-const SIZES = [[5, 4, 0, 1], [7, 5, 0, 1], [14, 11, 0, 1], [25, 16, 9, 1], [34, 26, 12, 2], [50, 36, 16, 3]]
+const SIZES = [[4, 3, 0, 0], [5, 4, 0, 1], [7, 5, 0, 1], [14, 11, 0, 1], [25, 16, 9, 1], [34, 26, 12, 2], [50, 36, 16, 3]]
   .map(([w, h, font, gap]) => ({ w, h, font, gap, dx: w + gap, dy: h + gap }));
 const PAD = 5, TITLE = 14, HEAD = 16, GAP = 6, LONG = 48;
 const wide = text => Math.ceil(6.2 * String(text).length) + 6;
@@ -34,11 +34,17 @@ function nearest(list, shape, room, size) {
   return best;
 }
 
+// Levels are [name, coordinates that are drawn, or their number].
+const length_of = level => typeof level[1] === "number" ? level[1] : level[1].length;
+const coord = (level, i) => typeof level[1] === "number" ? i : level[1][i];
+
 // How a part is laid: level 0 across, level 1 down, further ones as boxes with a title. What is too long goes on below
-// (a row) or beside (a column). Bare: where many tiles are small, neither they nor the smallest boxes have labels.
+// (a row) or beside (a column). Bare: where many tiles are small, 1: they have no labels, 2: small boxes have none, too.
 function measure(part, z, room, shape, bare) {
-  const levels = part.levels, [name0, n0] = levels[0], n1 = levels.length > 1 ? levels[1][1] : 1;
-  const last = ([name, n]) => wide(`${name} ${n - 1}`), label = bare ? 0 : levels.length > 1 ? Math.max(last(levels[1]), wide(name0)) : wide(name0);
+  const levels = part.levels, name0 = levels[0][0], n0 = length_of(levels[0]), n1 = levels.length > 1 ? length_of(levels[1]) : 1;
+  const narrow = w => Math.min(w, Math.floor(room / 4)); // a label has at most a quarter of the width, and then an ellipsis
+  const last = level => narrow(wide(`${level[0]} ${coord(level, length_of(level) - 1)}`));
+  const label = bare ? 0 : levels.length > 1 ? Math.max(last(levels[1]), narrow(wide(name0))) : narrow(wide(name0));
   room -= 2 * PAD * Math.max(0, levels.length - 2);
   let columns = n0, left = label;
   if (n0 * z.dx + label > room || n0 > 64 || levels.length === 1 && n0 > 12) {
@@ -52,12 +58,12 @@ function measure(part, z, room, shape, bare) {
     const strips = Math.ceil(n1 / per);
     return [strips * strip + (strips - 1) * GAP, head + per * chunks * z.dy, n1 % per];
   };
-  const strips = n1 <= LONG && chunks === 1 ? 1 : Math.min(n1, 64);
+  const strips = n1 <= (bare ? 128 : LONG) && chunks === 1 ? 1 : Math.min(n1, 64);
   const per = nearest([...new Set([...Array(strips).keys()].map(i => Math.ceil(n1 / (i + 1))))], shape, room, size);
   let [width, height] = size(per);
   const boxes = [];
   for (let k = 2; k < levels.length; k++) {
-    const n = levels[k][1], named = !bare || width >= 100, pad = named ? PAD : 0, title = named ? TITLE + PAD : 0;
+    const n = length_of(levels[k]), named = bare < 2 || width >= 100, pad = named ? PAD : 0, title = named ? TITLE + PAD : 0;
     const w = Math.max(width, named ? last(levels[k]) : 0) + 2 * pad, h = height + title + pad, gap = named ? 4 + k : 1 + k;
     const all = c => [c * (w + gap) - gap, Math.ceil(n / c) * (h + gap) - gap, n % c];
     const c = nearest([...Array(n).keys()].map(i => i + 1), shape, room + 2 * PAD * (k - 1), all);
@@ -65,6 +71,20 @@ function measure(part, z, room, shape, bare) {
     [width, height] = all(c);
   }
   return { part, z, left, columns, chunks, head, strip, per, boxes, width, height, bare };
+}
+
+// The part with its longest level down the rows, but the first: fewer boxes.
+function upright(part) {
+  const n = part.levels.map(length_of), at = n.reduce((best, size, k) => k > 1 && size > n[best] && size <= 64 ? k : best, 1);
+  if (at < 2) return part;
+  const order = n.map((_, k) => k), strides = n.map((_, k) => n.slice(0, k).reduce((x, y) => x * y, 1));
+  order.splice(1, 0, order.splice(at, 1)[0]);
+  const ranks = part.ranks.map((_, cell) => part.ranks[order.reduce((from, k) => {
+    from[0] += from[1] % n[k] * strides[k];
+    from[1] = Math.floor(from[1] / n[k]);
+    return from;
+  }, [0, cell])[0]]);
+  return { ...part, levels: order.map(k => part.levels[k]), ranks };
 }
 
 // The parts of a sheet side by side, in lines no wider than `room`.
@@ -78,10 +98,10 @@ function pack(parts, room) {
   }
   return [width, y + high];
 }
-// With the shape that goes over the window least; bare where that fits and labels do not.
+// With the shape that goes over the window least; bare as far as needed, if that is allowed.
 function layout(sheet, z, room, tall, bare) {
   let best, least = Infinity;
-  for (const without of bare ? [false, true] : [false]) {
+  for (const without of bare ? [0, 1, 2] : [0]) {
     for (const shape of least ? [1.5, 2.5, 0.9, 4, 7] : []) {
       const parts = sheet.parts.map(p => measure(p, z, room, shape, without)), [w, h] = pack(parts, room);
       const over = 10 * Math.max(0, w - room) + Math.max(0, h - tall);
@@ -92,9 +112,9 @@ function layout(sheet, z, room, tall, bare) {
 }
 
 function place(l, add, cellAdd) {
-  const { z, part, boxes } = l, levels = part.levels, n0 = levels[0][1], n1 = levels.length > 1 ? levels[1][1] : 1, rim = [];
+  const { z, part, boxes } = l, levels = part.levels, n0 = length_of(levels[0]), n1 = levels.length > 1 ? length_of(levels[1]) : 1, rim = [];
   const machine = machineOf(), of = rank => Math.floor(rank / machine), every = (room, step) => 2 ** Math.max(0, Math.ceil(Math.log2(room / step)));
-  const rows = every(11, z.dy), columns = every(6.2 * String(n0 - 1).length + 3, z.dx);
+  const rows = every(11, z.dy), columns = every(6.2 * String(coord(levels[0], n0 - 1)).length + 3, z.dx);
   const tile = (x, y, base) => {
     const at = new Map(); // line and column: the rank
     for (let i1 = 0; i1 < n1; i1++) for (let i0 = 0; i0 < n0; i0++) {
@@ -102,10 +122,10 @@ function place(l, add, cellAdd) {
       const cx = x + strip * (l.strip + GAP) + l.left + column * z.dx, cy = y + l.head + line * z.dy, rank = part.ranks[base + i1 * n0 + i0];
       cellAdd(rank, cx, cy);
       if (!l.bare && column === 0 && line % rows === 0 && (levels.length > 1 || l.chunks > 1)) {
-        const text = i0 === 0 && levels.length > 1 ? `${levels[1][0]} ${i1}` : `${levels[0][0]} ${i0}`;
+        const text = i0 === 0 && levels.length > 1 ? `${levels[1][0]} ${coord(levels[1], i1)}` : `${levels[0][0]} ${coord(levels[0], i0)}`;
         add("label row", text, cx - l.left, cy + z.h / 2 - 6, l.left - 5);
       }
-      if (line === 0 && l.head && i0 % columns === 0) add("label", i0, cx + (columns > 1 ? 0 : Math.max(0, z.w / 2 - 3.1 * String(i0).length)), cy - HEAD);
+      if (line === 0 && l.head && i0 % columns === 0) add("label", coord(levels[0], i0), cx + (columns > 1 ? 0 : Math.max(0, z.w / 2 - 3.1 * String(i0).length)), cy - HEAD);
       if (line === 0 && l.head && i0 === 0) add("label row", levels[0][0], cx - l.left, cy - HEAD, l.left - 5);
       if (machine) at.set(`${strip} ${line} ${column}`, [rank, cx - z.gap / 2, cy - z.gap / 2]);
     }
@@ -122,12 +142,12 @@ function place(l, add, cellAdd) {
   };
   const level = (k, x, y, base) => {
     if (k < 2) { tile(x, y, base); return; }
-    const { w, h, gap, per, named, pad, title } = boxes[k], inside = part.levels.slice(0, k).reduce((n, d) => n * d[1], 1);
-    for (let i = 0; i < levels[k][1]; i++) {
+    const { w, h, gap, per, named, pad, title } = boxes[k], inside = part.levels.slice(0, k).reduce((n, d) => n * length_of(d), 1);
+    for (let i = 0; i < length_of(levels[k]); i++) {
       const bx = x + (i % per) * (w + gap), by = y + Math.floor(i / per) * (h + gap);
       if (named) {
         add("box", undefined, bx, by, w, h);
-        add("label", `${levels[k][0]} ${i}`, bx + PAD, by + 2);
+        add("label", `${levels[k][0]} ${coord(levels[k], i)}`, bx + PAD, by + 2, w - 2 * PAD);
       }
       level(k - 1, bx + pad, by + title, base + i * inside);
     }
@@ -137,15 +157,16 @@ function place(l, add, cellAdd) {
 }
 
 function panel(name, parts, room, tall) {
-  const family = names.indexOf(name), f = plan.families[name], z = parts[0].z, same = also.get(name);
-  const figure = make("figure", undefined, z.font ? "" : "small"), caption = make("figcaption"), words = make("div"), box = make("div", undefined, "parts");
-  const sizes = f.groups.map(g => g.length), most = sizes.reduce((a, b) => Math.max(a, b), 0), even = sizes.every(n => n === most);
-  const p = { name, family, figure, box, caption, cells: new Map(), raised: new Set(), parts: [] };
-  words.append(make("strong", name), ` ${count_of(f.count)} group${s_of(f.count)} of ${even ? "" : "up to "}${count_of(most)}`
+  const f = family(name), z = parts[0].z, same = also.get(name);
+  const figure = make("figure", undefined, z.font ? "card" : "card small"), caption = make("figcaption"), words = make("div"), box = make("div", undefined, "parts");
+  const p = { name, family: f, figure, box, caption, cells: new Map(), raised: new Set(), parts: [] };
+  const head = make("p", undefined, "head said");
+  head.append(make("strong", name), ` ${count_of(f.count)} group${s_of(f.count)} of ${f.even ? "" : "up to "}${count_of(f.largest)}`
     + (f.shares ? `, with the communicators of ${f.shares}` : ""));
-  if (same.length) words.append(make("p", `also ${same.join(", ")}`, "soft same"));
+  words.append(head, ...same.length ? [make("p", `also ${same.join(", ")}`, "soft same said")] : []);
+  for (const p of words.children) p.title = p.textContent;
   caption.append(words);
-  figure.style.width = `${Math.min(room + 18, Math.max(180, pack(parts, room)[0] + 18))}px`;
+  figure.style.width = `${Math.min(room, Math.max(180, pack(parts, room)[0])) + 26}px`;
   ["w", "h"].forEach(k => figure.style.setProperty(`--${k}`, `${z[k]}px`));
   figure.style.setProperty("--f", `${z.font}px`);
   parts.forEach((l, i) => {
@@ -157,19 +178,18 @@ function panel(name, parts, room, tall) {
     const add = (kind, text, x, y, w, h) => {
       const e = make("div", text, kind);
       e.style.cssText = `left:${x}px;top:${y}px` + (w ? `;width:${w}px` : "") + (h ? `;height:${h}px` : "");
+      if (w && wide(text) > w) e.title = text;
       area.append(e);
     };
+    const html = []; // of the cells, which have numbers alone: thousands of elements are made faster so
     const rim = place(l, add, (rank, x, y) => {
-      const el = make("div", rank, "cell"), groups = groupsOf[family].get(rank);
-      el.style.cssText = `left:${x}px;top:${y}px;${style_of(groups)}`;
-      el.dataset.rank = rank;
-      el.tabIndex = p.cells.size ? -1 : 0;
-      el.setAttribute("role", "gridcell");
-      el.setAttribute("aria-label", `rank ${rank}, ` + (!groups ? "in no group" : groups.length > 4
-        ? `in ${groups.length} groups` : `group ${groups.join(" and ")}`));
-      p.cells.set(rank, { el, rank, x, y, part: i });
-      area.append(el);
+      const groups = f.of(rank), said = !groups.length ? "in no group" : groups.length > 4 ? `in ${groups.length} groups` : `group ${groups.join(" and ")}`;
+      html.push(`<div class="cell" style="left:${x}px;top:${y}px;${style_of(groups)}" data-rank="${rank}" tabindex="${p.cells.size ? -1 : 0}" `
+        + `role="gridcell" aria-label="rank ${rank}, ${said}">${z.font ? rank : ""}</div>`);
+      p.cells.set(rank, { rank, x, y, part: i });
     });
+    area.insertAdjacentHTML("beforeend", html.join(""));
+    for (const el of area.getElementsByClassName("cell")) p.cells.get(+el.dataset.rank).el = el;
     if (rim) {
       area.append($("rims").content.cloneNode(true));
       area.lastElementChild.firstElementChild.setAttribute("d", rim);
@@ -177,7 +197,7 @@ function panel(name, parts, room, tall) {
     area.removeAttribute("role");
     const dims = l.part.levels.map(d => d[0]), rest = dims.slice(2);
     (parts.length > 1 ? outer : words).append(make("p", dims.slice(0, 2).map((dim, k) => `${dim} ${ways[k]}`).join(", ")
-      + (rest.length ? `, ${rest.join(", ")} in boxes` : ""), "soft way"));
+      + (rest.length ? `, ${rest.join(", ")} in boxes` : ""), "soft way said"));
     outer.append(area);
     p.parts.push(area);
     box.append(outer);
@@ -210,8 +230,8 @@ function overview(p) {
     Math.ceil(z.dx * sx), Math.ceil(z.dy * sy)];
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   for (const [rank, cell] of p.cells) {
-    const groups = groupsOf[p.family].get(rank);
-    pen.fillStyle = groups ? colours[colour(groups[0])] : style.getPropertyValue("--line");
+    const groups = p.family.of(rank);
+    pen.fillStyle = groups.length ? colours[colour(groups[0])] : style.getPropertyValue("--line");
     pen.fillRect(...p.spot(cell));
   }
   p.plain = pen.getImageData(0, 0, canvas.width, canvas.height);
@@ -239,23 +259,37 @@ function mark(p) {
   for (const r of p.raised) if (p.cells.has(r)) pen.fillRect(...p.spot(p.cells.get(r)));
 }
 
+// Lay out the sheets of the panels: the largest cells with which all panels are on the first screen, several in a row if
+// that helps; else those with which each is. On a narrow screen cells keep their numbers if that is possible at all.
+function arrange(sheets, n, width, high) {
+  const EDGE = 26, SAID = 86, GAPS = 14, each = Math.max(260, Math.round(innerHeight * 0.66)), phone = innerWidth <= 860;
+  const fit = (tries, most, all) => {
+    for (const [size, bare] of tries) for (let abreast = 1; abreast <= most; abreast++) {
+      const rows = Math.ceil(n / abreast), room = Math.floor((width - (abreast - 1) * GAPS) / abreast) - EDGE;
+      const tall = all ? Math.floor((high - (rows - 1) * GAPS) / rows) - SAID : each;
+      if (room < 120 || tall < 60) continue;
+      const laid = new Map(sheets.map(s => [s, layout(frame.sheets[s], SIZES[size], room, tall, bare)]));
+      if ([...laid.values()].every(l => l.fits)) return { size, room, tall: Math.max(tall, each), laid };
+    }
+  };
+  const last = zoom !== null ? zoom : 0, room = Math.max(200, width - EDGE);
+  const large = [[6], [5], [4]], small = [[3], [2], [3, true], [2, true], [1, true], [0, true]];
+  return zoom === null && (fit(large, n, true) || phone && fit(large, 1, false) || fit(small, n, true) || fit([...large, ...small], 1, false))
+    || { size: last, room, tall: each, laid: new Map(sheets.map(s => [s, layout(frame.sheets[s], SIZES[last], room, each, !SIZES[last].font)])) };
+}
+
 function draw() {
-  const list = names.filter(n => chosen.has(n)), room = Math.max(200, $("panels").clientWidth - 18), tall = Math.max(260, Math.round(innerHeight * 0.66));
+  document.documentElement.style.setProperty("--top", `${document.querySelector("header").offsetHeight}px`);
+  const list = plan ? plan.own.filter(n => chosen.has(n)) : [];
   const had = new Map(panels.map(p => [p.name, [p.box.scrollLeft / p.box.scrollWidth, p.box.scrollTop / p.box.scrollHeight]]));
-  const sheets = [...new Set(list.map(n => frame.sheet_of[names.indexOf(n)]))], laid = new Map();
-  // The largest cells that fit, with labels if they are not the smallest.
-  const tries = zoom !== null ? [[zoom, !SIZES[zoom].font]] : [[4], [3], [2], [1], [2, true], [1, true], [0, true]];
-  let size;
-  for (const [z, bare] of tries) {
-    size = z;
-    for (const s of sheets) laid.set(s, layout(frame.sheets[s], SIZES[size], room, tall, bare));
-    if (sheets.every(s => laid.get(s).fits)) break;
-  }
+  const sheet_of = n => frame.sheet_of[names.indexOf(n)], sheets = [...new Set(list.map(sheet_of))];
+  const top = $("panels").getBoundingClientRect().top + scrollY;
+  const { size, room, tall, laid } = arrange(sheets, list.length, $("panels").clientWidth, Math.max(200, innerHeight - top - 8));
   $("zoom").max = SIZES.length - 1;
   $("zoom").value = size;
   $("zoom").setAttribute("aria-valuetext", `${size + 1} of ${SIZES.length}`);
   const held = document.activeElement, holder = panels.find(p => p.figure.contains(held));
-  panels = list.map(n => panel(n, laid.get(frame.sheet_of[names.indexOf(n)]).parts, room, tall));
+  panels = list.map(n => panel(n, laid.get(sheet_of(n)).parts, room, tall));
   $("panels").replaceChildren(...panels.map(p => p.figure));
   for (const p of panels) {
     const [x, y] = had.get(p.name) || [0, 0];
