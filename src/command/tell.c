@@ -6,8 +6,6 @@
 #include "command/words.h"
 #include "recipe/bind.h"
 
-#include <lauxlib.h>
-
 static lua_State *command; /* of this process */
 
 void cli_tell_by(lua_State *L) { command = L; }

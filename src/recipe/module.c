@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in its own runtime), and
-** communicators for scripts under mpirun.
+** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, and recipes, each in its own runtime.
 */
 #include "moongrid_lua.h"
 
@@ -11,8 +10,6 @@
 #include "recipe/slice.h"
 #include "recipe/values.h"
 
-#include <limits.h>
-#include <string.h>
 
 /* ------------------------------------------------------------------ Recipe */
 
@@ -262,162 +259,6 @@ static int recipe_tostring(lua_State *L) {
   return 1;
 }
 
-/* --------------------------------------------------------------------- Job */
-
-/* Return a Job, or nil, message, status if opened is NULL. */
-static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
-  *box = opened;
-  return opened ? 1 : mgrid_lua_failure(L, e);
-}
-
-/* Read { timeout, threads, on_deadline, communicators, comm } at 1, or comm alone; it may be absent. All but the first are
-** for backends that make communicators. comm, the Fortran handle of the host's communicator, goes to *comm. */
-static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *comm) {
-  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators", "comm" };
-  static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
-  static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
-  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
-  char                     what[64];
-  if (lua_isnoneornil(L, 1)) return o;
-  if (d->native && lua_isinteger(L, 1)) {
-    lua_createtable(L, 0, 1);
-    lua_insert(L, 1);
-    lua_setfield(L, 1, "comm");
-  }
-  luaL_checktype(L, 1, LUA_TTABLE);
-  snprintf(what, sizeof what, "option of %s", d->name);
-  mgrid_lua_check_keys(L, 1, what, known, d->native ? 5 : 1, false);
-  if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
-  if (lua_getfield(L, 1, "comm") != LUA_TNIL) {
-    lua_Integer handle = mgrid_lua_check_integer(L, -1);
-    if (handle < INT_MIN || handle > INT_MAX)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "comm is the Fortran handle of a communicator (MPI_Comm_c2f), not %lld",
-                         (long long)handle);
-    *comm = (int)handle;
-    o.comm = comm;
-  }
-  const char *level = lua_getfield(L, 1, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
-  while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
-  if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
-  const char *end = lua_getfield(L, 1, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
-  if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
-  o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
-  if (lua_getfield(L, 1, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
-  return o;
-}
-
-/* Return the row of the backend that the function is for: each row with a library has a function of its name. */
-static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua_tointeger(L, lua_upvalueindex(1))]; }
-
-/* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the communicator with that Fortran
-** handle, or of the ranks that a launcher with PMIx started | nil, message, status. Collective. */
-static int open_alone(lua_State *L) {
-  int                   comm = 0;
-  mgrid_mpi_options     mpi = opening(L, row_of(L), &comm);
-  mgrid_backend_options o = { sizeof o, mpi.timeout, &mpi };
-  mgrid_backend       **box = mgrid_lua_new_job(L);
-  mgrid_error           e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(row_of(L)->name, &o, &e), &e);
-}
-
-/* Open the backend that the option `carrier` names; NULL without one, after an error in *e. */
-static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
-  const char           *carriers[MGRID_BACKENDS_MAX];
-  size_t                n = mgrid_backend_names(carriers, MGRID_BACKENDS_CARRIERS);
-  mgrid_backend_options o = { sizeof o, timeout, NULL };
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
-  mgrid_lua_unknown(L, "carrier", name, carriers, n);
-  return NULL;
-}
-
-/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
-** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
-static int open_over(lua_State *L) {
-  static const char *const known[] = {
-    "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
-  };
-  const char        *name = mgrid_backend_usual()->name;
-  bool               given = false; /* by the script, as a Job at 2 */
-  int                device = -1;
-  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error        e = MGRID_ERROR_INIT;
-  if (!lua_isnoneornil(L, 1)) {
-    char what[64];
-    luaL_checktype(L, 1, LUA_TTABLE);
-    snprintf(what, sizeof what, "option of %s", row_of(L)->name);
-    mgrid_lua_check_keys(L, 1, what, known, 7, false);
-    lua_settop(L, 1);
-    given = lua_getfield(L, 1, "carrier") == LUA_TUSERDATA;
-    if (given)
-      mgrid_lua_check_job(L, 2);
-    else if (!lua_isnil(L, 2))
-      name = luaL_checkstring(L, 2);
-    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 1, "device") != LUA_TNIL) device = (int)mgrid_lua_check_integer(L, -1);
-    if (device >= 0) o.devices = &device, o.ndevices = 1;
-    if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
-    if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.nonblocking = !lua_toboolean(L, -1);
-    lua_getfield(L, 1, "share_gpu");
-    o.share_gpu = lua_toboolean(L, -1);
-  }
-  mgrid_backend **box = mgrid_lua_new_job(L);
-  mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : carrier_of(L, name, o.timeout, &e);
-  *box = carrier ? mgrid_backend_over(carrier, row_of(L)->name, &o, &e) : NULL;
-  mgrid_backend_free(carrier); /* the backend over it keeps it */
-  return job_or_failure(L, box, *box, &e);
-}
-
-/* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
-static int job_materialize(lua_State *L) {
-  mgrid_lua_check_job(L, 1);
-  mgrid_plan   *p = mgrid_lua_check_plan(L, 2);
-  const char   *name = luaL_optstring(L, 3, "");
-  mgrid_state **box = mgrid_lua_new_state(L, true);
-  mgrid_error   e = MGRID_ERROR_INIT;
-  *box = mgrid_materialize(p, mgrid_lua_check_job(L, 1), name, &e);
-  if (!*box) return mgrid_lua_failure(L, &e);
-  mgrid_lua_keep_recipe(L, 2);
-  return 1;
-}
-
-static int job_close(lua_State *L) {
-  mgrid_backend **box = luaL_checkudata(L, 1, MGRID_LUA_JOB);
-  mgrid_backend_free(*box);
-  *box = NULL;
-  return 0;
-}
-
-static int job_rank(lua_State *L) {
-  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->rank);
-  return 1;
-}
-
-static int job_world(lua_State *L) {
-  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->world);
-  return 1;
-}
-
-static int job_backend(lua_State *L) {
-  lua_pushstring(L, mgrid_lua_check_job(L, 1)->kind->name);
-  return 1;
-}
-
-static int job_ncomms(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(mgrid_lua_check_job(L, 1)));
-  return 1;
-}
-
-static int job_tostring(lua_State *L) {
-  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, 1, MGRID_LUA_JOB);
-  if (!b)
-    lua_pushliteral(L, "Job (closed)");
-  else
-    lua_pushfstring(L, "Job: rank %I of %I", (LUAI_UACINT)b->rank, (LUAI_UACINT)b->world);
-  return 1;
-}
-
 /* ------------------------------------------------------------------- module */
 
 /* moongrid.status(message) -> the status of an error that was caught, or nil */
@@ -457,15 +298,6 @@ static const luaL_Reg recipe_methods[] = {
 static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
 static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
 
-static const luaL_Reg job_fields[] = {
-  { "rank", job_rank }, { "world", job_world }, { "backend", job_backend }, { "ncomms", job_ncomms }, { NULL, NULL }
-};
-static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
-static const luaL_Reg job_meta[] = {
-  { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
-};
-static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
-
 int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = {
     { "load", load }, { "recipes", recipes }, { "status", status }, { NULL, NULL }
@@ -473,15 +305,9 @@ int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);
-  mgrid_lua_open_class(L, &job_class);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
-  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
-    if (!d->library) continue;
-    lua_pushinteger(L, d - mgrid_backends);
-    lua_pushcclosure(L, d->carried ? open_over : open_alone, 1);
-    lua_setfield(L, -2, d->name);
-  }
+  mgrid_lua_open_job(L);
   mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);

@@ -86,7 +86,7 @@ end
 local names = {}
 do
   local found = {}
-  for source in io.popen("ls src/recipe/words/*.c src/recipe/module.c src/*/lua/*.c"):lines() do
+  for source in io.popen("ls src/recipe/words/*.c src/recipe/module.c src/recipe/job.c src/*/lua/*.c"):lines() do
     for name in assert(io.open(source)):read("a"):gmatch '{ "([%w_]+)", *[%w_]+ }' do found[name] = true end
   end
   for _, starts in ipairs { "mpi", "nccl", "pmix", "rccl", "close", "__gc", "__close" } do found[starts] = nil end
