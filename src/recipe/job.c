@@ -6,7 +6,6 @@
 
 #include "recipe/slice.h"
 
-
 /* Return a Job, or nil, message, status if opened is NULL. */
 static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
   *box = opened;

@@ -10,7 +10,6 @@
 #include "recipe/slice.h"
 #include "recipe/values.h"
 
-
 /* ------------------------------------------------------------------ Recipe */
 
 static mgrid_runtime *check_recipe(lua_State *L, int i) {
