@@ -8,23 +8,14 @@
 
 #include "command/cli.h"
 
-enum { CLI_FINDING_TEXT = 1100, CLI_ADDED_OPTIONS_MAX = 8 };
-
-/* A line of moongrid doctor. */
-typedef struct cli_finding {
-  const char *part;
-  bool        works;
-  char        text[CLI_FINDING_TEXT];
-} cli_finding;
+enum { CLI_ADDED_OPTIONS_MAX = 8 };
 
 /* What a slice adds to a subcommand of the core: options, of which the first is the switch, and what is done instead if
 ** the switch is given. What is missing is NULL. */
 typedef struct cli_addition {
-  const char *to;            /* the subcommand */
-  const char *takes;         /* added to its line in `moongrid --help` */
-  const char *usage, *notes; /* added to `moongrid NAME --help`: a line, a paragraph */
-  const char *before;        /* the options go before this one of the subcommand; NULL: after all */
-  bool        recipe;        /* takes a recipe if the switch is given */
+  const char *to;     /* the subcommand */
+  const char *usage;  /* added to `moongrid NAME --help`: a line */
+  const char *before; /* the options go before this one of the subcommand; NULL: after all */
   /* `at` is 0: cli_added_flag, _number or _text returns the value, which starts as false, NULL or 0. Or it is an offset in cli. */
   cli_option options[CLI_ADDED_OPTIONS_MAX];
 
@@ -41,9 +32,6 @@ typedef struct cli_addition {
   /* For diff: compare the two sides in this respect instead, each with its runtime (NULL of a saved plan), and print. */
   mgrid_status (*compare)(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
                           bool *differ, mgrid_error *err);
-  /* For doctor: run with the switch; and one more line without it. */
-  mgrid_status (*run)(const cli *c);
-  void (*examine)(cli_finding *f);
 } cli_addition;
 
 typedef struct cli_slice {
@@ -59,6 +47,8 @@ typedef struct cli_slice {
   int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
+  /* For doctor: whether ranks of this host may read each other's memory. MGRID_MISSING: the error says why not. */
+  mgrid_status (*reading)(mgrid_error *err);
   /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
   void (*claims)(const mgrid_plan *p, mgrid_text *lines);
   /* Check a law, if it is one of the slice's (*mine). */

@@ -460,7 +460,7 @@ static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_method
 
 int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "load", load }, { "recipes", recipes }, { "status", status }, { NULL, NULL }
+    { "load", load }, { "recipes", recipes }, { "status", status }, { "probe", mgrid_lua_probe }, { NULL, NULL }
   };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
