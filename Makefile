@@ -64,18 +64,25 @@ OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=
 endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
-SLICES := tensors machine checkpoints pictures ras step survive
+SLICES := tensors machine checkpoints ras step survive
 # Of these the command's alone: no host of the library needs them.
-OF_COMMAND := pictures ras
+OF_COMMAND := ras
 # And of the Lua module and the command: no host in C needs them.
 OF_LUA := checkpoints
 # The bundled recipes that need a slice; the core is built without them.
 RECIPES_tensors := llama
+# And the subcommands of lua/command.
+COMMANDS_tensors := move
+COMMANDS_checkpoints := reshard
+COMMANDS_machine := machine
+COMMANDS_step := step
+COMMANDS_survive := lose
 ifdef CORE
 B      := $(B)/core
 ABSENT := $(SLICES)
 SLICES :=
 LACKING := $(foreach s,$(ABSENT),$(RECIPES_$(s)))
+LACKING_COMMANDS := $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 endif
 
 DEPS     := jansson libxxhash
@@ -144,8 +151,8 @@ OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
-LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
-LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
+LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/pictures/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
+LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(addprefix lua/pictures/,page.html page.js page_panels.js)
 
 # What is built: libmoongrid, and the libraries that it loads when something needs them.
 LOADED  := lua $(BACKENDS)
@@ -221,27 +228,22 @@ $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(filter-out $(LACKING:%=lua/moongrid/recipes/%.lua),$(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua))
-PAGE    := $(if $(filter pictures,$(SLICES)),$(B)/gen/page.html)
 CHART   := $(if $(filter step,$(SLICES)),$(B)/gen/chart.html)
 META    := $(wildcard lua/moongrid/meta*.lua)
-TEXTS   := $(PAGE:%=page.html=%) $(CHART:%=chart.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-$(B)/gen/page.html: $(addprefix src/pictures/,page.html page.js page_panels.js)
-	@mkdir -p $(@D)
-	sed -e '/^@SCRIPT@$$/{r src/pictures/page.js' -e 'r src/pictures/page_panels.js' -e 'd' -e '}' $< >$@
-
+TEXTS   := $(CHART:%=chart.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
 $(B)/gen/chart.html: $(addprefix lua/pictures/,chart.html chart.js)
 	@mkdir -p $(@D)
 	sed -e '/^@SCRIPT@$$/{r lua/pictures/chart.js' -e 'd' -e '}' $< >$@
 
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(PAGE) $(CHART) Makefile
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(CHART) Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
-# The Lua of the command, and its pictures.
-COMMAND_LUA := lua/command lua/command/base lua/pictures $(wildcard lua/command/*.lua lua/command/base/*.lua lua/pictures/*.lua)
-$(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA)
+# The Lua of the command.
+COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+$(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua --command $@
+	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
 
 $(B)/gen/command.o: $(B)/gen/command.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@

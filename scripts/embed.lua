@@ -3,16 +3,9 @@
 -- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
--- embed.lua --command OUT: the same of lua/command and lua/pictures, for the command.
+-- The text is packed. Pictures are text alone: they are loaded by need, and then work longer than that takes.
+-- embed.lua --command OUT: the same of lua/command, for the command.
 -- Run in the project's root by make.
-
-local function quoted(bytes)
-  local text = bytes:gsub('[%c"\\?\x80-\xff]', function(c)
-    if c == "\n" then return '\\n"\n  "' end
-    return ("\\%03o"):format(c:byte())
-  end)
-  return '"' .. text .. '"'
-end
 
 local function numbers(bytes)
   local list = {}
@@ -20,6 +13,45 @@ local function numbers(bytes)
     list[#list + 1] = table.concat({ bytes:byte(i, math.min(i + 23, #bytes)) }, ",")
   end
   return table.concat(list, ",\n  ")
+end
+
+-- Pack a text: a byte with 8 flags before as many items, the lowest flag first; an item is a byte (flag 0), or how far
+-- back (2 bytes, the lower first) and how many bytes less 4 to copy from there (flag 1). src/recipe/load.c unpacks it.
+local function packed(text)
+  local LEAST, MOST, FAR, TRIES = 4, 259, 65535, 24
+  local seen, before, out, at = {}, {}, {}, 1 -- where four bytes stood last, and before that
+  local flags, items = 0, {}
+  local function flush()
+    if #items > 0 then out[#out + 1] = string.char(flags) .. table.concat(items) end
+    flags, items = 0, {}
+  end
+  local function remember(i)
+    local key = text:sub(i, i + LEAST - 1)
+    before[i], seen[key] = seen[key], i
+  end
+  while at <= #text do
+    local best, from, candidate = LEAST - 1, nil, seen[text:sub(at, at + LEAST - 1)]
+    for _ = 1, TRIES do
+      if not candidate or at - candidate > FAR then break end
+      if text:byte(candidate + best) == text:byte(at + best) then
+        local n = 0
+        while n < MOST and at + n <= #text and text:byte(candidate + n) == text:byte(at + n) do n = n + 1 end
+        if n > best then best, from = n, candidate end
+      end
+      candidate = before[candidate]
+    end
+    if from then
+      flags = flags | 1 << #items
+      items[#items + 1] = string.pack("<I2B", at - from, best - LEAST)
+    else
+      items[#items + 1], best = text:sub(at, at), 1
+    end
+    for i = at, math.min(at + best, #text - LEAST + 2) - 1 do remember(i) end
+    at = at + best
+    if #items == 8 then flush() end
+  end
+  flush()
+  return table.concat(out)
 end
 
 -- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
@@ -83,16 +115,21 @@ out:write(('/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n')
   :format(of_command and "command/words.h" or "recipe/bundle.h"))
 if not of_command then out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release())) end
 
--- The texts of the files, and the initializer of a chunk each.
-local function write_texts(label, list, stripped)
+-- The texts of the files, and the initializer of a chunk each. With `texts_alone` without the compiled form.
+local function write_texts(label, list, stripped, texts_alone)
   local chunks = {}
   for i, file in ipairs(list) do
-    local text = read(file[2])
+    local text = file.text or read(file[2])
     local binary = string.dump(assert(load(text, "=" .. file[1], "t")), stripped) -- with its line numbers
-    out:write(("static const char %s_text%d[] =\n  %s;\n"):format(label, i, quoted(text)))
+    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(label, i, numbers(packed(text))))
+    if texts_alone then
+      chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(file[1], label, i, #text)
+      goto next
+    end
     out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n\n"):format(label, i, numbers(binary)))
-    chunks[i] = ('{ "%s", %s_text%d, sizeof %s_text%d - 1, %s_binary%d, sizeof %s_binary%d }')
-      :format(file[1], label, i, label, i, label, i, label, i)
+    chunks[i] = ('{ "%s", %s_text%d, %d, %s_binary%d, sizeof %s_binary%d }')
+      :format(file[1], label, i, #text, label, i, label, i)
+    ::next::
   end
   return chunks
 end
@@ -105,8 +142,7 @@ end
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
-  for _, file in ipairs(files("lua/pictures", "moongrid.pictures.", "")) do list[#list + 1] = file end
-  write_list("cli_lua", write_texts("command", list))
+  write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
   out:close()
   os.exit(0)
 end
@@ -125,6 +161,28 @@ write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moo
 texts = write_texts("recipe", recipes)
 for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
 write_list("mgrid_bundled", texts)
+
+-- The page of pictures with its scripts, without indentation and comments, as a chunk that returns it.
+local function page()
+  local lines = {}
+  local function add(name)
+    for line in io.lines("lua/pictures/" .. name) do
+      line = line:gsub("^%s+", "")
+      if line == "@SCRIPT@" then
+        add "page.js"
+        add "page_panels.js"
+      elseif line ~= "" and not line:find "^//" and not line:find "^/%*" and not line:find "^%*%*" and line ~= "*/" then
+        lines[#lines + 1] = line
+      end
+    end
+  end
+  add "page.html"
+  return { "moongrid.pictures.page_html", text = ("return %q\n"):format(table.concat(lines, "\n")) }
+end
+
+local pictures = files("lua/pictures", "moongrid.pictures.", "")
+pictures[#pictures + 1] = page()
+write_list("mgrid_pictures", write_texts("picture", pictures, false, true))
 out:write("const char *const mgrid_bundled_names[] = {\n")
 for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end
 out:write("  NULL\n};\n")

@@ -42,6 +42,7 @@ local LOCAL = {
   ["lua/lose"] = "likewise",
   ["lua/losses"] = "likewise",
   ["lua/sums"] = "likewise",
+  ["lua/has_step"] = "evaluates the recipe here",
   ["lua/dry"] = "one process plays a rank",
   ["python/dry"] = "likewise",
 }

@@ -338,6 +338,12 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
                                     const char *const *args, mgrid_state **new_s, mgrid_change *change,
                                     mgrid_error *err);
 
+/* Draw a plan: how is "text", "svg", or "page" for HTML with its own script. options: NULL, or a JSON object with
+** {"families": [names], "all": true, "rank": R, "columns": N, "unicode": true, "color": true}; all: every family, but those
+** with the groups of another. A page takes {"recipe": "its title"}. Needs libmoongrid_lua. */
+MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink,
+                                       void *ud, mgrid_error *err);
+
 /* Return the names of the bundled recipes, with NULL at the end. */
 MGRID_API const char *const *mgrid_recipe_names(void);
 

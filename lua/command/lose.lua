@@ -121,6 +121,7 @@ local function lose(of, plan, losses, units)
     for _, rank in ipairs(ranks_of(unit)) do lost[#lost + 1] = rank end
   end
   local loss = losses:lose(lost)
+  host.progress()
   if of.json then return json.put(loss, loss_shape) end
   text.head(plan)
   text.put(tostring(loss), "\n")

@@ -25,17 +25,6 @@ local MEANINGS = {
 local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
                      "scatter", "send", "recv" }
 
--- The flops of --flops: "400e12", "400T".
-local function flops(name, word)
-  local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
-  local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
-  local x = tonumber(number)
-  local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
-  if unit == "" then n = x or 0 end
-  if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
-  text.usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
-end
-
 -- Pictures -------------------------------------------------------------------------
 
 local PICTURES = {
@@ -74,10 +63,10 @@ local function put_json(plan, all, price)
   if all.counterexample[1] then
     shape.counterexample = { "bytes", "family", "file", "line", "operation", "rank", "waits_for" }
   end
-  for name, value in sorted(price or {}) do
-    if name ~= "memory" then all[name] = value end
+  for name, value in sorted(price or {}) do all[name] = value end
+  for _, name in ipairs(plan.families) do
+    shape.families[name] = { named = true, levels = named, algorithms = named }
   end
-  for _, name in ipairs(plan.families) do shape.families[name] = { named = true, levels = named, algorithms = named } end
   json.put(all, shape)
 end
 
@@ -141,14 +130,16 @@ local function put_price(of, plan, price)
 end
 
 local function put_memory(memory)
-  local parts = {}
-  for i, name in ipairs(memory.names) do parts[i] = name .. " " .. text.bytes(memory.by[name]) end
+  local parts, by = {}, memory.by
+  for name in sorted(by) do parts[#parts + 1] = name end
+  table.sort(parts, function(a, b) return by[a] > by[b] or by[a] == by[b] and a < b end)
+  for i, name in ipairs(parts) do parts[i] = name .. " " .. text.bytes(by[name]) end
   text.printf("\nmemory at most %s on rank %d%s%s%s\n", text.bytes(memory.peak), memory.rank,
               memory.at ~= "" and (", in '%s'"):format(memory.at) or "", parts[1] and ": " or "",
               table.concat(parts, ", "))
 end
 
-local function put_text(of, plan, all, price, memory)
+local function put_text(of, plan, all, price)
   text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, all.operations == 1 and "" or "s")
@@ -161,7 +152,7 @@ local function put_text(of, plan, all, price, memory)
     local sum = all.families[name]
     text.printf("  %-24s %12d %12s\n", name, sum.calls, text.bytes(sum.bytes))
   end
-  if memory.peak > 0 then put_memory(memory) end
+  if all.memory.peak > 0 then put_memory(all.memory) end
   if price then put_price(of, plan, price) end
   text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s\n", all.digest, all.verdict, of.rules:upper(),
               MEANINGS[all.verdict])
@@ -195,11 +186,11 @@ local function run(of)
   local needs = of.flops and "flops" or of.costs and "costs" or of.output and "output"
   local proved, verdict, message, counterexample = step:prove(of.rules, of.eager)
   verdict = verdict or "proved"
-  local memory = step:memory()
+  local sums = step:sums()
   local all = {
     verdict = verdict, classes = step.classes, programs = step.programs, operations = step.operations,
-    digest = step.digest, reads = reads_text(step), rules = of.rules, families = step:sums(),
-    memory = { peak = memory.peak, at = memory.at, rank = memory.rank, by = memory.by },
+    digest = step.digest, reads = reads_text(step), rules = of.rules, families = sums.families,
+    memory = sums.memory,
     counterexample = counterexample or {}, message = message or "",
   }
   local price
@@ -211,7 +202,7 @@ local function run(of)
   elseif of.output then
     text.refuse(1, "a step that does not end has no picture: its verdict is %s", verdict)
   end
-  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price, memory) end
+  if of.json then put_json(plan, all, price) else put_text(of, plan, all, price) end
   return proved and 0 or 1
 end
 
@@ -240,7 +231,8 @@ return {
     { "rank", "R", line.index, help = "the program of one rank, with the lines of the recipe" },
     { "rules", "nccl|mpi", help = "the rules of the proof; default: nccl" },
     { "eager", "BYTES", line.size, help = "with --rules mpi: sends of at most this number of bytes do not wait" },
-    { "flops", "X", flops, help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
+    { "flops", "X", line.flops,
+      help = "flops of a GPU in a second, as 400e12 or 400T; default: the peak of its data sheet",
       head = "with --machine, the price" },
     { "costs", "FILE",
       help = 'JSON: flops, latencies, measured efficiencies; default: the key "costs" of a machine in JSON' },

@@ -117,7 +117,8 @@ function Tree:names(list, where, each)
   local function expand(parts, k, name)
     local part = parts[k]
     if not part then
-      self.named = self.named + 1
+      if #name > 255 then file.limit(where, "the name '%s' has more than 255 bytes", shown(name)) end
+      self.named = self.named + 1 + #name // 64 -- long ones take longer
       if self.named > most then
         file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
       end
@@ -211,10 +212,10 @@ local function heights(t, hosts)
   return height, most
 end
 
--- The hosts so that those below one node follow each other; nodes are in the order of their first host.
-local function sorted(t, hosts)
-  if not next(t.parent) then return hosts end
-  local children, roots, placed, all = {}, {}, {}, {}
+-- What hangs at the top and below each node, in the order of the first host below.
+local function children_of(t, hosts)
+  if not next(t.parent) then return hosts, {} end
+  local children, roots, placed = {}, {}, {}
   for _, at in ipairs(hosts) do
     while true do
       local up = t.parent[at]
@@ -228,42 +229,32 @@ local function sorted(t, hosts)
       placed[up], at = true, up
     end
   end
-  local function visit(at)
-    if not children[at] then all[#all + 1] = at end
-    for _, child in ipairs(children[at] or {}) do visit(child) end
-  end
-  for _, root in ipairs(roots) do visit(root) end
-  return all
+  return roots, children
 end
 
--- The level of a height: how many domains each domain above has, and their names.
-local function level(t, hosts, height, h, top)
-  local parent = t.parent
-  if top == 0 then
-    local domains = {}
-    for k = 1, #hosts do domains[k] = t.name[hosts[k]] end
-    return { name = "node", counts = { #hosts }, domains = domains }
-  end
-  local function ancestor(at, most) -- the highest that is not above that height
-    local up = parent[at]
-    while up and height[up] <= most do at, up = up, parent[up] end
-    return at
-  end
-  local counts, domains, n, d, last, last_up = {}, {}, 0, 0, nil, nil
-  for k = 1, #hosts do
-    local at, up = ancestor(hosts[k], h), h == top or ancestor(hosts[k], h + 1)
-    if up ~= last_up then
-      n = n + 1
-      counts[n], last = 0, nil
+-- The levels from the top, and the hosts in the order of places. A domain of a height is a node of that height, or one
+-- that hangs higher than it is and has no name there.
+local function levels_of(t, hosts)
+  local height, top = heights(t, hosts)
+  local domains, children = children_of(t, hosts)
+  local levels, counts = {}, { #domains }
+  for h = top, 0, -1 do
+    local names, below, each, n = {}, {}, {}, 0
+    for k, at in ipairs(domains) do
+      local own = height[at] == h
+      names[k] = own and t.name[at] ~= "" and t.name[at]
+      if h > 0 then
+        local list = own and children[at] or { at }
+        each[k] = #list
+        for i = 1, #list do below[n + i] = list[i] end
+        n = n + #list
+      end
     end
-    if at ~= last then
-      d = d + 1
-      counts[n] = counts[n] + 1
-      domains[d] = height[at] == h and t.name[at] ~= "" and t.name[at]
-    end
-    last, last_up = at, up
+    local name = h == 0 and "node" or h == 1 and t.above or t.above .. h
+    levels[#levels + 1] = { name = name, counts = counts, domains = names }
+    if h > 0 then domains, counts = below, each end
   end
-  return { name = h == 0 and "node" or h == 1 and t.above or t.above .. h, counts = counts, domains = domains }
+  return levels, domains
 end
 
 -- Where the ranks are: `ranks` has the host of each, `slot` the place in it, else they follow each other.
@@ -300,10 +291,8 @@ function Tree:machine(nodes)
   end
   if next(self.parent) then check_loops(self) end
   if #hosts == 0 then file.fault(nil, "there is no host in it%s", notes[1] and ": " .. notes[1] or "") end
-  local height, top = heights(self, hosts)
-  local list, levels = sorted(self, hosts), {}
-  for h = top, 0, -1 do levels[#levels + 1] = level(self, list, height, h, top) end
-  local m = { levels = levels, node = top, notes = notes }
+  local levels, list = levels_of(self, hosts)
+  local m = { levels = levels, node = #levels - 1, notes = notes }
   local slots, some = {}, false
   for k = 1, #list do
     local n = self.slots[list[k]]

@@ -3,7 +3,8 @@
 --
 -- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
 -- families are in meta_families.lua, jobs, states and their groups in meta_state.lua, the words that only recipes have in
--- meta_recipe.lua, tensors in meta_tensor.lua.
+-- meta_recipe.lua, tensors in meta_tensor.lua, plans in
+-- meta_plan.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
@@ -73,94 +74,6 @@ local Topology = {}
 ---@param name string
 ---@return boolean
 function Topology:has(name) end
-
--- Plan --------------------------------------------------------------------------
-
----A topology made canonical: shared groups found, creation scheduled, digest taken. Equal
----plans have equal digests. `#plan` counts the families, `pairs(plan)` visits name, Family.
----@class moongrid.Plan
----@field world integer ranks of the world
----@field digest string 32 hexadecimal digits, the same in every process and on every machine
----@field families string[] names in the order of the topology
----@field grids string[] names in the order of the topology
----@field tensors string[] names in the order of the topology
----@field machine string the text of the machine that the recipe read; "": none
----@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
----@field spares integer[] ranks that are in no family, to take the place of a lost one
----@field recipe string the name or path given to `load`; "" for a plan without a recipe
----@field given string[] the parameters that differ from their defaults, "tp=2"
-local Plan = {}
-
----Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.
----@param rank? integer
----@return string
-function Plan:json(rank) end
-
----Return the canonical text, of which the digest is a hash.
----@return string
-function Plan:text() end
-
----Return the step of the recipe that the plan is of, evaluated once for each class of ranks. Raise if it has none.
----@param file? string a file that returns the step, instead of the recipe's
----@return moongrid.Programs
-function Plan:step(file) end
-
----Return the order of creation, a line per step: of the whole job, or of one rank.
----@param rank? integer
----@return string
-function Plan:schedule(rank) end
-
----@param name string
----@return moongrid.Family family without its options
-function Plan:family(name) end
-
----@param name string
----@return moongrid.Grid
-function Plan:grid(name) end
-
----Return a rank's part of a tensor; nil if it holds nothing. Local, O(dims + runs).
----@param name string
----@param rank integer
----@return moongrid.TensorPart?
-function Plan:tensor(name, rank) end
-
----Return how two ranks are connected: every group that has both, with their positions and the ranks between, the
----communicator with its step in each one's schedule, and the first that both create; without a common group the
----shortest chain of groups from a to b. Raises for a rank outside the world, and if the chain needs more than two
----groups in a world above 2^24 ranks; finding such a chain is O(members).
----@param a integer
----@param b integer
----@return { ranks: integer[], groups: table[], first: table?, chain: table[]? }
-function Plan:why(a, b) end
-
----Count families, groups of two or more, groups of one, and communicators: of the job, or of
----one rank.
----@param rank? integer
----@return { families: integer, groups: integer, singles: integer, communicators: integer }
-function Plan:counts(rank) end
-
----Simulate the schedule of every rank of the job in this process. Raises, naming rank,
----family and group, if a rank would wait forever. O(members).
----@return integer communicators
----@return integer memberships over all ranks
-function Plan:rehearse() end
-
----Check the laws of the plan: each listed member is found at its group and position, a partition has each
----rank once, all ranks create their groups in one order. If one is broken, raises and names family and
----group; that would be a bug in moongrid. Worlds above 2^20 ranks are sampled.
----O(members), in memory that does not grow with the world.
----@return integer members checked, over all families
----@return integer? communicators nil where the world is sampled
-function Plan:check() end
-
----@param family string
----@return string? other the earlier family whose communicators all its groups use; nil if there is none
-function Plan:shares(family) end
-
----Return the State of one rank without communicators: it answers every question.
----@param rank integer 0 to world - 1
----@return moongrid.State
-function Plan:dry(rank) end
 
 -- Recipe and Job --------------------------------------------------------------------
 
@@ -262,6 +175,7 @@ function Recipe:info() end
 
 ---@class moongrid
 ---@field machine moongrid.MachineModel
+---@field pictures moongrid.Pictures
 ---@field fill lightuserdata the size of the one dim that takes what the others leave over over
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
@@ -365,8 +279,8 @@ function moongrid.concurrent(topology, names) end
 function moongrid.plan(topology) end
 
 ---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
----@param options? { text?: string, log?: fun(message: string) } text: the recipe itself, which `recipe` then only names;
----log: gets what the recipe prints, which is lost otherwise
+---@param options? { text?: string, log?: fun(message: string), lines?: boolean } text: the recipe itself, which `recipe`
+---then only names; log: gets what the recipe prints, which is lost otherwise; lines: its plans have `Plan:lines`
 ---@return moongrid.Recipe
 function moongrid.load(recipe, options) end
 

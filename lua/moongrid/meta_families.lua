@@ -143,6 +143,9 @@ function Grid:at(coords) end
 ---@class moongrid.Family
 ---@field count integer number of groups
 ---@field size integer? ranks in each group; nil if groups differ
+---@field largest integer ranks in the largest group; 0 without groups
+---@field low integer? the lowest rank that is in a group; nil without groups
+---@field high integer? the highest
 ---@field coverage "partition"|"partial"|"cover" each rank of the world is in one group, in at most one, or maybe in several
 local Family = {}
 
@@ -241,6 +244,23 @@ function Family:with(options) end
 ---@param group integer 0 to count - 1
 ---@return integer[] ranks
 function Family:ranks(group) end
+
+---Return one member, and how many the group has. O(modes), where `ranks` lists all of them.
+---@param group integer 0 to count - 1
+---@param position integer 0 to size - 1, or -1 to -size from the end
+---@return integer rank
+---@return integer size of the group
+function Family:member(group, position) end
+
+---Return the modes of a family that follows a rule, as `world:modes` takes them; nil if it is made of lists or of
+---other families.
+---@return moongrid.Modes?
+function Family:modes() end
+
+---Return the rule that makes the groups, as in the text of a plan, and the same in words.
+---@return string rule
+---@return string words
+function Family:explain() end
 
 ---Return the group and position of a rank. O(modes) at any world size.
 ---@param rank integer of the world

@@ -61,3 +61,18 @@ function MachineModel:node_size() end
 ---@param world integer number of ranks
 ---@return moongrid.Family
 function MachineModel:family(level, world) end
+
+---Return the domain of a level that each of the first ranks is in: that of rank r is domains[r + 1]. O(world).
+---@param level string
+---@param world integer number of ranks
+---@return integer[] domains
+function MachineModel:domains(level, world) end
+
+---Count how the groups of a family lie in the domains of a level. inside: groups in one domain; crossing: in several;
+---edges: pairs in two domains, of consecutive members, and of the last and the first in a group of more than two;
+---touched: pairs of a group and a domain that has some of its members. O(domains x modes) for a family that follows
+---modes; else O(members).
+---@param family moongrid.Family
+---@param level string
+---@return { inside: integer, crossing: integer, edges: integer, touched: integer }
+function MachineModel:counts(family, level) end

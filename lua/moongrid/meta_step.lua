@@ -211,13 +211,9 @@ function Programs:prove(rules, eager) end
 ---@field line integer?
 ---@field bytes integer?
 
----Return calls and bytes by family, of the rank with the most.
----@return table<string, { calls: integer, bytes: integer }>
+---Return what the rank with the most does: calls and bytes by family; the most bytes of memory, the mark before, and by name.
+---@return { families: table<string, { calls: integer, bytes: integer }>, memory: { peak: integer, at: string, rank: integer, by: table<string, integer> } }
 function Programs:sums() end
-
----Return the most memory of a rank: bytes, the mark before it, and the bytes of each name, in the order of `names`.
----@return { peak: integer, at: string, rank: integer, by: table<string, integer>, names: string[] }
-function Programs:memory() end
 
 ---@param rank integer
 ---@return table[] # entries with what they have: operation, family, bytes, line, ...; a loop (`times`) or group has its own in `body`

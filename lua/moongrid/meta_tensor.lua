@@ -47,7 +47,17 @@ local Tensor = {} -- luacheck: ignore
 ---@field bytes integer
 ---@field copy integer which of the copies this is, 0 to copies - 1
 ---@field copies integer ranks that hold the same part
+---@field nruns? integer[] of each axis how many runs there are, where the number of those in `runs` was limited
 ---@field runs integer[][][] of each axis, ascending: { start, length } each; the part is every combination, in C order
+
+---A tensor as all ranks have it.
+---@class moongrid.WholeTensor
+---@field axes string[] names, slowest first
+---@field bytes integer
+---@field largest integer bytes of the largest part
+---@field copies integer ranks that hold the same part
+---@field without integer ranks that hold nothing
+---@field rule string how it is cut, in words
 
 ---One rank's share of a move of tensors from one layout to another. Each element that a rank needs and does not hold is
 ---sent to it once.

@@ -8,9 +8,8 @@
 const { bars, about: data } = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 const canvas = $("chart"), pen = canvas.getContext("2d");
-const total = Math.max(data.seconds * 1e9, 1), left = 150, top_of = 26;
-const height = data.rows.length <= 24 ? 28 : data.rows.length <= 96 ? 15 : 9;
-let from = 0, to = total, shown = null, kept = null, drag = null, wide = 800;
+const total = Math.max(data.seconds * 1e9, 1), top_of = 26;
+let from = 0, to = total, shown = null, kept = null, drag = null, wide = 800, left = 150, height = 28;
 
 // Bars of a row: began to wait, worked from, until, text, row that came last; in nanoseconds.
 const rows = bars.map(list => {
@@ -32,6 +31,16 @@ const time = ns => {
   const [by, unit] = a >= 1e9 ? [1e9, "s"] : a >= 1e6 ? [1e6, "ms"] : a >= 1e3 ? [1e3, "us"] : [1, "ns"];
   return `${+(ns / by).toPrecision(4)} ${unit}`;
 };
+// The beginning of a text that fits, with an ellipsis if that is not all.
+function fitting(text, room) {
+  if (pen.measureText(text).width <= room) return text;
+  let low = 0, high = text.length;
+  while (low < high) {
+    const middle = low + high + 1 >> 1;
+    if (pen.measureText(text.slice(0, middle) + "…").width <= room) low = middle; else high = middle - 1;
+  }
+  return low ? text.slice(0, low).trimEnd() + "…" : "";
+}
 const name_of = i => data.rows[i].label + (data.rows[i].stream === "main" ? "" : ` ${data.rows[i].stream}`);
 const x_of = t => left + (t - from) / (to - from) * wide;
 const t_of = x => from + (x - left) / wide * (to - from);
@@ -65,7 +74,13 @@ function draw_row(i, ink) {
     if (b < left) continue;
     if (a > w) add(w, a, 0, 1);
     for (const [kind, part] of data.texts[row.text[k]][1]) add(a, b, kind, part);
-    if (b - a > 60 && height > 12) labels.push([Math.max(a, left), Math.min(b, left + wide), data.texts[row.text[k]][0]]);
+    if (b - a > 60 && height > 12) {
+      const label = [Math.max(a, left), Math.min(b, left + wide), data.texts[row.text[k]][0]], before = labels[labels.length - 1];
+      if (before && label[0] < before[1]) { // calls at once share one label
+        before[1] = Math.max(before[1], label[1]);
+        before[2] += " | " + label[2];
+      } else labels.push(label);
+    }
   }
   for (const [x, column] of share) {
     const sum = column.reduce((p, q) => p + q, 0), scale = (sum > 1 ? 1 / sum : 1) * tall;
@@ -80,24 +95,20 @@ function draw_row(i, ink) {
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "left";
   for (const [a, b, text] of labels) {
-    pen.save();
-    pen.beginPath();
-    pen.rect(a, y, b - a, tall);
-    pen.clip();
     pen.fillStyle = "#101418";
-    pen.fillText(text, a + 4, y + tall / 2 + 4);
-    pen.restore();
+    const fit = fitting(text, b - a - 8);
+    if (fit) pen.fillText(fit, a + 4, y + tall / 2 + 4);
   }
   if (height > 12 || i % 2 === 0) {
     pen.fillStyle = ink;
     pen.textAlign = "right";
     pen.font = `${Math.min(12, height)}px system-ui, sans-serif`;
-    pen.fillText(name_of(i), left - 8, y + tall / 2 + 4, left - 12);
+    pen.fillText(fitting(name_of(i), left - 12), left - 8, y + tall / 2 + 4);
   }
 }
 
 function draw_axis(ink, bottom) {
-  const raw = (to - from) / 8, unit = 10 ** Math.floor(Math.log10(raw));
+  const raw = (to - from) / Math.min(8, wide / 90), unit = 10 ** Math.floor(Math.log10(raw));
   const tick = unit * (raw / unit > 5 ? 10 : raw / unit > 2 ? 5 : raw / unit > 1 ? 2 : 1);
   pen.fillStyle = pen.strokeStyle = ink;
   pen.textAlign = "center";
@@ -124,13 +135,19 @@ function outline(at, colour) {
   pen.lineTo(a, top_of + (by + 0.5) * height);
   pen.stroke();
   pen.setLineDash([]);
-  pen.strokeRect(left - 146, top_of + by * height - 1, 142, height);
+  pen.strokeRect(4, top_of + by * height - 1, left - 8, height);
 }
 
 function draw() {
   const style = getComputedStyle(document.documentElement), ink = style.getPropertyValue("--ink").trim();
+  const least = rows.length <= 24 ? 28 : rows.length <= 96 ? 15 : 9; // rows fill the screen, the answer below them
+  const above = $("view").getBoundingClientRect().top + window.scrollY, free = window.innerHeight - above - $("said").offsetHeight;
+  height = Math.min(112, Math.max(least, Math.floor((free - top_of - 44) / rows.length)));
+  pen.font = "12px system-ui, sans-serif";
+  const names = rows.slice(0, 200).map((row, i) => pen.measureText(name_of(i)).width);
+  left = Math.floor(Math.min($("view").clientWidth / 4, Math.max(0, ...names) + 20));
   const ratio = window.devicePixelRatio || 1, bottom = top_of + rows.length * height;
-  wide = Math.max(200, $("view").clientWidth - left - 12);
+  wide = Math.max(120, $("view").clientWidth - left - 12);
   canvas.width = (left + wide + 12) * ratio;
   canvas.height = (bottom + 8) * ratio;
   canvas.style.width = `${left + wide + 12}px`;

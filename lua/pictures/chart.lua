@@ -10,6 +10,8 @@
 --   cut     whether the end is left out
 -- Times of spans and gaps are whole picoseconds; numbers of kinds, texts and rows count from 1.
 
+local words = require "pictures.words"
+
 local M = { SECOND = 1e12 }
 
 local KINDS = 24
@@ -212,7 +214,7 @@ function M.make(plan, step, price, timeline)
     seconds = price.seconds, cut = timeline.cut,
     title = ("step of %s over %d rank%s"):format(plan.recipe ~= "" and plan.recipe or "a recipe", plan.world,
                                                  plan.world == 1 and "" or "s"),
-    settings = table.concat(plan.given, " "),
+    settings = table.concat(words.given(plan), " "),
     about = ("%s: computes %.1f%%, exposed %.1f%%, bubble %.1f%% of the mean rank; on %s"):format(
       M.seconds(price.seconds), 100 * price.compute / all, 100 * price.exposed / all, 100 * price.bubble / all,
       price.machine),

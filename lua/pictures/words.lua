@@ -63,6 +63,15 @@ function M.json(value, put)
   end
 end
 
+-- Return the parameters of a plan that differ from their defaults, "tp=2".
+function M.given(plan)
+  local list = {}
+  for _, param in ipairs(plan.params) do
+    if not param.usual then list[#list + 1] = param.name .. "=" .. param.value end
+  end
+  return list
+end
+
 -- Add a word to lines of at most `columns`; unless it is the first of a line, after the joint.
 function M.wrap(lines, joint, word, columns)
   local line = lines[#lines]

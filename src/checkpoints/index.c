@@ -112,7 +112,8 @@ mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes 
                                 mgrid_error *err) {
   size_t n = strlen(folder) + sizeof "/" SHARDS_INDEX;
   char  *path = malloc(n);
-  if (!path || !index || json_object_set_new(index, "metadata", metadata)) return free(path), mgrid_oom(err);
+  if (!index) json_decref(metadata);
+  if (!index || json_object_set_new(index, "metadata", metadata) || !path) return free(path), mgrid_oom(err);
   snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
   mgrid_output *o = mgrid_output_file(path, how, err);
   FILE         *f = o ? mgrid_output_stream(o) : NULL;

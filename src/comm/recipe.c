@@ -212,6 +212,13 @@ mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sin
   return entry_of(rt)->describe(rt, json, sink, ud, err);
 }
 
+mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink, void *ud,
+                             mgrid_error *err) {
+  if (!p || mgrid_lacks(how, "the kind of the picture", err) || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
+  const mgrid_recipe_entry *entry = entry_of_library(err);
+  return entry ? entry->draw(p, how, options, sink, ud, err) : MGRID_MISSING;
+}
+
 /* ------------------------------------------------------------------- policies */
 
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {

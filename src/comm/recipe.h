@@ -44,6 +44,7 @@ mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, 
   X(set, __typeof__(mgrid_runtime_set)) \
   X(describe, __typeof__(mgrid_runtime_describe)) \
   X(reload, __typeof__(mgrid_reload)) \
+  X(draw, __typeof__(mgrid_plan_draw)) \
   X(policy_new, __typeof__(mgrid_policy_new)) \
   X(policy_free, __typeof__(mgrid_policy_free)) \
   X(policy_agreed, __typeof__(mgrid_policy_agreed)) \

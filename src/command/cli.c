@@ -210,12 +210,21 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
 }
 
-mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err) {
-  enum { MOST = 1 << 20 };
-  if (ranks <= MOST) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                    "%s goes through every rank, at most %d of them, not %" PRId64 "; --rank R asks for one", what,
-                    MOST, ranks);
+mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, size_t *n, mgrid_error *err) {
+  char *copy = mgrid_strdup(list), *save = NULL;
+  *n = 0;
+  if (!copy) return mgrid_oom(err);
+  mgrid_status s = MGRID_OK;
+  for (char *name = strtok_r(copy, ",", &save); name && !s; name = strtok_r(NULL, ",", &save)) {
+    int64_t at = mgrid_content_find(&p->content, name);
+    bool    again = false;
+    for (size_t i = 0; i < *n; i++) again = again || family[i] == at;
+    if (at >= 0 && !again) family[(*n)++] = (int)at;
+    if (at < 0) s = cli_unknown_family(p, name, err);
+  }
+  free(copy);
+  if (!s && *n == 0) s = mgrid_fail(err, MGRID_USAGE, "--family is a list of families, F,G; not '%s'", list);
+  return s;
 }
 
 const char *cli_text_of(const char *name) {

@@ -199,27 +199,8 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
 ** caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
-/* Budgets of `moongrid plan`; 0: none. */
-typedef struct cli_budgets {
-  int64_t gpu_memory; /* MiB */
-  int64_t sms, nvls_slots, files;
-} cli_budgets;
-
-/* Set *site to what the environment changes in the numbers for NCCL, with a note on stderr of rank 0. resources.c */
-void cli_site(const cli *c, mgrid_site *site);
 /* Return the ranks of a machine by --machine, or by a slice; 0: neither says. */
 int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p);
-/* Set the ranks of a machine: those, else the recipe's gpus_per_node, else unchanged. */
-void cli_machine_of(const cli *c, const mgrid_plan *p, mgrid_site *site);
-/* Check a law of the plan, "within(tp, mp)": by the slice that knows it, else by the plan. slice_rows.c */
-mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err);
-/* Return MGRID_LIMIT if a rank (-1: any) may need more than a budget. */
-mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
-                               mgrid_error *err);
-/* Print what NCCL needs on any rank. b may be NULL. */
-mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
-                                mgrid_error *err);
-
 /* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets the plans of
 ** a and b, with their runtimes (NULL of a saved plan); those of b are NULL without b. It may cast c to the subcommand's
 ** struct. A status without an error is returned and not printed. */
@@ -230,13 +211,9 @@ mgrid_status         cli_with_plans(const cli *a, const cli *b, cli_work *work);
 /* Make the error about a family that the plan does not have, with the nearest name. */
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
 
-/* Print a note on stderr about options that the backend ignores, if there are any; only on rank 0. */
-void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
-/* Print notes on stderr about ranks in no group, unless the recipe allows them, about parameters that were given but
-** that build does not read, and those of its items; only on rank 0. */
-void cli_note_plan(const cli *c, const mgrid_plan *p);
-/* Print only the last of these, each with `when` before it, such as "after: ". */
-void cli_note_items(const cli *c, const mgrid_plan *p, const char *when);
+/* Call a function of lua/command/base/overview.lua: "show" the plan (word "json": as JSON), print its "notes", or name what
+** is "unheeded" by a backend (word: its name). main.c */
+mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err);
 /* An mgrid_sink to stdout of whole lines, for a cli *. Lines of a table that are too long for the terminal are folded
 ** under their last column. */
 int cli_fold(void *c, const char *text, size_t len);
@@ -244,19 +221,8 @@ int cli_fold(void *c, const char *text, size_t len);
 void cli_wrap(const cli *c, const char *label, mgrid_text *words);
 /* Print `before`, the recipe, the world, and the parameters that differ from their defaults, or `all`. */
 void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all);
-/* Print an overview of the plan: the head, grids, a line per family, communicators, what NCCL needs, digest. b may be
-** NULL. */
-mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, bool all,
-                           mgrid_error *err);
-/* Print one rank's coordinates, groups, neighbours and creations. */
-mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool all, mgrid_error *err);
-/* Print the plan as JSON, or one rank's view of it (-1: none). */
-mgrid_status cli_print_json(const cli *c, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err);
 /* Find the families that "F,G" names, each once, *n of them. `family` has room for all of the plan. */
 mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, size_t *n, mgrid_error *err);
-/* Print the groups of all families (""), or of those in a list "F,G". */
-mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
-
 /* Append the limits of the system for this process: all, or those too low for the job's ranks. Return whether all are
 ** enough. limits.c */
 bool cli_limits(const cli *c, bool all, mgrid_text *words);
@@ -264,8 +230,6 @@ bool cli_limits(const cli *c, bool all, mgrid_text *words);
 ** or waits forever, and its messages do not name the limit. */
 void cli_note_limits(const cli *c);
 
-/* Refuse output for every rank of a large world. */
-mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err);
 /* Format bytes, such as "1.5 GiB". */
 const char *cli_bytes(int64_t bytes, char *buf, size_t len);
 

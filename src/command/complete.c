@@ -225,7 +225,6 @@ static void offer_of_recipe(line *l, mgrid_runtime *rt) {
     offer_values(l, rt, params);
   } else if (!l->cli.command->bare) {
     bool word = l->cli.nwords < l->cli.command->words;
-    if (word && strcmp(command, "explain") == 0) offer_families(l, rt);
     if (word && asks)
       offer_named(l, json_object_get(info, "queries")), offer_named(l, json_object_get(info, "getters"));
     if (word && decides) offer_named(l, json_object_get(info, "policies"));

@@ -15,7 +15,7 @@
 /* ------------------------------------------------- subcommands that are C */
 
 /* Those of the core: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(explain)
+#define COMMANDS(X) X(run)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)
@@ -126,8 +126,10 @@ static int fail(lua_State *L, int raised) {
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char  *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  if (message)
-    mgrid_fail(&e, s ? s : MGRID_REFUSED, "%s", message);
+  if (s && message)
+    e.status = s, snprintf(e.message, sizeof e.message, "%s", message); /* may have lines: that of a recipe, a caret */
+  else if (message)
+    mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
     mgrid_oom(&e);
   cli_find_launcher(&c);
@@ -141,6 +143,7 @@ int main(int argc, char **argv) {
   lua_State *L = luaL_newstate();
   cli        c = { 0 };
   int        code = MGRID_NO_MEMORY / 100;
+  cli_tell_by(L);
   if (L) {
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, &l);

@@ -54,9 +54,7 @@ static size_t carriers(const char *names[CLI_VALUES_MAX]) {
 _Static_assert((int)MGRID_BACKENDS_MAX + 2 <= (int)CLI_VALUES_MAX, "CLI_VALUES_MAX has room for all");
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_site site = MGRID_SITE_INIT;
-  cli_site(&c->cli, &site);
-  return c->json ? cli_print_json(&c->cli, p, -1, &site, err) : cli_show_plan(&c->cli, NULL, p, &site, false, err);
+  return cli_tell(&c->cli, "show", p, c->json ? "json" : NULL, err);
 }
 
 /* Run --backend dry: one process plays every rank of the creation schedule. */
@@ -68,7 +66,7 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", p ? mgrid_plan_world(p) : 0);
   mgrid_status s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
   cli_progress_end();
-  if (!s) cli_note_plan(&c->cli, p);
+  if (!s) cli_tell(&c->cli, "notes", p, NULL, err);
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " rank%s went through %" PRId64 " creation%s of %" PRId64
@@ -93,8 +91,8 @@ static mgrid_status materialize(const options *c, const cli_addition *by, mgrid_
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   cli_progress_end();
-  if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
-  if (!s) cli_note_plan(&c->cli, p);
+  if (!s) cli_tell(&c->cli, "unheeded", p, mgrid_backend_name(b), err);
+  if (!s) cli_tell(&c->cli, "notes", p, NULL, err);
   if (!s && mgrid_backend_rank(b) == 0 && !(by && c->json)) {
     int64_t held = held_in_all(p);
     bool    alone = mgrid_backend_world(b) == 1;

@@ -19,8 +19,6 @@ typedef struct cli_addition {
   /* `at` is 0: cli_added_flag, _number or _text returns the value, which starts as false, NULL or 0. Or it is an offset in cli. */
   cli_option options[CLI_ADDED_OPTIONS_MAX];
 
-  /* For plan: print this of the plan, or of the rank (-1: none). */
-  mgrid_status (*show)(const cli *c, const mgrid_plan *p, int64_t rank, mgrid_error *err);
   /* For run, which then takes two sides: go from one plan to the other. `sides` says why there are two, such as "move
   ** tensors from one to the other". A plan that is NULL: *planning says why. `machine` is that of mgrid_move_options.
   ** Collective; rank 0 prints. */
@@ -29,15 +27,11 @@ typedef struct cli_addition {
                      mgrid_error *planning, mgrid_error *err);
   /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
   mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
-  /* For diff: compare the two sides in this respect instead, each with its runtime (NULL of a saved plan), and print. */
-  mgrid_status (*compare)(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
-                          bool *differ, mgrid_error *err);
 } cli_addition;
 
 typedef struct cli_slice {
   const cli_command *const *commands;  /* its subcommands, each after the core's one in `after`; NULL ends */
   const cli_addition       *additions; /* to those of the core; ends with .to NULL */
-  void (*overview)(const cli *c, const mgrid_plan *p); /* print lines of the overview of a plan, after its families */
   /* Before the plans of a recipe: give the runtime what the command line says. After each plan, also a saved one: refuse
   ** it, if that contradicts it. */
   mgrid_status (*before)(const cli *c, mgrid_runtime *rt, mgrid_error *err);
@@ -49,14 +43,6 @@ typedef struct cli_slice {
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
   /* For doctor: whether ranks of this host may read each other's memory. MGRID_MISSING: the error says why not. */
   mgrid_status (*reading)(mgrid_error *err);
-  /* Append a line for each law that the recipe claims, and that held, as it is in --law. */
-  void (*claims)(const mgrid_plan *p, mgrid_text *lines);
-  /* Check a law, if it is one of the slice's (*mine). */
-  mgrid_status (*law)(const cli *c, const mgrid_plan *p, const char *law, bool *mine, mgrid_error *err);
-  /* What check proves of each plan beside laws, and its name; *has false: the recipe has nothing that it is about. rt is
-  ** NULL for a saved plan. */
-  const char *proves;
-  mgrid_status (*holds)(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err);
   /* Append what the step of the recipe sends over the plan's families, as --traffic has it, and set its seconds on the
   ** machine (-1: not known; NULL: not asked for). *has false: the recipe has no step. */
   mgrid_status (*sends)(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_text *traffic,

@@ -102,12 +102,3 @@ int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p) {
     if ((*s)->machine_ranks) ranks = (*s)->machine_ranks(c, p);
   return ranks;
 }
-
-mgrid_status cli_law(const cli *c, const mgrid_plan *p, const char *law, mgrid_error *err) {
-  for (const cli_slice *const *s = cli_slices; *s; s++) {
-    bool         mine = false;
-    mgrid_status status = (*s)->law ? (*s)->law(c, p, law, &mine, err) : MGRID_OK;
-    if (mine) return status;
-  }
-  return mgrid_plan_law(p, law, err);
-}

@@ -64,6 +64,14 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
+/* put(text): write it to stdout; what is in progress tells how much */
+static int put_out(lua_State *L) {
+  size_t      len;
+  const char *given = luaL_checklstring(L, 1, &len);
+  mgrid_error e = MGRID_ERROR_INIT;
+  return cli_sink(stdout, given, len) ? (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e)) : 0;
+}
+
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
 ** before anything is printed */
 static int progress(lua_State *L) {
@@ -328,6 +336,7 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
+                                    { "put", put_out },
                                     { "progress", progress },
                                     { "start", start },
                                     { "limits", limits },
@@ -368,16 +377,22 @@ static int load_source(lua_State *L, const char *root, const char *name) {
   return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
 }
 
-/* A searcher of `require`. */
+static const mgrid_chunk *find_chunk(const mgrid_chunk *c, const char *name) {
+  while (c->name && strcmp(c->name + strlen("moongrid."), name) != 0) c++;
+  return c->name ? c : NULL;
+}
+
+/* A searcher of `require`. The page of pictures, which make puts together, is always that which is built in. */
 static int find_file(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1), *root = source_tree();
-  const mgrid_chunk *c = cli_lua;
-  while (c->name && strcmp(c->name + strlen("moongrid."), name) != 0) c++;
-  if (!c->name && !root) {
+  const mgrid_chunk *c = find_chunk(cli_lua, name);
+  if (!c) c = find_chunk(mgrid_pictures, name);
+  if (!c && !root) {
     lua_pushfstring(L, "no lua/%s.lua", name);
     return 1;
   }
-  if (root ? load_source(L, root, name) : mgrid_bundle_load(L, c)) return lua_error(L);
+  bool from_source = root && strcmp(name, "pictures.page_html") != 0;
+  if (from_source ? load_source(L, root, name) : mgrid_bundle_load(L, c)) return lua_error(L);
   return 1;
 }
 

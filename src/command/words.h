@@ -15,6 +15,8 @@ int cli_open_words(lua_State *L);
 /* A word of its own file, editor.c. editor(complete [, path]) -> read(prompt) -> line | nil; nothing: no library is here that
 ** edits lines. complete(line up to the cursor) returns a list of words; the history is in the file. */
 int cli_editor(lua_State *L);
+/* The state in which cli_tell runs. tell.c */
+void cli_tell_by(lua_State *L);
 /* Let `require` find the files of lua/command, and nothing else. */
 void cli_open_files(lua_State *L);
 

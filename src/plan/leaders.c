@@ -145,7 +145,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_payer *p
   return led;
 }
 
-void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
+void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_payer *payer) {
   const mgrid_family *f = p->content.entry[i].family;
   memset(groups, 0, p->content.nentries * sizeof *groups);
   if (f->max_size < 2 || p->content.entry[i].choice->none) return;
@@ -153,9 +153,9 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
     groups[p->shares[i]] = f->count - mgrid_family_singles(f);
     return;
   }
-  if (!is_open(p, i) || by_class(p, i, -1, groups, NULL) >= 0) return;
+  if (!is_open(p, i) || by_class(p, i, -1, groups, payer) >= 0) return;
   memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
-  for (int64_t g = 0; g < f->count; g++) {
+  for (int64_t g = 0; g < f->count && pay_group(p, i, payer); g++) {
     int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;
   }

@@ -78,7 +78,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_paye
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX], mgrid_payer *payer);
 /* Count the groups of an entry that an earlier one leads, by the entry of their leader: groups[nentries]. groups[entry]
 ** counts those that repeat one of its own. The cost is that of mgrid_plan_led. */
-void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
+void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_payer *payer);
 /* Return whether some groups of entry i, but not all, may be groups of the earlier entry j. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
 

@@ -271,7 +271,7 @@ mgrid_grid **mgrid_lua_new_grid(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_grid *), 0, MGRID_LUA_GRID, free_grid);
 }
 mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
-  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 2, MGRID_LUA_PLAN, free_plan);
+  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 3, MGRID_LUA_PLAN, free_plan);
 }
 
 mgrid_backend **mgrid_lua_new_job(lua_State *L) {

@@ -59,6 +59,8 @@ void mgrid_lua_charge(lua_State *L, int64_t work);
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
+/* Make the field `pictures` of the module on the top: the table of lua/pictures, loaded when it is first used. pictures.c */
+void mgrid_lua_open_pictures(lua_State *L);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* In a host's state: the status of a message that was caught, if it is the last one raised here; MGRID_OK: it is not. */
 mgrid_status mgrid_lua_status(lua_State *L, const char *message);

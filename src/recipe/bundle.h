@@ -13,10 +13,10 @@
 #include <stddef.h>
 
 typedef struct mgrid_chunk {
-  const char          *name; /* in messages; of a bundled recipe the name of the recipe */
-  const char          *text;
-  size_t               text_size;
-  const unsigned char *binary;
+  const char          *name;      /* in messages; of a bundled recipe the name of the recipe */
+  const unsigned char *text;      /* packed */
+  size_t               text_size; /* unpacked */
+  const unsigned char *binary;    /* NULL: only as text */
   size_t               binary_size;
 } mgrid_chunk;
 
@@ -26,6 +26,7 @@ extern const mgrid_chunk        mgrid_prelude_hints, mgrid_prelude_words;
 extern const mgrid_chunk *const mgrid_prelude[];       /* all files of lua/prelude/; NULL at the end */
 extern const mgrid_chunk        mgrid_machine_lua[];   /* lua/machine/: readers; a NULL name at the end */
 extern const mgrid_chunk        mgrid_bundled[];       /* lua/moongrid/recipes/; a NULL name at the end */
+extern const mgrid_chunk        mgrid_pictures[];      /* lua/pictures/, "moongrid.pictures.svg"; likewise */
 extern const char *const        mgrid_bundled_names[]; /* NULL at the end */
 
 /* Push the chunk as a function, as luaL_loadbuffer does. bundled.c */

@@ -40,10 +40,11 @@ static void log_to_script(void *thread, mgrid_level level, const char *message) 
   lua_settop(L, 1);
 }
 
-/* moongrid.load(name or path [, { text, log }]) -> Recipe */
+/* moongrid.load(name or path [, { text, log, lines }]) -> Recipe */
 static int load(lua_State *L) {
-  static const char *const known[] = { "text", "log" };
+  static const char *const known[] = { "text", "log", "lines" };
   const char              *name = luaL_checkstring(L, 1), *text = NULL;
+  bool                     lines = false;
   size_t                   length = 0;
   mgrid_hooks              hooks = MGRID_HOOKS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
@@ -53,7 +54,7 @@ static int load(lua_State *L) {
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
   if (!lua_isnil(L, 2)) {
     luaL_checktype(L, 2, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 2, "option of load", known, 2, false);
+    mgrid_lua_check_keys(L, 2, "option of load", known, 3, false);
     if (lua_getfield(L, 2, "log") != LUA_TNIL) {
       luaL_checktype(L, -1, LUA_TFUNCTION);
       hooks.ud = lua_newthread(L), hooks.log = log_to_script;
@@ -61,9 +62,12 @@ static int load(lua_State *L) {
       lua_xmove(L, hooks.ud, 1);
     }
     if (lua_getfield(L, 2, "text") != LUA_TNIL) text = luaL_checklstring(L, -1, &length);
+    lua_getfield(L, 2, "lines");
+    lines = lua_toboolean(L, -1);
   }
   *box = mgrid_script_runtime_new(NULL, &hooks, &e);
   if (!*box || mgrid_script_load(*box, name, text, length, &e)) return mgrid_lua_raise_runtime(L, &e);
+  if (lines && mgrid_runtime_trail(*box, &e)) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 3);
   return 1;
 }
@@ -107,6 +111,10 @@ static int recipe_plan(lua_State *L) {
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
+  json_t *trail = rt->trail;
+  rt->trail = NULL;
+  if (trail && mgrid_take_json(L, trail)) return lua_error(L);
+  if (trail) lua_setiuservalue(L, 5, 3); /* for plan:lines */
   return 1;
 }
 
@@ -115,6 +123,8 @@ static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
   if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
+  if (!mgrid_value_fits(rt->L, lua_gettop(rt->L)))
+    return mgrid_lua_raise(L, "%s gave " MGRID_TOO_MUCH, what, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
 }
 
@@ -219,24 +229,10 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
-/* Push the answer of a prompt of the recipe. */
-static int type_in(lua_State *L, const char *what) {
-  mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  size_t         len;
-  const char    *text = luaL_checklstring(L, 2, &len);
-  if (mgrid_runtime_typed(rt, what, text, len, &e)) return mgrid_lua_raise_runtime(L, &e);
-  if (lua_type(rt->L, -1) != LUA_TSTRING) return take_value(L, rt, what);
-  text = lua_tolstring(rt->L, -1, &len);
-  lua_pushlstring(L, text, len);
-  return 1;
-}
-
-/* recipe:run(lines) -> what they print and return, or nil: they are unfinished */
-static int recipe_run(lua_State *L) { return type_in(L, "run"); }
-
-/* recipe:complete(line) -> list of the words that its last one may become */
-static int recipe_complete(lua_State *L) { return type_in(L, "complete"); }
+/* recipe:run(lines) -> what they print and return, or nil: they are unfinished. recipe:complete(line) -> list of the words
+** that its last one may become */
+static int recipe_run(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "run"); }
+static int recipe_complete(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "complete"); }
 
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
@@ -422,16 +418,14 @@ static int status(lua_State *L) {
 }
 
 static int recipes(lua_State *L) {
-  lua_newtable(L);
-  for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
-    lua_pushstring(L, mgrid_bundled_names[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
+  size_t n = 0;
+  while (mgrid_bundled_names[n]) n++;
+  MGRID_LUA_LIST(L, n, lua_pushstring(L, mgrid_bundled_names[i]));
   return 1;
 }
 
 static int module_missing(lua_State *L) {
-  const char *known[32];
+  const char *known[64];
   size_t      n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer at = 0;
@@ -483,6 +477,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_saved(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
+  mgrid_lua_open_pictures(L);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++) {
     if ((*s)->open) (*s)->open(L);
     if ((*s)->open_host) (*s)->open_host(L);

@@ -19,7 +19,7 @@ typedef struct evaluation {
   const mgrid_given *params;
   json_t            *file; /* values of a file of parameters; NULL: none */
   mgrid_plan        *plan;
-  json_t           **trail; /* NULL: not requested */
+  mgrid_runtime     *trails; /* keeps the lines; NULL: none does */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -39,9 +39,10 @@ static int plan_body(lua_State *L) {
   mgrid_payer payer = mgrid_budget_payer(L);
   e->plan = mgrid_plan_make(t, &payer, &err);
   if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
-  if (e->plan && e->trail) {
+  if (e->plan && e->trails) {
     mgrid_lua_trail_push(L, lua_gettop(L));
-    *e->trail = mgrid_json_of(L, -1);
+    json_decref(e->trails->trail);
+    e->trails->trail = mgrid_json_of(L, -1);
   }
   return e->plan ? 0 : mgrid_lua_raise_error(L, &err);
 }
@@ -51,9 +52,8 @@ static int trail_body(lua_State *L) {
   return 0;
 }
 
-mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err) {
-  *trail = NULL;
-  rt->trail = trail;
+mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err) {
+  rt->trails = true;
   return mgrid_runtime_protected(rt, trail_body, NULL, err);
 }
 
@@ -63,7 +63,7 @@ static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
-  evaluation e = { rt->recipe, world, params, file, NULL, rt->trail };
+  evaluation e = { rt->recipe, world, params, file, NULL, rt->trails ? rt : NULL };
   if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
     mgrid_plan_free(e.plan);
     return NULL;

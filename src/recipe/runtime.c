@@ -141,6 +141,7 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
     if (rt->lent[i].x) rt->lent[i].kind->free(rt->lent[i].x);
   mgrid_budget_release(&rt->budget);
   mgrid_text_free(&rt->text);
+  json_decref(rt->trail);
   mgrid_release(rt->recipe);
   mgrid_release(rt);
 }

@@ -29,7 +29,8 @@ struct mgrid_runtime {
   double                      loading;   /* seconds of processor time that loading took: a plan has the rest */
   struct mgrid_host_function *functions; /* of the host: function.h */
   mgrid_lent                  lent[MGRID_LENT_MAX]; /* those without a kind are free */
-  json_t **trail; /* where the next plan puts the lines that its families come from; NULL: not requested */
+  bool                        trails;               /* plans keep the lines that their families come from */
+  json_t *trail; /* those of the last plan: name of a family -> list of "source:line"; who needs it takes it */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -50,9 +51,8 @@ typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err);
-/* Make the next plans write into *trail: name of a family -> list of the "source:line" that it comes from, a new
-** reference. */
-mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err);
+/* Make the next plans keep rt->trail. */
+mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process; leave the answer on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
                                     mgrid_error *err);
@@ -80,9 +80,9 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Call "run" or "complete" of the prelude with what is typed about the last plan of the runtime; leave the answer on the top
-** of rt->L. shell.c */
-mgrid_status mgrid_runtime_typed(mgrid_runtime *rt, const char *what, const char *text, size_t len, mgrid_error *err);
+/* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of the runtime; push its
+** answer. Raises. shell.c */
+int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
 /* moongrid.probe() -> a list of { name, works, text }: planning, and each backend. A lua_CFunction. probe.c */
 int mgrid_lua_probe(lua_State *L);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */

@@ -30,6 +30,8 @@ typedef struct mgrid_lua_slice {
   void (*end)(lua_State *L, int topology, const char *where);
   /* After every `begin`: push the World that build gets instead of the one at `world`; false, with nothing pushed: that. */
   bool (*world)(lua_State *L, int world, int values, const char *where);
+  /* Check a law of a plan, if it is one of the slice's (*mine), about the value at `about`; nil: about what the plan has. */
+  mgrid_status (*law)(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine, mgrid_error *err);
   /* Do what a C function of the slice asks of a recipe: mgrid_runtime_serve. */
   const char *name; /* of the slice */
   mgrid_status (*serve)(mgrid_runtime *rt, void *request, mgrid_error *err);

@@ -190,8 +190,6 @@ void         mgrid_step_price_free(step_price *p);
 
 /* -------------------------------------------------------------- report.c */
 
-/* Sum up by family, of the rank with the most: most[entries]. */
-mgrid_status mgrid_step_most(const mgrid_step *s, step_sum *most, mgrid_error *err);
 /* Return "families" and "memory" of a step, and with a price all that it has; NULL with *err. */
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err);
 /* As mgrid_step_price, whole. `records`: what happens when; NULL: not needed. */

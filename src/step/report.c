@@ -8,22 +8,20 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-mgrid_status mgrid_step_most(const mgrid_step *s, step_sum *most, mgrid_error *err) {
+/* Return the sums by family of the rank with the most, to be freed; NULL: no memory. */
+static step_sum *most_of(const mgrid_step *s) {
   size_t    n = s->plan->content.nentries;
-  step_sum *one = calloc(n + 1, sizeof *one);
-  if (!one) return mgrid_oom(err);
-  memset(most, 0, n * sizeof *most);
-  for (size_t i = 0; i < s->nprograms; i++) {
+  step_sum *most = calloc(2 * n + 1, sizeof *most);
+  for (size_t i = 0; most && i < s->nprograms; i++) {
+    step_sum *one = most + n;
     mgrid_step_sums(s, &s->program[i], one);
     for (size_t k = 0; k < n; k++) {
       if (one[k].calls > most[k].calls) most[k].calls = one[k].calls;
       if (one[k].bytes > most[k].bytes) most[k].bytes = one[k].bytes;
     }
   }
-  free(one);
-  return MGRID_OK;
+  return most;
 }
 
 static json_t *families_json(const mgrid_step *s, const step_sum *most) {
@@ -114,10 +112,10 @@ static void put_price(const step_price *p, json_t *all) {
 
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err) {
   step_memory memory;
-  step_sum   *most = calloc(s->plan->content.nentries + 1, sizeof *most);
+  step_sum   *most = most_of(s);
   json_t     *all = NULL;
   if (!most) return mgrid_null_oom(err);
-  if (!mgrid_step_most(s, most, err) && !mgrid_step_memory(s, &memory, err)) {
+  if (!mgrid_step_memory(s, &memory, err)) {
     all = mgrid_json_pack("{soso}", "families", families_json(s, most), "memory", memory_json(s, &memory));
     if (price && all) put_price(price, all);
     if (!all) mgrid_oom(err);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 mgrid_step *mgrid_step_of(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, bool *none, mgrid_error *err) {
-  step_request r = { plan, file, false, NULL };
+  step_request r = { .plan = plan, .file = file };
   mgrid_status s = mgrid_runtime_serve(rt, "step", &r, err);
   *none = r.none;
   return s ? NULL : r.made;

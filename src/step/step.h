@@ -185,6 +185,7 @@ struct mgrid_step {
 typedef struct step_request {
   const mgrid_plan *plan;
   const char       *file; /* with a step of its own; NULL: the recipe's */
+  bool              ask;  /* only whether there is one */
   bool              none; /* the recipe has no step */
   mgrid_step       *made;
 } step_request;

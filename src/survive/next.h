@@ -198,7 +198,7 @@ mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
 mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err);
 /* Return the bytes that a place of the next plan needs, and *stay: those of them that an old rank has. holders.c */
 int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay);
-/* Return a loss as JSON (README.md, "JSON"). print.c */
+/* Return a loss as JSON (README.md, "JSON"); NULL: out of memory. print.c */
 json_t *mgrid_loss_json(const mgrid_loss *x);
 /* Count bytes. holders.c */
 mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err);

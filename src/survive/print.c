@@ -150,9 +150,16 @@ static void put_text(const mgrid_loss *x, mgrid_text *t) {
 
 /* --------------------------------------------------------------------- JSON */
 
+/* Each of these returns NULL when memory runs out, and so do those that get it. */
+static json_t *append(json_t *list, json_t *value) {
+  if (json_array_append_new(list, value) == 0) return list;
+  json_decref(list);
+  return NULL;
+}
+
 static json_t *ranks_json(size_t n, int64_t (*at)(const mgrid_loss *x, size_t i), const mgrid_loss *x) {
   json_t *all = json_array();
-  for (size_t i = 0; i < n; i++) json_array_append_new(all, json_integer(at(x, i)));
+  for (size_t i = 0; i < n && all; i++) all = append(all, json_integer(at(x, i)));
   return all;
 }
 
@@ -161,31 +168,37 @@ static int64_t was_at(const mgrid_loss *x, size_t i) { return x->was[i]; }
 static json_t *families_json(const mgrid_loss *x) {
   json_t *all = json_object();
   counted c;
-  for (size_t i = 0; x->plan && next_family(x, &i, &c);)
-    json_object_set_new(all, c.name, mgrid_json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made));
+  for (size_t i = 0; x->plan && next_family(x, &i, &c);) {
+    json_t *one = json_pack("{sIsI}", "kept", (json_int_t)c.kept, "made", (json_int_t)c.made);
+    if (json_object_set_new(all, c.name, one) == 0) continue;
+    json_decref(all);
+    return NULL;
+  }
   return all;
 }
 
 static json_t *params_json(const mgrid_loss *x) {
   json_t *all = json_array();
-  for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1)
-    json_array_append_new(all, mgrid_json_pack("s%", at, (size_t)(end - at)));
+  for (const char *at = mgrid_text_chars(&x->params), *end; all && (end = strchr(at, '\n')); at = end + 1)
+    all = append(all, json_stringn(at, (size_t)(end - at)));
   return all;
+}
+
+static json_t *part_json(const mgrid_loss *x, const mgrid_loss_missing_part *m) {
+  mgrid_text range = { 0 };
+  json_t    *holders = json_array();
+  range_text(x, m, &range);
+  for (size_t k = 0; k < m->nholders && holders; k++) holders = append(holders, json_integer(m->holders[k]));
+  json_t *part = json_pack("{sssssIso}", "tensor", m->tensor, "range", range.len ? mgrid_text_chars(&range) + 1 : "",
+                           "bytes", (json_int_t)m->bytes, "holders", holders);
+  if (range.failed) json_decref(part), part = NULL;
+  mgrid_text_free(&range);
+  return part;
 }
 
 static json_t *missing_json(const mgrid_loss *x) {
   json_t *all = json_array();
-  for (size_t i = 0; i < x->nmissing; i++) {
-    const mgrid_loss_missing_part *m = &x->missing[i];
-    mgrid_text                     range = { 0 };
-    json_t                        *holders = json_array();
-    range_text(x, m, &range);
-    for (size_t k = 0; k < m->nholders; k++) json_array_append_new(holders, json_integer(m->holders[k]));
-    json_array_append_new(all, mgrid_json_pack("{sssssIso}", "tensor", m->tensor, "range",
-                                               range.len ? mgrid_text_chars(&range) + 1 : "", "bytes",
-                                               (json_int_t)m->bytes, "holders", holders));
-    mgrid_text_free(&range);
-  }
+  for (size_t i = 0; i < x->nmissing && all; i++) all = append(all, part_json(x, &x->missing[i]));
   return all;
 }
 
@@ -193,7 +206,7 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
   const mgrid_loss_sums *s = &x->sums;
   char                   digest[33];
   mgrid_plan_digest(x->plan, digest);
-  return mgrid_json_pack(
+  return json_pack(
       "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how",
       answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params", params_json(x),
       "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
@@ -205,14 +218,15 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
 
 mgrid_status mgrid_loss_print(const mgrid_loss *x, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   mgrid_text t = { 0 };
-  mgrid_json w = { .sink = sink, .ud = ud, .first = true };
   if (!x || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   if (json) {
-    mgrid_json_value(&w, mgrid_loss_json(x));
-    mgrid_json_put(&w, "\n");
-    return mgrid_json_end(&w, err);
+    json_t *all = mgrid_loss_json(x);
+    mgrid_json_text(all, 0, &t);
+    mgrid_text_str(&t, "\n");
+    json_decref(all);
+  } else {
+    put_text(x, &t);
   }
-  put_text(x, &t);
   mgrid_status s = mgrid_text_flush(&t, sink, ud, err);
   mgrid_text_free(&t);
   return s;

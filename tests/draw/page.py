@@ -148,17 +148,18 @@ def texts(b, selector):
     return b.value(TEXTS % json.dumps(selector))
 
 
-# The first family of those with equal groups, and how many others it stands for.
+# The families that stand for those with equal groups, in the order of the page, and the others of each: one that is named
+# by a dim before others, and these first.
 def merged(plan):
-    out = {}
-    for name, f in plan["families"].items():
-        for first in out:
-            if plan["families"][first]["groups"] == f["groups"]:
-                out[first].append(name)
-                break
-        else:
-            out[name] = []
-    return out
+    names = list(plan["families"])
+    dims = [d[0] for g in plan["grids"].values() for d in g["dims"] if d[0] in names]
+    groups = {n: json.dumps(plan["families"][n]["groups"]) for n in names}
+    leader = {}
+    for name in dims + names:
+        leader.setdefault(groups[name], name)
+    large = [n for n in dict.fromkeys(dims) if leader[groups[n]] == n and plan["families"][n]["size"] != 1]
+    own = large + [n for n in names if leader[groups[n]] == n and n not in large]
+    return {n: [m for m in names if m != n and groups[m] == groups[n]] for n in own}
 
 
 def rows(b):
@@ -286,13 +287,19 @@ def test_schedule(b, folder, _):
     lines = [x for x in moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--schedule").split("\n") if x[:5].strip()]
     same("steps", n, len(lines))
     made = []
+    figure, one = "figure[data-family='%s']", merged(json.loads(moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--json")))
     for k in range(n):
         b.click("#on")
         said = texts(b, "#said")[0]
         made.append(said.split(": ")[1].split(",")[0])
         want = lines[k].split()
         assert want[1] == made[k] and " %s communicator" % want[2] in said, (said, lines[k])
-        assert b.value("document.querySelectorAll('.cell.now').length") > 0
+        same("the family of the step", texts(b, "#families label.now"), [n + ("+%d" % len(also) if also else "") for n, also in one.items() if made[k] in [n] + also])
+        # a panel has the groups that are made by then
+        for name in texts(b, "figure strong"):
+            grey = b.value("document.querySelectorAll(\"%s .cell.unmade\").length" % (figure % name))
+            later = name not in made and name in [x.split()[1] for x in lines]
+            same("not made yet of %s after %s" % (name, made), grey, 16 if later else 0)
     b.click("#back")
     assert texts(b, "#said")[0].startswith("step %d of %d" % (n - 1, n))
 
@@ -372,7 +379,9 @@ INSIDE = ("(() => { const a = document.querySelector('%s').getBoundingClientRect
 
 def check_large(b, folder, world):
     plan = open_large(b, folder, world)
-    same("cells", b.value("document.querySelectorAll('.cell').length"), world)
+    panels = texts(b, "figure strong")
+    same("panels", panels, ["tp", "dp", "pp"])
+    same("cells", b.value("document.querySelectorAll('.cell').length"), 3 * world)
     high = b.value(HEIGHT)
     assert high <= 1300, "the page is %d high" % high
     one = merged(plan)
@@ -395,12 +404,12 @@ def check_large(b, folder, world):
     assert b.value("(e => e.scrollWidth <= e.clientWidth)(document.getElementById('talk'))"), "the answer leaves its box"
     assert max(map(len, texts(b, "#why li"))) <= 250
     # every rank in the window, each at a place of its own, within its panel
-    same("places", b.value("new Set([...document.querySelectorAll('.cell')].map(c => c.style.left + c.style.top)).size"), world)
+    same("places", b.value("new Set([...document.querySelector('.parts').querySelectorAll('.cell')].map(c => c.style.left + c.style.top)).size"), world)
     same("nothing of the panel is out of sight", b.value(
         "(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1)(document.querySelector('.parts'))"), True)
     # the axes say their dims, boxes and rows their coordinates
     labels = texts(b, ".label")
-    for want in ("tp", "dp 0", "dp %d" % (world // 32 // 2), "pp 0", "pp 3"):
+    for want in ("tp", "dp 0", "dp %d" % (world // 32 // 2), "pp 0", "pp 3") if world == 1024 else ("pp 0", "pp 3"):
         assert want in labels, (want, labels[:40])
     # machines have borders
     assert len(b.value("document.querySelector('.rims path').getAttribute('d')")) > world
@@ -463,7 +472,7 @@ def test_many_dims(b, folder, _):
     b.open(page)
     same("a row goes on below", b.value("(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
                                         "(document.querySelector('.parts'))"), True)
-    same("ranks", list(map(int, texts(b, ".cell"))), list(range(1021)))
+    same("ranks", b.value("[...document.querySelectorAll('.cell')].map(c => +c.dataset.rank)"), list(range(1021)))
     # a rank in a thousand groups of one family
     with open(recipe, "w") as f:
         f.write("return recipe { params = {}, build = function(world)\n  local t, list = topology(world), {}\n"
@@ -480,6 +489,8 @@ def test_many_dims(b, folder, _):
 
 def test_zoom(b, folder, _):
     open_large(b, folder, 4096)
+    b.open(folder + "/hostile.html")
+    b.open(folder + "/large4096.html#show=tp")
     high = b.value(HEIGHT)
     same("no small picture where all is seen", b.value("document.querySelectorAll('.overview').length"), 0)
     wide = [b.value("document.querySelector('.cell').offsetWidth")]
@@ -514,13 +525,13 @@ def test_address(b, folder, _):
     same("nothing is chosen", b.value("location.hash"), "")
     for axis in (0, 1):
         b.value("(e => { e.value = 1; e.dispatchEvent(new Event('input')) })(document.getElementById('axis%d'))" % axis)
-    b.click("#families label:has([value='pp'])")
+    b.click("#families label:has([value='mp'])")
     b.click(".cell[data-rank='77']")
     b.click("#on")
     b.click("#out")
     type_ranks(b, "3", "515")
     was = state(b)
-    for part in ("at=world:1024,tp:8", "rank=77", "step=1", "why=3,515", "zoom=", "show=dp_cp,intra_dist_opt,mp,pp"):
+    for part in ("at=world:1024,tp:8", "rank=77", "step=1", "why=3,515", "zoom=", "show=dp,pp,mp"):
         assert part in was[0], was[0]
     b.open(folder + "/hostile.html")
     b.open(page + was[0])
@@ -557,26 +568,150 @@ def test_search(b, folder, _):
     same("all again", b.value(FAMILIES), list(one))
 
 
-def test_first_panels(b, folder, _):
-    """Three families, none with the groups of another: of megatron several have those of dp_cp."""
-    page, want, seen = folder + "/first.html", [], []
-    moongrid("draw", "megatron", "--world", "16", "tp=2", "-o", page)
-    plan = json.loads(moongrid("plan", "megatron", "--world", "16", "tp=2", "--json"))
+# What is on the first screen of megatron: of each panel its name, its top, and whether it is whole and its cells large.
+FIRST = """[...document.querySelectorAll('figure')].map(f => {
+  const r = f.getBoundingClientRect(), parts = f.querySelector('.parts'), c = f.querySelector('.cell').getBoundingClientRect();
+  return { name: f.dataset.family, top: r.top, whole: r.bottom <= innerHeight && parts.scrollWidth <= parts.clientWidth
+    && parts.scrollHeight <= parts.clientHeight + 1, cell: c.height, number: f.querySelector('.cell').textContent !== '' };
+})"""
+# Texts that are cut without an ellipsis, or broken within a word.
+CUT = """[...document.querySelectorAll('h1, strong, #families label, .label, td, th, .said')].filter(e => {
+  const style = getComputedStyle(e);
+  return e.offsetParent && e.scrollWidth > e.clientWidth + 1 && style.display !== 'inline'
+    && !(style.textOverflow === 'ellipsis' && style.overflowX === 'hidden')
+    && ![...e.children].some(c => getComputedStyle(c).textOverflow === 'ellipsis');
+}).map(e => e.textContent)"""
+EMPTY = """[...document.querySelectorAll('.card')].filter(e => e.offsetParent && e.getBoundingClientRect().height > 120
+  && e.textContent.trim().length < 60 && !e.querySelector('.cell')).map(e => e.id)"""
+
+
+def open_megatron(b, folder, world, width, height, *params):
+    page = folder + "/first%d%d.html" % (world, len(params))
+    if not os.path.exists(page):
+        moongrid("draw", "megatron", "--world", str(world), *params, "-o", page)
+    b.size(width, height)
+    b.open(folder + "/hostile.html")
     b.open(page)
-    for name in b.value(FAMILIES):
-        family = plan["families"][name]
-        if family["size"] != 1 and family["groups"] not in seen:
-            want.append(name)
-            seen.append(family["groups"])
-    same("first panels", texts(b, "figure strong"), want[:3])
-    assert want[:2] == ["dp_cp", "intra_dist_opt"], want
+
+
+def test_first_screen(b, folder, _):
+    for world in (16, 64, 256, 1024, 4096):
+        open_megatron(b, folder, world, 1280, 800, "tp=2", "pp=2")
+        panels = b.value(FIRST)
+        same("first panels", [p["name"] for p in panels], ["tp", "dp", "pp"])
+        for p in panels:
+            assert p["top"] < 760 and p["whole"], "at %d ranks: %s" % (world, panels)
+            assert p["number"] or world > 64, "at %d ranks: %s" % (world, panels)
+        assert panels[0]["top"] < 260, panels
+        same("texts that are cut", b.value(CUT), [])
+        same("empty boxes", b.value(EMPTY), [])
+        assert b.value(INSIDE % "#rank") and b.value(INSIDE % "#talk")
+        assert b.value("document.querySelector('#rank').offsetHeight") < 120, "a large box says that no rank is chosen"
+    open_megatron(b, folder, 64, 1280, 800, "tp=2", "cp=2", "pp=2")
+    same("with cp", [p["name"] for p in b.value(FIRST) if p["whole"]], ["tp", "cp", "dp", "pp"])
+
+
+def test_phone(b, folder, _):
+    for world in (16, 64, 1024):
+        open_megatron(b, folder, world, 390, 844, "tp=2", "pp=2")
+        wide = b.value("document.documentElement.scrollWidth")
+        assert wide <= 390, "the page is %d wide on a screen of 390" % wide
+        panels = b.value(FIRST)
+        same("first panels", [p["name"] for p in panels], ["tp", "dp", "pp"])
+        assert panels[0]["top"] < 300, panels
+        same("texts that are cut", b.value(CUT), [])
+        # labels take a quarter of a panel at most
+        share = b.value("Math.max(...[...document.querySelectorAll('.label.row')].map(e => e.offsetWidth / document.getElementById('panels').clientWidth), 0)")
+        assert share <= 0.25, share
+        # the answer to a tap is in view, and so is the rank
+        for rank in (0, world - 1):
+            b.click(".cell[data-rank='%d']" % rank)
+            same("the rank", texts(b, "#rank h2")[0], "Rank %d" % rank)
+            assert b.value(INSIDE % "#rank"), "the answer is not on the screen"
+            assert b.value(INSIDE % "#rank tr[data-family]"), "its first line is not on the screen"
+            low = b.value("[document.querySelector(\".cell[data-rank='%d']\").getBoundingClientRect().bottom,"
+                          " document.querySelector('#rank').getBoundingClientRect().top]" % rank)
+            assert low[0] <= low[1], "the answer covers the rank: %s" % low
+            b.click("#close")
+            assert not b.value("document.querySelector('#rank').offsetParent"), "the answer stays"
+    # long names, which no label may have whole
+    recipe, page = folder + "/long.lua", folder + "/long.html"
+    with open(recipe, "w") as f:
+        f.write("return recipe { build = function(world)\n"
+                "  local name = 'a_dim_with_the_longest_name_yet'\n"
+                "  local t, g = topology(world), grid(world, 'x-' .. name, { x = 4, [name] = fill })\n"
+                "  t.groups_with_too_long_a_name_too, t.grid = g(name), g\n  return t\nend }\n")
+    moongrid("draw", recipe, "--world", "32", "-o", page)
+    b.open(page)
+    share = b.value("Math.max(...[...document.querySelectorAll('.label.row')].map(e => e.offsetWidth / document.getElementById('panels').clientWidth))")
+    assert 0 < share <= 0.25, share
+    same("texts that are cut", b.value(CUT), [])
+
+
+def test_classes(b, folder, _):
+    """Above 4096 ranks: a row for each kind of group, pictures of some ranks, and answers about all."""
+    open_megatron(b, folder, 65536, 1280, 800, "tp=8", "pp=8")
+    table = b.value("[...document.querySelectorAll('#classes tr.row')].map(r => [...r.children].map(c => c.textContent))")
+    same("tp, dp, pp", [r[:5] for r in table[:3]],
+         [["tp +3", "8,192", "8", "8 by 1", "1"], ["dp +14", "64", "1,024", "1,024 by 8", "1,024"], ["pp", "8,192", "8", "8 by 8,192", "8"]])
+    assert b.value(INSIDE % "#classes") and b.value(INSIDE % "figure")
+    assert "ranks are drawn: " in texts(b, "#sampled")[0]
+    b.value("document.querySelector('#pick').focus()")
+    b.call("Input.insertText", text="54321")
+    why = json.loads(moongrid("plan", "megatron", "--world", "65536", "tp=8", "pp=8", "--json", "--rank", "54321"))
+    want = {n: [str(g["index"]), "%d of %d" % (g["position"], g["size"])] for n, g in why["families"].items() if g}
+    for row in rows(b):
+        same("the groups of a rank that is not drawn: " + row[0], row[1:3], want[row[0].split("+")[0]])
+    type_ranks(b, "54321", "54322")
+    assert any(line.startswith("tp[6790]: positions 1 and 2 of 8") for line in texts(b, "#why li")), texts(b, "#why li")
+
+
+# What the page of moongrid step writes into its chart: text, place, width, alignment; and the sizes of its parts.
+CHART = """(() => {
+  const list = [], write = pen.fillText;
+  pen.fillText = (text, x, y) => {
+    const w = pen.measureText(text).width, align = pen.textAlign;
+    list.push([text, align === "right" ? x - w : align === "center" ? x - w / 2 : x, y, w]);
+    write.call(pen, text, x, y);
+  };
+  draw();
+  pen.fillText = write;
+  return { texts: list, left, height, rows: rows.length, view: $("view").clientWidth, high: window.innerHeight,
+           said: $("said").getBoundingClientRect().bottom };
+})()"""
+
+
+def test_step(b, folder, shots):
+    path = folder + "/step.html"
+    moongrid("step", "megatron", "--world", "64", "tp=8", "pp=4", "layers=32", "--machine", "dgx-h100", "-o", path)
+    for width, height in (1280, 800), (390, 844):
+        b.size(width, height)
+        b.open(path)
+        for zoom in None, "zoom(0.02, left + wide / 3)", "zoom(0.2, left + wide / 3)":
+            if zoom:
+                b.value(zoom)
+            seen = b.value(CHART)
+            lines = {}
+            for text, x, y, w in seen["texts"]:
+                assert text and x >= -1 and x + w <= seen["view"] + 40, (text, x, w)
+                lines.setdefault(y, []).append((x, w, text))
+            for line in lines.values():
+                line.sort()
+                for (x, w, text), (after, _, other) in zip(line, line[1:]):
+                    assert x + w <= after, "%r lies on %r at %d" % (text, other, width)
+        assert seen["left"] <= seen["view"] / 4, seen
+        assert seen["said"] <= height, "the answer is below the first screen: %d" % seen["said"]
+        assert seen["rows"] * seen["height"] > 0.25 * height, seen
+        if shots:
+            b.shot("%s/step_%d.webp" % (shots, width))
+    b.size(1280, 800)
 
 
 def main():
     shots = sys.argv[1] if len(sys.argv) > 1 else None
     tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
-             test_hostile_names, test_first_panels, test_1024, test_4096, test_narrow, test_many_dims, test_zoom,
-             test_address, test_search]
+             test_hostile_names, test_first_screen, test_phone, test_classes, test_1024, test_4096, test_narrow, test_many_dims, test_zoom,
+             test_address, test_search, test_step]
     print("1..%d" % len(tests))
     bad = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

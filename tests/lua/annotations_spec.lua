@@ -291,8 +291,13 @@ end)
 describe("the lists in messages", function()
   for _, class in ipairs { "World", "Family", "Plan", "Group", "Recipe" } do
     it("name every method and field of a " .. class, function()
-      local known = listed(refusal(function() return live[class][unknown] end))
-      assert.are.same(sorted(answered(live[class])), sorted(known))
+      local message = refusal(function() return live[class][unknown] end)
+      local known, all = listed(message), answered(live[class])
+      if message:find ", %.%.%.$" then -- a message has 32 names at most
+        assert.are.equal(32, #sorted(known))
+        for name in pairs(all) do known[name] = true end
+      end
+      assert.are.same(sorted(all), sorted(known))
     end)
   end
 

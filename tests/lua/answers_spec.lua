@@ -51,6 +51,11 @@ describe("moongrid explain", function()
       .. "of intra_dist_opt, which is made before", 1, true), all)
   end)
 
+  it("says that a family has no groups", function()
+    assert.truthy((run("build/moongrid explain " .. moe .. " --world 8 stages")):find(
+      "^stages: 0 groups of 0\n  groups       none\n  rule         neighbours%(1%) of %[%(1%) x %(8:1%)%]"))
+  end)
+
   it("names every line that a family went through, and forms without a rule", function()
     local recipe = support.file [[return recipe { build = function(world)
       local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)

@@ -314,6 +314,12 @@ describe("moongrid draw", function()
   end)
 end)
 
+local function pairs_of(keys)
+  local list = {}
+  for key in pairs(keys) do list[#list + 1] = key end
+  return list
+end
+
 -- What the page does is tried in a browser: tests/draw/page.py.
 describe("moongrid draw -o x.html", function()
   local page = os.tmpname() .. ".html"
@@ -327,10 +333,33 @@ describe("moongrid draw -o x.html", function()
     assert.same({ { name = "world", values = { "8", "6" } }, { name = "tp", values = { "1", "2", "4" } } }, data.axes)
     assert.equal(6, #data.frames)
     for i, of in ipairs { "8 tp=1", "8 tp=2", "8 tp=4", "6 tp=1", "6 tp=2" } do
-      assert.same(json.decode((run("build/moongrid plan examples/moe.lua --json --world " .. of))), data.frames[i].plan)
+      local plan, drawn = json.decode((run("build/moongrid plan examples/moe.lua --json --world " .. of))), data.frames[i].plan
+      assert.same({ plan.digest, plan.world, plan.communicators.total, plan.communicators.groups },
+        { drawn.digest, drawn.world, drawn.communicators, drawn.groups })
+      local seen = 0
+      for _, family in ipairs(drawn.families) do
+        local of_plan = plan.families[family.name]
+        assert.same({ of_plan.count, of_plan.shares }, { family.count, family.shares })
+        if family.groups then assert.same(of_plan.groups, family.groups) end
+        assert.is_true(family.modes ~= nil or family.groups ~= nil or family.same ~= nil)
+        assert.same(of_plan.groups, plan.families[family.same or family.name].groups)
+        seen = seen + 1
+      end
+      assert.equal(#pairs_of(plan.families), seen)
     end
     assert.truthy(data.frames[6].error:find("tp 4 does not divide the 6 ranks", 1, true))
     assert.same({ 0, 1, 2, 3, 4, 5, 6, 7 }, data.frames[2].sheets[1].parts[1].ranks)
+  end)
+
+  it("has a part of a world that is too large for all of it, and its groups as rules", function()
+    for _, world in ipairs { 4097, 65536, 2147483647 } do
+      assert.same({ "", "", 0 }, { run(("build/moongrid draw picotron --world %d -o %s"):format(world, page)) })
+      local text = read(page)
+      local data = json.decode(text:match('<script type="application/json" id="data">(.-)</script>')).frames[1]
+      assert.truthy(data.sampled:find("^%d+ of " .. world .. " ranks are drawn: "))
+      assert.is_true(#data.sheets[1].parts[1].ranks <= 4096 and #text < 200000)
+      for _, family in ipairs(data.plan.families) do assert.truthy(family.modes) end
+    end
   end)
 
   it("has ranks where they run, if every place of the machine has one", function()
@@ -351,8 +380,6 @@ describe("moongrid draw -o x.html", function()
       local _, err, got = run("build/moongrid draw " .. line)
       assert.same({ "moongrid: " .. message .. "\n", code }, { err, got })
     end
-    refused("picotron --world 8192 -o " .. page, 3,
-      "a page has every rank of up to 4096; of 8192 -o FILE.svg draws a part")
     refused("picotron --world 8,16", 2, "several worlds go into a page: -o FILE.html")
     refused("picotron --world 8 --rank 1 -o " .. page, 2, "a page takes no --family and no --rank: it has all")
     refused("picotron --world 8,16,32,64,128 tp=1,2,4,8 pp=1,2,4,8 -o " .. page, 3,

@@ -8,7 +8,8 @@ local support = dofile("tests/lua/support.lua")
 -- embed.lua in a folder of its own, with this text as lua/prelude/recipe.lua.
 local function embed(text)
   local folder = support.run("mktemp -d"):gsub("\n", "")
-  support.run(("mkdir -p %s/lua/prelude %s/lua/machine %s/lua/moongrid/recipes/one"):format(folder, folder, folder))
+  support.run(("mkdir -p %s/lua/prelude %s/lua/machine %s/lua/moongrid/recipes/one; cp -r lua/pictures %s/lua")
+    :format(folder, folder, folder, folder))
   for path, content in pairs { ["prelude/recipe"] = text, ["prelude/more"] = "return 1", ["machine/one"] = "return 4",
                                ["moongrid/recipes/one"] = "return 2",
                                ["moongrid/recipes/one/half"] = "return 3" } do

@@ -7,7 +7,9 @@ local support = dofile "tests/lua/support.lua"
 local run, refuses = support.run, support.refuses
 
 local lines = { "why megatron --world 8 0 1 --json", "recipes picotron --json", "recipes", "why picotron --world 8 0 9", "--help",
-                "step megatron --world 8 pp=2 --machine dgx-h100 --json" }
+                "lose llama --world 8 tp=2 --ranks 2,3 --json", "machine dgx-h100 --json",
+                "step megatron --world 8 pp=2 --machine dgx-h100 --json",
+                "move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false --json --list" }
 
 describe("without memory", function()
   local folder = run "mktemp -d":gsub("\n", "")

@@ -191,6 +191,14 @@ describe("moongrid.moves", function()
     end
   end)
 
+  it("is asked by examples/cheapest_move.lua as by moongrid move", function()
+    local out, err, code = run(("LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/cheapest_move.lua %s 8 tp=2 'tp=4 pp=1' tp=2"):format(path))
+    assert.same({ "", 0 }, { err, code })
+    local all = json.decode((run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --json"))).all
+    assert.equal(("%-20s %d bytes sent, %d by one rank, in %d rounds\n%-20s 0 bytes sent, 0 by one rank, in 0 rounds\n"
+      .. "cheapest: tp=2\n"):format("tp=4 pp=1", all.sent, all.max_send, all.rounds, "tp=2"), out)
+  end)
+
   for message, ask in pairs {
     ["rank 8 is out of range; ranks are 0 to 7"] = function(a) moongrid.moves(a, a):messages(8) end,
     ["unknown tensor 'y'; known: x"] = function(a) moongrid.moves(a, a, { tensors = { "y" } }) end,

@@ -264,7 +264,14 @@ M.limits = {
   { "n0\n", "a:4194305x1", "f: character 4: at most 4194304 numbers in all levels expected, not '4194305x1'" },
   { "n0\n", "ranks = 0..16777216", "f: character 10: places from low to high, at most 16777216, expected, not '0..16777216'" },
 }
--- What each was before, or is in other readers of the format, is in the comment.
+table.insert(M.limits, { ("SwitchName=s Nodes=%s[0-200000]\n"):format(("n"):rep(800)), "",
+  ("f:1: the name '%s...' has more than 255 bytes"):format(("n"):rep(60)) })
+local deep = { "SwitchName=s0 Nodes=n[1-200000]\n" } -- as many levels as there may be, in a moment
+for i = 1, 12 do deep[#deep + 1] = ("SwitchName=s%d Switches=s%d\n"):format(i, i - 1) end
+table.insert(M.limits, { table.concat(deep), "", "switch13:1 switch12:1 switch11:1 switch10:1 switch9:1 switch8:1 switch7:1 "
+  .. "switch6:1 switch5:1 switch4:1 switch3:1 switch2:1 switch:1 node:200000" })
+
+-- Misreadings: what public reports hit, and their kind.
 M.rows = {
   { "n0 lots=8\n", "", "f:1: 'slots=8' or nothing expected behind host 'n0', not 'lots=8'" }, -- one place
   { "n0 slots=0\nn1 slots=4\n", "", "node:1 gpu:4", "host 'n0' gets no ranks: it has no slots" },

@@ -165,8 +165,8 @@ describe("Grid", function()
   }
 end)
 
-local fields = "(count, size, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, ranks, locate, "
-  .. "groups, split, levels, segments, renumber, where)"
+local fields = "(count, size, largest, coverage, low, high, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
+  .. "ranks, locate, member, modes, groups, explain, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -391,10 +391,12 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
-  local words = { "_VERSION", "aligned", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "load", "machine",
-    "move", "options", "plan", "recipes", "relabel", "same", "spread", "tensor", "topology", "union", "within", "world", "zip" }
+  local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved",
+    "load", "machine", "move", "moves", "open_machine", "options", "pictures", "plan", "presets", "probe", "recipes", "relabel", "same", "saved",
+    "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
+  for i = 33, #words do words[i] = i == 33 and "..." or nil end -- a message has no more
   refuses {
     { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (" .. table.concat(words, ", ") .. ")" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
@@ -406,7 +408,7 @@ describe("module", function()
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
     { "picotron:plan(8, 5)", "parameters: a table of values by name" },
-    { "picotron:plan(8, { 5 })", "parameters: a table of values by name" },
+    { "picotron:plan(8, { 5 })", "argument '5' is not of the form NAME=VALUE" },
     { "picotron:plan(8, { tp = print })", "parameters: a table of values by name" },
     { "picotron:plan(w:window(0, 4), {})", "a recipe is planned for a whole world, not for a window of it" },
     { "picotron:ask(s)", "bad argument #2 to 'ask' (string expected, got no value)" },

@@ -30,13 +30,13 @@ local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header)
 -- name, line: a command line with what it writes as T; file: the source that calls output.h; old: what was there;
 -- folder: T is one; times: differs from run to run.
 local rows = {
-  { name = "draw", file = "src/pictures/command/draw.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
-  { name = "draw", file = "src/pictures/command/draw.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
+  { name = "draw", file = "src/command/words.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
+  { name = "draw", file = "src/command/words.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
   { name = "step", file = "src/command/words.c",
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/machine/command/ranks.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
   { name = "run", file = "src/step/measure.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
-  { name = "reshard", file = "src/checkpoints/command/reshard.c", folder = true,
+  { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
   { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,8 +35,8 @@ def prompts(tap: Tap) -> None:
         tap.same(repr(value), wanted, wanted[:40])
     why = plan.why(3, 515)
     tap.same(repr(why), str(why), "a report is shown as it is")
-    tap.check(why._repr_html_().startswith("<pre>ranks 3 and 515 are together in 5 groups\n"), "and in a notebook")
-    tap.same(mg.Report("<a> & b", 1)._repr_html_(), "<pre>&lt;a&gt; &amp; b</pre>", "with its signs")
+    tap.check(why._repr_html_().startswith('<pre style="font-family: monospace">ranks 3 and 515 are together in 5 groups\n'), "and in a notebook")
+    tap.same(mg.Report("<a> & b", 1)._repr_html_(), '<pre style="font-family: monospace">&lt;a&gt; &amp; b</pre>', "with its signs")
 
 
 def pictures(tap: Tap) -> None:
@@ -58,7 +59,11 @@ def pictures(tap: Tap) -> None:
             said = Path(folder, f"a.{kind}").read_text(encoding="utf-8")
             tap.check(said.lower().startswith(begins) or "<svg" in said[:200], f"saved as {kind}", said[:100])
         tap.same(refusal(lambda: plan.draw().save(f"{folder}/a.png")),
-                 (200, f"--output is a file that ends with .svg, .html or .txt, not '{folder}/a.png'"), "a file of no known kind")
+                 (200, f"a picture is a file that ends with .svg, .html or .txt, not '{folder}/a.png'"), "a file of no known kind")
+    tap.same(refusal(lambda: plan.draw("tp").save(f"{folder}/a.html"))[0], 200, "a page of some families")
+    tap.same(refusal(lambda: plan.draw(rank=8)), (103, "rank 8 is out of range; ranks are 0 to 7"), "a picture of no rank")
+    given = re.findall('class="note">([^<]*=[^<]*)<', mg.plan("megatron", 64, tp=2, pp=4).draw().svg)
+    tap.same(given, ["tensor_model_parallel_size=2  pipeline_model_parallel_size=4"], "only the parameters that were given")
     tap.same(refusal(lambda: plan.draw("tq")), (101, "no family 'tq'; there are tp, cp, pp, dp, cp_dp, pp_dp, world_group"),
              "a picture of no family")
 

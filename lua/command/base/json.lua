@@ -5,7 +5,7 @@
 -- A shape has the keys of an object in their order, and by their names the shapes of what is in them; a key without a
 -- value is null. Elements of a list have the shape of the list. With `line` an object is on one line. Without a shape,
 -- or with `named` in it, keys are sorted. An empty table is [], but {} with `named`. A function is a list: it returns
--- one element after the other, then nil.
+-- one element after the other, then nil. A shape may be a function, which returns that of a value that is no list.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -89,10 +89,12 @@ local function put_object(value, shape, indent)
 end
 
 function put(value, shape, indent)
-  local kind = type(value)
-  if kind == "function" or kind == "table" and is_list(value, shape) then
-    put_list(value, shape, indent)
-  elseif kind == "table" and not (shape and shape.line) then
+  local kind, chooses = type(value), type(shape) == "function"
+  if kind == "function" or kind == "table" and is_list(value, not chooses and shape) then
+    return put_list(value, shape, indent)
+  end
+  if chooses then shape = shape(value) end
+  if kind == "table" and not (shape and shape.line) then
     put_object(value, shape, indent)
   else
     io.stdout:write(flat(value, shape, text))

@@ -64,6 +64,17 @@ function M.worlds(name, list, sizes)
   return sizes
 end
 
+-- The flops of --flops: "400e12", "400T".
+function M.flops(name, word)
+  local number, unit = word:match "^%s*([%d.eE+]+)([kMGTPE]?)"
+  local tail = number and word:match("^%s*" .. number:gsub("%p", "%%%0") .. unit .. "(.*)$")
+  local x = tonumber(number)
+  local n = x and x * 1000.0 ^ (("kMGTPE"):find(unit, 1, true) or 0) or 0
+  if unit == "" then n = x or 0 end
+  if (tail == "" or tail == "FLOP/s" or tail == "flops") and n > 0 and n < 1e24 then return n end
+  usage("%s is what a GPU does in a second, as 400e12 or 400T, not '%s'", name, word)
+end
+
 local function world(name, list, was)
   if list:find "^%d+," or was then usage("%s takes one size", name) end
   return M.number(name, list)
@@ -75,7 +86,9 @@ function M.machine(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
   if done then return model end
+  if model == "not enough memory" then model = "out of memory" end -- of Lua itself
   text.say(model, true)
+  if model:find "^out of memory" then error(3, 0) end
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
 end
 
@@ -216,7 +229,8 @@ local function read_words(line, words, at, last, alone)
       return
     elseif word:find "^%-%-" then
       option, value = find_option(options, word)
-      if not option or value and not option[2] and not option.values then unknown_option(line, options, word) end
+      local takes = option and (option[2] or option.values or option.maybe)
+      if not option or value and not takes then unknown_option(line, options, word) end
     elseif word:find "^%-." then
       option, value = find_letter(options, word)
     elseif alone and line.recipe and M.is_saved(line) and M.is_saved { recipe = word } then

@@ -5,8 +5,7 @@
 local host = require "host"
 local text = require "command.base.text"
 
-local C_PLACES = { plan = 10, draw = 20, run = 30, check = 40, diff = 60, place = 110,
-                   explain = 130 }
+local C_PLACES = { run = 30, place = 110 }
 
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()
@@ -29,11 +28,14 @@ local function all()
   return rows
 end
 
--- The table of lua/command/NAME.lua, or nil.
+-- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
 local function find(word)
-  for _, name in ipairs(names()) do
-    if name == word then return require("command." .. name) end
-  end
+  collectgarbage "stop"
+  local found = false
+  for _, name in ipairs(names()) do found = found or name == word end
+  local command = found and require("command." .. word) or nil
+  collectgarbage "restart"
+  return command
 end
 
 -- Refuse a word that is no subcommand: with the nearest one, or the words in their order.

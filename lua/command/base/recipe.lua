@@ -29,13 +29,15 @@ local function nearest_file(path)
   return near and ("; nearest is '%s%s'"):format(folder, near) or ""
 end
 
--- Load the recipe of a line, for its machine.
-function M.load(of)
+-- Load the recipe of a line, for its machine, with options of mg.load.
+function M.load(of, options)
   if line.is_saved(of) then
     text.refuse(1, "%s is a saved plan, which has no queries and policies; %s needs the recipe", of.recipe,
                 of.command.name)
   end
-  local name, options = of.recipe, { log = say_printed }
+  local name = of.recipe
+  options = options or {}
+  options.log = say_printed
   if line.from_stdin(of) then
     options.text, name = line.stdin(), "stdin"
     if #options.text > 1 << 20 then text.refuse(1, "cannot read standard input: it has more than %d bytes", 1 << 20) end
@@ -50,15 +52,17 @@ function M.load(of)
   return loaded
 end
 
+function M.other_world(of, plan, world)
+  return ("%s is a saved plan of %d ranks, not of %d"):format(of.recipe, plan.world, world)
+end
+
 local function read_saved(of)
   if #of.args > 0 or of.params then
     text.refuse(2, "%s is a saved plan; it takes no parameters and options of families", of.recipe)
   end
   local plan
   if line.from_stdin(of) then plan = mg.saved("stdin", line.stdin()) else plan = mg.saved(of.recipe) end
-  if of.world and of.world ~= plan.world then
-    text.refuse(2, "%s is a saved plan of %d ranks, not of %d", of.recipe, plan.world, of.world)
-  end
+  if of.world and of.world ~= plan.world then text.refuse(2, "%s", M.other_world(of, plan, of.world)) end
   return plan
 end
 

@@ -7,6 +7,7 @@ local host = require "host"
 local M = {}
 
 local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
+local VALUE = 60 -- bytes of the value of a parameter
 
 local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -53,7 +54,9 @@ end
 
 -- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
 local function put_words(words, column, indent)
-  if words ~= "" then
+  if words ~= "" and column + 1 + #words <= M.fold then
+    M.put(" ", words)
+  elseif words ~= "" then
     for word in words:gmatch "([^ ]*) ?" do
       local wide = width(word)
       if column + 1 + wide > M.fold and column > indent then
@@ -67,44 +70,35 @@ local function put_words(words, column, indent)
   M.put "\n"
 end
 
--- Return a value with as few digits as read back the same: 0.1, not 0.10000000000000001.
-local function shortest(value)
-  local x = tonumber(value)
-  if math.type(x) ~= "float" or ("%.17g"):format(x) ~= value then return value end
-  for digits = 15, 17 do
-    local short = ("%." .. digits .. "g"):format(x)
-    if tonumber(short) == x then return short end
-  end
-end
-
--- Return what is safe for a terminal of at most so many bytes; a longer one ends in "...".
+-- What is safe for a terminal of a value, in at most so many bytes; a longer one ends in "...".
 local function at_most(most, value)
-  local whole = #value <= most
-  local shown, room = host.shown(value), whole and most or most - 3
-  if #shown <= room then return shown .. (whole and "" or "...") end
-  while shown:find("^[\x80-\xbf]", room + 1) do room = room - 1 end -- whole characters
-  return shown:sub(1, room) .. (whole and "" or "...")
+  if #value > most then most = most - 3 end
+  local shown, ends = host.shown(value), #value > most and "..." or ""
+  if #shown <= most then return shown .. ends end
+  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
+  return shown:sub(1, most) .. ends
 end
 
--- Print the first line of what is about a plan, after words: "step of megatron over 8 ranks: tp=2".
-function M.head(plan, before)
-  before = before or ""
-  local name = host.shown(plan.recipe)
-  if name == "" then name = "plan" end
+-- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
+-- that differ from their defaults, or `all`.
+function M.head(plan, before, all)
+  local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
   local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
-  M.put(before, M.on, name, M.off, about)
+  before = before or ""
   local column, colon = #before + #name + #about, ":"
-  for _, given in ipairs(plan.given) do
-    local param, value = given:match "^([^=]*)=(.*)$"
-    local word = ("%s=%s"):format(param, at_most(60, shortest(value)))
-    M.put(colon)
-    column, colon = column + #colon, ""
-    if column + #word + 1 > M.fold and column > LABEL then
-      M.put("\n", (" "):rep(LABEL - 1))
-      column = LABEL - 1
+  M.put(before, M.on, name, M.off, about)
+  for _, param in ipairs(plan.params) do
+    if all or not param.usual then
+      local word = param.name .. "=" .. at_most(VALUE, param.short)
+      M.put(colon)
+      column, colon = column + #colon, ""
+      if column + #word + 1 > M.fold and column > LABEL then
+        M.put("\n", (" "):rep(LABEL - 1))
+        column = LABEL - 1
+      end
+      M.put(" ", word)
+      column = column + 1 + #word
     end
-    M.put(" ", word)
-    column = column + 1 + #word
   end
   M.put "\n"
 end

@@ -23,7 +23,7 @@ static shards *check_checkpoint(lua_State *L) { return *(shards **)mgrid_lua_che
 
 /* checkpoint(path) -> Checkpoint: of an index, a folder with one, or a .safetensors file */
 static int new_checkpoint(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = (luaL_checkstring(L, 1), mgrid_lua_name(L, 1));
   mgrid_error e = MGRID_ERROR_INIT;
   shards    **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_CHECKPOINT, free_checkpoint);
   *box = shards_open(path, &e);
@@ -96,7 +96,7 @@ static int checkpoint_reshard(lua_State *L) {
   mgrid_lua_stack(L, 24);
   resharding **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_RESHARDING, free_resharding);
   lua_newtable(L); /* texts that it borrows */
-  o.folder = luaL_checkstring(L, 3);
+  o.folder = (luaL_checkstring(L, 3), mgrid_lua_name(L, 3));
   lua_pushvalue(L, 3);
   lua_rawseti(L, 6, 1);
   if (!lua_isnil(L, 4)) read_options(L, &o, 6);

@@ -81,33 +81,6 @@ static int64_t machine_ranks(const cli *c, const mgrid_plan *p) {
   return m->tier[mgrid_node_level(m)].most;
 }
 
-static mgrid_status law(const cli *c, const mgrid_plan *p, const char *text, bool *mine, mgrid_error *err) {
-  mgrid_error                why = MGRID_ERROR_INIT;
-  const mgrid_machine_model *m = NULL;
-  if (!(*mine = mgrid_machine_is_law(text))) return MGRID_OK;
-  m = cli_given_machine(c, p, &why);
-  return why.status ? mgrid_error_pass(err, &why) : mgrid_machine_check_law(m, p, text, err);
-}
-
-/* The machine that the recipe read, and the laws that held. */
-static void overview(const cli *c, const mgrid_plan *p) {
-  const mgrid_machine_item *item = mgrid_content_machine(&p->content);
-  mgrid_text                t = { 0 };
-  if (!item || item->unread) return;
-  printf("\n");
-  cli_show_machine(c, item->model);
-  for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
-    mgrid_text_put(&t, at, (size_t)(end - at));
-    mgrid_text_str(&t, " held");
-    cli_wrap(c, at == item->laws.data ? "laws" : "", &t);
-  }
-}
-
-static void claims(const mgrid_plan *p, mgrid_text *lines) {
-  const mgrid_machine_item *item = mgrid_content_machine(&p->content);
-  if (item) mgrid_text_put(lines, mgrid_text_chars(&item->laws), item->laws.len);
-}
-
 extern const cli_command command_place;
 
 /* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
@@ -132,11 +105,8 @@ static const cli_command *const commands[] = { &command_place, NULL };
 
 extern const cli_slice cli_slice_machine;
 const cli_slice        cli_slice_machine = { .commands = commands,
-                                             .overview = overview,
                                              .before = before,
                                              .after = after,
                                              .machine = check,
                                              .machine_ranks = machine_ranks,
-                                             .claims = claims,
-                                             .law = law,
                                              .meets = meets };

@@ -104,6 +104,42 @@ static int family(lua_State *L) {
   return mgrid_lua_made_family(L, f, &e);
 }
 
+/* machine:domains(level, world) -> a list of the domains of the ranks 0 to world - 1 */
+static int domains(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  const char                *name = luaL_checkstring(L, 2);
+  int64_t                    world = mgrid_lua_check_integer(L, 3), level = mgrid_machine_find(m, name);
+  mgrid_error                e = MGRID_ERROR_INIT;
+  if (level < 0) {
+    const char *known[2 * MGRID_LEVELS_MAX];
+    size_t      n = mgrid_machine_nlevels(m);
+    for (size_t i = 0; i < n; i++) known[i] = mgrid_level_name(m, i);
+    return mgrid_lua_unknown(L, "level of the machine", name, known, n);
+  }
+  if (world < 1) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 rank or more, not %" PRId64, world);
+  if (mgrid_machine_fits(m, world, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_charge(L, 16 * world);
+  mgrid_lua_reserve(L, world, 16);
+  MGRID_LUA_LIST(L, world, lua_pushinteger(L, mgrid_machine_domain(m, (size_t)level, (int64_t)i)));
+  return 1;
+}
+
+/* machine:counts(family, level) -> { inside, crossing, edges, touched } */
+static int counts(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  const mgrid_family        *f = mgrid_lua_check_family(L, 2)->f;
+  mgrid_machine_counts       c = MGRID_MACHINE_COUNTS_INIT;
+  mgrid_error                e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, f->rule ? 256 : 4 * f->total);
+  if (mgrid_machine_count(m, f, luaL_checkstring(L, 3), &c, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, 0, 4);
+  set_integer(L, "inside", c.inside);
+  set_integer(L, "crossing", c.crossing);
+  set_integer(L, "edges", c.edges);
+  set_integer(L, "touched", c.touched);
+  return 1;
+}
+
 /* machine:text() -> its text, from which open_machine makes it again, without names of domains */
 static int text(lua_State *L) {
   mgrid_text t = { 0 };
@@ -118,7 +154,7 @@ static int json(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_print_json(check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
-    return mgrid_lua_raise_error(L, &e);
+    return mgrid_lua_oom(L); /* nothing else can fail: its names are UTF-8 */
   }
   mgrid_lua_push_text(L, &t);
   return 1;
@@ -136,9 +172,11 @@ static int notes(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_machine_questions[] = { { "where", where },         { "levels", levels }, { "fits", fits },
-                                                 { "node_size", node_size }, { "family", family }, { "text", text },
-                                                 { "json", json },           { "notes", notes },   { NULL, NULL } };
+const luaL_Reg mgrid_lua_machine_questions[] = {
+  { "where", where },     { "levels", levels }, { "fits", fits }, { "node_size", node_size },
+  { "family", family },   { "text", text },     { "json", json }, { "notes", notes },
+  { "domains", domains }, { "counts", counts }, { NULL, NULL }
+};
 
 /* moongrid.presets() -> a list of { name, text, source } */
 int mgrid_lua_machine_presets(lua_State *L) {

@@ -5,7 +5,9 @@
 #include "machine/lua/read.h"
 #include "machine/lua/words.h"
 
-static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine }, { NULL, NULL } };
+static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine },
+                                               { "laws", mgrid_lua_plan_laws },
+                                               { NULL, NULL } };
 static const luaL_Reg        recipe_methods[] = { { "on", mgrid_lua_recipe_on }, { NULL, NULL } };
 static const luaL_Reg        job_methods[] = { { "machine", mgrid_lua_job_machine }, { NULL, NULL } };
 static const mgrid_lua_class adds[] = { { MGRID_LUA_PLAN, plan_fields, NULL, NULL, NULL },
@@ -22,6 +24,7 @@ const mgrid_lua_slice        mgrid_lua_slice_machine = {
          .fields = fields,
          .begin = mgrid_lua_machine_begin,
          .end = mgrid_lua_machine_end,
+         .law = mgrid_lua_machine_law,
          .name = "machine",
          .serve = mgrid_lua_machine_serve,
 };

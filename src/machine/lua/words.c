@@ -365,6 +365,26 @@ int mgrid_lua_plan_machine(lua_State *L) {
   return 1;
 }
 
+/* plan.laws -> the laws about that machine that held, a list of "within(tp, machine.node)"; false if build did not read it */
+int mgrid_lua_plan_laws(lua_State *L) {
+  const mgrid_machine_item *item = mgrid_content_machine(&mgrid_lua_check_plan(L, 1)->content);
+  lua_Integer               n = 0;
+  if (!item || item->unread) return lua_pushboolean(L, false), 1;
+  lua_newtable(L);
+  for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
+    lua_pushlstring(L, at, (size_t)(end - at));
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
+                                   mgrid_error *err) {
+  if (!(*mine = mgrid_machine_is_law(law))) return MGRID_OK;
+  const mgrid_machine_model *m = lua_isnil(L, about) ? mgrid_plan_machine(p) : mgrid_lua_check_machine(L, about);
+  return mgrid_machine_check_law(m, p, law, err);
+}
+
 /* ----------------------------------------------------------- for hosts alone */
 
 /* moongrid.open_machine(text, preset or file) -> Machine */

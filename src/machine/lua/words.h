@@ -10,12 +10,15 @@
 
 #define MGRID_LUA_MACHINE "moongrid.MachineModel" /* moongrid.Machine is what a State knows of its own */
 
-void mgrid_lua_open_machine(lua_State *L);
-void mgrid_lua_open_machine_host(lua_State *L);
-int  mgrid_lua_recipe_on(lua_State *L);
-void mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
-void mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
-int  mgrid_lua_plan_machine(lua_State *L);
+void         mgrid_lua_open_machine(lua_State *L);
+void         mgrid_lua_open_machine_host(lua_State *L);
+int          mgrid_lua_recipe_on(lua_State *L);
+void         mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
+void         mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
+int          mgrid_lua_plan_machine(lua_State *L);
+int          mgrid_lua_plan_laws(lua_State *L);
+mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
+                                   mgrid_error *err);
 /* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where it goes. */
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 mgrid_machine_model      **mgrid_lua_new_machine(lua_State *L);
@@ -24,7 +27,5 @@ int                        mgrid_lua_machine_presets(lua_State *L);
 int                        mgrid_lua_job_machine(lua_State *L); /* collect.c */
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
-/* Return that of the MachineModel at i. Raises. */
-const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 
 #endif

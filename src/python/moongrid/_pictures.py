@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import os
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _command
+from ._abi import Status
+from ._errors import error
+from ._library import library
 
 if TYPE_CHECKING:
     from ._plan import Plan
@@ -30,33 +31,44 @@ class Report(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self)}</pre>"
+        return f'<pre style="font-family: monospace">{html.escape(self)}</pre>'
 
 
 class Picture:
     """A drawing of a plan. A notebook shows it; print(picture) draws in the terminal; save("a.svg"), "a.txt", or
-    "a.html", a page to click in without network (of a plan that has its recipe)."""
+    "a.html", a page to click in without network."""
 
-    def __init__(self, plan: Plan, words: list[str]) -> None:
-        self._plan, self._words = plan, words
+    def __init__(self, plan: Plan, families: tuple[str, ...] = (), rank: int | None = None) -> None:
+        self._plan, self._families, self._rank = plan, families, rank
 
-    def _draw(self, *words: str, page: bool = False) -> str:
-        line, given = self._plan.as_words() if page else (["-"], self._plan.save())
-        return _command.run("draw", *line, *self._words, *words, given=given)
+    def _draw(self, how: str, **options: Any) -> str:
+        if self._families:
+            options["families"] = self._families
+        if self._rank is not None:
+            options["rank"] = self._rank
+        return library().text("mgrid_plan_draw", self._plan._handle, how.encode(), json.dumps(options).encode())
 
     @functools.cached_property
     def svg(self) -> str:
         """The text of the SVG."""
-        with tempfile.TemporaryDirectory() as folder:
-            self._draw("-o", f"{folder}/plan.svg")
-            return Path(folder, "plan.svg").read_text(encoding="utf-8")
+        return self._draw("svg", all=True)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write a file: .svg, .txt or .html."""
-        self._draw("-o", os.fspath(file), page=os.fspath(file).endswith(".html"))
+        name = os.fspath(file)
+        if name.endswith(".html"):
+            if self._families or self._rank is not None:
+                raise error(Status.USAGE, "a page takes no families and no rank: it has all")
+            library().write(file, self._draw("page", recipe=self._plan.name or "a topology"))
+        elif name.endswith(".svg"):
+            library().write(file, self.svg)
+        elif name.endswith(".txt"):
+            library().write(file, f"{self}\n")
+        else:
+            raise error(Status.USAGE, f"a picture is a file that ends with .svg, .html or .txt, not '{name}'")
 
     def __str__(self) -> str:
-        return self._draw().rstrip("\n")
+        return self._draw("text", all=self._rank is not None, unicode=True).rstrip("\n")
 
     __repr__ = __str__
 

@@ -262,7 +262,9 @@ class Plan(Owner, Mapping[str, Family]):
         """Draw the grids and the groups in them: all families, or some; the groups of a rank stand out."""
         for family in families:
             known(family, self.families, "family")
-        return Picture(self, _only(families) + (["--rank", str(rank)] if rank is not None else []))
+        if rank is not None and not 0 <= rank < self.world:
+            raise error(Status.OUT_OF_RANGE, f"rank {rank} is out of range; ranks are 0 to {self.world - 1}")
+        return Picture(self, families, rank)
 
     def _repr_svg_(self) -> str:
         return self.draw().svg

@@ -245,6 +245,70 @@ static int family_coverage(lua_State *L) {
   return 1;
 }
 
+static int family_largest(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->max_size);
+  return 1;
+}
+
+/* nil of a family without groups */
+static int push_bound(lua_State *L, const mgrid_family *f, int64_t rank) {
+  f->count ? lua_pushinteger(L, rank) : lua_pushnil(L);
+  return 1;
+}
+
+static int family_low(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  return push_bound(L, f, f->low);
+}
+
+static int family_high(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  return push_bound(L, f, f->high);
+}
+
+/* family:member(group, position) -> rank, ranks in the group; a position from the end is negative */
+static int family_member(lua_State *L) {
+  const mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  int64_t             group = mgrid_lua_check_integer(L, 2), at = mgrid_lua_check_integer(L, 3);
+  mgrid_lua_charge(L, f->nodes);
+  if (group < 0 || group >= f->count)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range; there are %" PRId64, group,
+                              f->count);
+  int64_t size = mgrid_family_size(f, group);
+  if (at < -size || at >= size)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "position %" PRId64 " is out of range; group %" PRId64 " has %" PRId64 " ranks", at,
+                              group, size);
+  lua_pushinteger(L, mgrid_family_rank(f, group, at < 0 ? at + size : at));
+  lua_pushinteger(L, size);
+  return 2;
+}
+
+static void set_modes(lua_State *L, const char *name, const mgrid_modes *modes) {
+  lua_createtable(L, modes->n, 0);
+  for (int i = 0; i < modes->n; i++) {
+    lua_createtable(L, 2, 0);
+    lua_pushinteger(L, modes->at[i].size);
+    lua_rawseti(L, -2, 1);
+    lua_pushinteger(L, modes->at[i].stride);
+    lua_rawseti(L, -2, 2);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, name);
+}
+
+/* family:modes() -> what world:modes takes, or nil */
+static int family_modes(lua_State *L) {
+  const mgrid_strided *rule = mgrid_lua_check_family(L, 1)->f->rule;
+  if (!rule) return lua_pushnil(L), 1;
+  lua_createtable(L, 0, 3);
+  set_modes(L, "inside", &rule->inside);
+  set_modes(L, "index", &rule->index);
+  lua_pushinteger(L, rule->offset);
+  lua_setfield(L, -2, "offset");
+  return 1;
+}
+
 static int family_eq(lua_State *L) {
   mgrid_payer payer = mgrid_budget_payer(L);
   bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
@@ -262,6 +326,19 @@ static int family_tostring(lua_State *L) {
   lua_pushfstring(L, "Family of %I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
                   f->size < 0 ? "up to " : "", (LUAI_UACINT)(f->size < 0 ? f->max_size : f->size), rule);
   return 1;
+}
+
+/* family:explain() -> its rule, and the rule in words */
+static int family_explain(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_text    t = { 0 };
+  mgrid_lua_charge_family(L, f);
+  mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
+  mgrid_family_text(f, &t);
+  mgrid_lua_push_text(L, &t);
+  f->form->explain(f, &t);
+  mgrid_lua_push_text(L, &t);
+  return 2;
 }
 
 /* same(a, b), within(a, b), disjoint(a, b), covers(f) raise if the law does not hold, with the first counterexample */
@@ -302,22 +379,21 @@ static int covers(lua_State *L) {
   return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
 }
 
-static const luaL_Reg family_fields[] = {
-  { "count", family_count }, { "size", family_size }, { "coverage", family_coverage }, { NULL, NULL }
-};
-static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick },
-                                                  { "bundle", family_bundle },
-                                                  { "pairs", family_pairs },
-                                                  { "neighbours", family_neighbours },
-                                                  { "map", mgrid_lua_family_map },
-                                                  { "without", family_without },
-                                                  { "lists", family_lists },
-                                                  { "twin", family_twin },
-                                                  { "with", family_with },
-                                                  { "ranks", family_ranks },
-                                                  { "locate", family_locate },
-                                                  { "groups", family_groups },
-                                                  { NULL, NULL } };
+static const luaL_Reg        family_fields[] = { { "count", family_count },
+                                                 { "size", family_size },
+                                                 { "largest", family_largest },
+                                                 { "coverage", family_coverage },
+                                                 { "low", family_low },
+                                                 { "high", family_high },
+                                                 { NULL, NULL } };
+static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick }, { "bundle", family_bundle },
+                                                  { "pairs", family_pairs },         { "neighbours", family_neighbours },
+                                                  { "map", mgrid_lua_family_map },   { "without", family_without },
+                                                  { "lists", family_lists },         { "twin", family_twin },
+                                                  { "with", family_with },           { "ranks", family_ranks },
+                                                  { "locate", family_locate },       { "member", family_member },
+                                                  { "modes", family_modes },         { "groups", family_groups },
+                                                  { "explain", family_explain },     { NULL, NULL } };
 static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
                                                { "__eq", family_eq },          { "__tostring", family_tostring },
                                                { "__pairs", family_groups },   { NULL, NULL } };

@@ -3,6 +3,8 @@
 ** plan.c - Plan for Lua: its contents, texts and checks.
 */
 #include "recipe/budget.h"
+#include "recipe/slice.h"
+#include "recipe/words/facts.h"
 #include "recipe/values.h"
 
 #include <inttypes.h>
@@ -16,41 +18,64 @@ static int new_plan(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* A text that is printed; in a recipe it is bounded and its work is charged. */
+/* A text that is printed: it is returned, or given to a function in pieces. In a recipe it is bounded and its work is
+** charged. */
 typedef struct printed {
+  lua_State    *L;
+  int           write; /* where the function is; 0: none */
   mgrid_text    text;
   mgrid_budget *budget;
-  bool          long_text;
+  bool          long_text, raised;
 } printed;
+
+static printed print_to(lua_State *L, int i) {
+  printed t = { .L = L, .budget = mgrid_budget_of(L) };
+  if (!lua_isnoneornil(L, i)) luaL_checktype(L, t.write = i, LUA_TFUNCTION);
+  mgrid_lua_stack(L, 8);
+  return t;
+}
+
+typedef struct piece {
+  const char *text;
+  size_t      len;
+} piece;
+
+/* write(piece) */
+static int write_piece(lua_State *L) {
+  const piece *p = lua_touserdata(L, 2);
+  lua_settop(L, 1);
+  lua_pushlstring(L, p->text, p->len);
+  lua_call(L, 1, 0);
+  return 0;
+}
 
 static int print_piece(void *to, const char *s, size_t len) {
   printed *t = to;
   t->long_text = t->budget && t->text.len + len > MGRID_TEXT_MAX;
   if (t->long_text || (t->budget && !mgrid_budget_spend(t->budget, (int64_t)len))) return 1;
-  return mgrid_text_sink(&t->text, s, len);
+  if (!t->write) return mgrid_text_sink(&t->text, s, len);
+  piece p = { s, len };
+  lua_pushcfunction(t->L, write_piece);
+  lua_pushvalue(t->L, t->write);
+  lua_pushlightuserdata(t->L, &p);
+  t->raised = lua_pcall(t->L, 2, 0, 0) != LUA_OK; /* the writer of JSON above has memory to free */
+  return t->raised;
 }
 
+/* Push the text, or nothing if a function has it; or raise. */
 static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_error *e) {
+  if (!s && t->write) return 0;
   if (!s) {
     mgrid_lua_push_text(L, &t->text);
     return 1;
   }
   mgrid_text_free(&t->text);
+  if (t->raised) return lua_error(L);
   if (t->long_text)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the text has more than %d bytes; a recipe's have no more",
                               MGRID_TEXT_MAX);
   mgrid_lua_charge(L, 0); /* raises if that is the reason */
   return mgrid_lua_raise_error(L, e);
-}
-
-/* Return the rank at i; -1 for all ranks, if it is missing. */
-static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
-  if (lua_isnoneornil(L, i)) return -1;
-  int64_t rank = mgrid_lua_check_integer(L, i);
-  if (rank < 0 || rank >= p->content.world)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                       p->content.world - 1);
-  return rank;
 }
 
 /* Pay for the questions of json and schedule about all groups. */
@@ -61,33 +86,43 @@ static void charge_groups(lua_State *L, const mgrid_plan *p) {
   mgrid_lua_settle(L, &payer);
 }
 
+/* plan:json([rank [, write [, site]]]) */
 static int plan_json(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t     rank = opt_rank(L, p, 2);
-  printed     t = { .budget = mgrid_budget_of(L) };
+  int64_t     rank = mgrid_lua_opt_rank(L, p, 2);
+  mgrid_site  site = mgrid_lua_check_site(L, 4);
+  printed     t = print_to(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   charge_groups(L, p);
-  return push_printed(L, mgrid_plan_print_json(p, rank, print_piece, &t, &e), &t, &e);
+  return push_printed(L, mgrid_plan_json_at(p, rank, &site, print_piece, &t, &e), &t, &e);
 }
 
+/* plan:text([write]); plan:rules([write]) */
 static int plan_text(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  printed     t = { .budget = mgrid_budget_of(L) };
+  printed     t = print_to(L, 2);
   mgrid_error e = MGRID_ERROR_INIT;
   return push_printed(L, mgrid_plan_print(p, print_piece, &t, &e), &t, &e);
 }
 
+static int plan_rules(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  printed     t = print_to(L, 2);
+  mgrid_error e = MGRID_ERROR_INIT;
+  return push_printed(L, mgrid_plan_save(p, print_piece, &t, &e), &t, &e);
+}
+
+/* plan:schedule([rank [, write]]) */
 static int plan_schedule(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t     rank = opt_rank(L, p, 2);
-  printed     t = { .budget = mgrid_budget_of(L) };
+  int64_t     rank = mgrid_lua_opt_rank(L, p, 2);
+  printed     t = print_to(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   charge_groups(L, p);
   return push_printed(L, mgrid_plan_print_schedule(p, rank, print_piece, &t, &e), &t, &e);
 }
 
-/* Return the index of the family named at i; raise with the nearest name. */
-static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
+int mgrid_lua_check_entry(lua_State *L, const mgrid_plan *p, int i) {
   const char *name = luaL_checkstring(L, i), *known[256];
   int         at = (int)mgrid_content_find(&p->content, name);
   size_t      n = 0;
@@ -98,7 +133,7 @@ static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
 
 static int plan_family(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  int               i = check_family_name(L, p, 2);
+  int               i = mgrid_lua_check_entry(L, p, 2);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   box->f = mgrid_family_ref(p->content.entry[i].family);
   return 1;
@@ -178,6 +213,25 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
+/* plan:law(text [, machine]) -> true | false, why; raises if the text is no law, or names what is unknown */
+static int plan_law(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char       *law = luaL_checkstring(L, 2);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_status      s = MGRID_OK;
+  bool              mine = false;
+  lua_settop(L, 3);
+  mgrid_lua_charge(L, p->content.world + nodes_of(p));
+  for (const mgrid_lua_slice *const *slice = mgrid_lua_slices; *slice && !mine; slice++)
+    if ((*slice)->law) s = (*slice)->law(L, 3, p, law, &mine, &e);
+  if (!mine) s = mgrid_plan_law(p, law, &e);
+  if (s && s != MGRID_REFUSED && s != MGRID_UNPROVED) return mgrid_lua_raise_error(L, &e);
+  lua_pushboolean(L, !s);
+  if (!s) return 1;
+  lua_pushstring(L, e.message);
+  return 2;
+}
+
 /* Push the text of an answer of plan:why; upvalue: plan */
 static int why_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
@@ -212,7 +266,7 @@ static int plan_why(lua_State *L) {
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int         i = check_family_name(L, p, 2);
+  int         i = mgrid_lua_check_entry(L, p, 2);
   if (p->shares[i] >= 0)
     lua_pushstring(L, p->content.entry[p->shares[i]].name);
   else
@@ -228,6 +282,40 @@ static int plan_dry(lua_State *L) {
   mgrid_state **box = mgrid_lua_new_state(L, true);
   mgrid_lua_keep_dry(L, box, p, rank, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+/* Push what a view creates: the view and the plan are the arguments. */
+static int push_creations(lua_State *L) {
+  const mgrid_view *v = lua_touserdata(L, 1);
+  const mgrid_plan *p = lua_touserdata(L, 2);
+  lua_createtable(L, (int)v->ncomms, 0);
+  for (size_t i = 0; i < v->ncomms; i++) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, p->content.entry[v->comm[i].entry].name);
+    lua_setfield(L, -2, "family");
+    lua_pushinteger(L, v->comm[i].group);
+    lua_setfield(L, -2, "group");
+    lua_pushinteger(L, v->comm[i].round);
+    lua_setfield(L, -2, "round");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* plan:creates(rank) -> a list of { family, group, round }, in the order of creation */
+static int plan_creates(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     rank = mgrid_lua_check_integer(L, 2);
+  mgrid_view  v;
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, 16 * (nodes_of(p) + 1));
+  lua_pushcfunction(L, push_creations);
+  lua_pushlightuserdata(L, &v);
+  lua_pushlightuserdata(L, p);
+  if (mgrid_view_init(&v, p, rank, &e)) return mgrid_lua_raise_error(L, &e);
+  int raised = lua_pcall(L, 2, 1, 0);
+  mgrid_view_free(&v);
+  return raised ? lua_error(L) : 1;
 }
 
 static int plan_world(lua_State *L) {
@@ -256,19 +344,6 @@ static int plan_families(lua_State *L) {
 static int plan_grids(lua_State *L) {
   const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
   MGRID_LUA_LIST(L, c->ngrids, lua_pushstring(L, c->grid[i].name));
-  return 1;
-}
-
-/* plan.given -> the parameters that differ from their defaults, { "tp=2" } */
-static int plan_given(lua_State *L) {
-  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
-  lua_Integer          n = 0;
-  lua_newtable(L);
-  for (size_t i = 0; i < c->nparams; i++) {
-    if (c->param[i].usual) continue;
-    lua_pushfstring(L, "%s=%s", c->param[i].name, c->param[i].value);
-    lua_rawseti(L, -2, ++n);
-  }
   return 1;
 }
 
@@ -346,14 +421,22 @@ static int plan_notes(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
-                                        { "families", plan_families }, { "grids", plan_grids },
-                                        { "recipe", plan_recipe },     { "notes", plan_notes },
-                                        { "given", plan_given },       { NULL, NULL } };
+static const luaL_Reg plan_fields[] = { { "world", plan_world },
+                                        { "digest", plan_digest },
+                                        { "families", plan_families },
+                                        { "grids", plan_grids },
+                                        { "recipe", plan_recipe },
+                                        { "notes", plan_notes },
+                                        { "params", mgrid_lua_plan_params },
+                                        { "functions", mgrid_lua_plan_functions },
+                                        { "concurrent", mgrid_lua_plan_concurrent },
+                                        { NULL, NULL } };
 static const luaL_Reg plan_methods[] = {
-  { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule }, { "family", plan_family },
-  { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse }, { "check", plan_check },
-  { "shares", plan_shares }, { "dry", plan_dry },       { "why", plan_why },           { NULL, NULL }
+  { "json", plan_json },         { "text", plan_text },       { "schedule", plan_schedule },
+  { "family", plan_family },     { "grid", plan_grid },       { "counts", plan_counts },
+  { "rehearse", plan_rehearse }, { "check", plan_check },     { "law", plan_law },
+  { "shares", plan_shares },     { "dry", plan_dry },         { "why", plan_why },
+  { "rules", plan_rules },       { "creates", plan_creates }, { NULL, NULL }
 };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
                                              { "__eq", plan_eq },
@@ -362,7 +445,8 @@ static const luaL_Reg        plan_meta[] = { { "__len", plan_len },
                                              { "__index", plan_index },
                                              { "__gc", mgrid_lua_free_box },
                                              { NULL, NULL } };
-static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
+static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, mgrid_lua_plan_facts,
+                                            plan_meta };
 
 void mgrid_lua_open_plan(lua_State *L) {
   mgrid_lua_open_class(L, &plan_class);

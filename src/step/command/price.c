@@ -47,12 +47,3 @@ mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, 
   mgrid_text_free(&t);
   return status;
 }
-
-/* -------------------------------------------------------------------- text */
-
-const char *cli_seconds(double seconds, char *buf, size_t len) {
-  const char *unit = seconds >= 1 ? "s" : seconds >= 1e-3 ? "ms" : seconds >= 1e-6 ? "us" : "ns";
-  double      by = seconds >= 1 ? 1 : seconds >= 1e-3 ? 1e3 : seconds >= 1e-6 ? 1e6 : 1e9;
-  mgrid_format(buf, len, "%.*f %s", seconds * by >= 100 ? 0 : seconds * by >= 10 ? 1 : 2, seconds * by, unit);
-  return seconds > 0 ? buf : "0";
-}

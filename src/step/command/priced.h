@@ -16,7 +16,4 @@ typedef struct step_priced { /* options; NULL: not given */
 ** is refused where an option needs it. */
 mgrid_status cli_price(const cli *c, const step_priced *o, const mgrid_step *s, step_price *out, bool *priced,
                        mgrid_error *err);
-/* Write a number of seconds with a unit: "12.3 ms". */
-const char *cli_seconds(double seconds, char *buf, size_t len);
-
 #endif

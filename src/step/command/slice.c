@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what the step adds to the command: run --step, diff --step, the proof of check, the traffic of place.
+** slice.c - what the step adds to the command: run --step, the traffic of place.
 */
 #include "command/slice.h"
 #include "step/command/sends.h"
-#include "step/step.h"
 
 mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
                           mgrid_error *err); /* run_step.c */
-
-mgrid_status cli_diff_step(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], bool json,
-                           bool *differ, mgrid_error *err); /* diff_step.c */
-
-/* For check: whether the step of the recipe is proved, under the rules of NCCL. */
-static mgrid_status holds(mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_error *err) {
-  *has = rt && mgrid_plan_world(p) <= STEP_WORLD_MAX;
-  bool        none = false;
-  mgrid_step *s = *has ? mgrid_step_of(rt, p, NULL, &none, err) : NULL;
-  if (none) *has = false;
-  if (!s) return *has ? err->status : MGRID_OK;
-  step_verdict v;
-  mgrid_text   why = { 0 };
-  mgrid_status status = mgrid_step_conclude(s, STEP_NCCL, 0, &v, err);
-  if (!status && v.told != STEP_PROVED) {
-    mgrid_step_verdict_text(s, &v, &why);
-    status = mgrid_fail(err, MGRID_REFUSED, "the step is not proved (%s): %.800s", mgrid_step_told_names[v.told],
-                        mgrid_text_chars(&why));
-  }
-  mgrid_text_free(&why);
-  mgrid_step_free(s);
-  return status;
-}
 
 static const cli_addition additions[] = {
   { .to = "run",
@@ -56,18 +32,8 @@ static const cli_addition additions[] = {
                            "deadline, --timeout",
                    .agreed = true } },
     .use = cli_run_step },
-  { .to = "diff",
-    .usage =
-        "moongrid diff A --world N [...] vs B [...] --step [--machine MACHINE] [--flops X] [--costs FILE] [--json]",
-    .options = { { "step", cli_flag,
-                   .help = "compare the steps instead: calls, bytes and memory, and with --machine time, by "
-                           "family (moongrid step)" },
-                 { "flops", cli_text, 0, "X",
-                   .help = "with --step and --machine: flops of a GPU in a second, as 400T" },
-                 { "costs", cli_text, 0, "FILE", .help = "... JSON: flops, latencies, measured efficiencies" } },
-    .compare = cli_diff_step },
   { .to = NULL },
 };
 
 extern const cli_slice cli_slice_step;
-const cli_slice cli_slice_step = { .additions = additions, .proves = "step", .holds = holds, .sends = cli_step_sends };
+const cli_slice        cli_slice_step = { .additions = additions, .sends = cli_step_sends };

@@ -177,6 +177,10 @@ mgrid_status mgrid_step_lua_serve(mgrid_runtime *rt, void *request, mgrid_error 
   mgrid_budget_keep_home(rt->L);
   status = mgrid_runtime_protected(rt, prepare_body, &x, err);
   r->none = !status && !x.found;
+  if (status || r->ask) {
+    mgrid_budget_back_home(rt->L);
+    return status;
+  }
   if (r->none)
     status = mgrid_fail(err, MGRID_UNKNOWN_NAME,
                         "the recipe %s has no step: step = function(s, p) ... end makes one, or a file of its own",

@@ -3,6 +3,7 @@
 ** plan.c - plan:step() for hosts: the step of a plan's recipe, its verdict, and the program of a rank, as tables and text.
 */
 #include "recipe/runtime.h"
+#include "recipe/values.h"
 #include "step/lua/words.h"
 
 #include <inttypes.h>
@@ -16,6 +17,18 @@ static void free_step(void *box) { mgrid_step_free(*(mgrid_step **)box); }
 
 mgrid_step **mgrid_step_lua_new(lua_State *L) {
   return mgrid_lua_new_box(L, sizeof(mgrid_step *), 0, STEP_LUA_PROGRAMS, free_step);
+}
+
+/* plan:has_step() -> whether plan:step() has one: of a recipe, and in a world that is not too large */
+static int plan_has_step(lua_State *L) {
+  step_request r = { .plan = mgrid_lua_check_plan(L, 1), .ask = true };
+  mgrid_error  e = MGRID_ERROR_INIT;
+  lua_getiuservalue(L, 1, 1);
+  mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
+  bool            may = rt && *rt && r.plan->content.world <= STEP_WORLD_MAX;
+  if (may && mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
+  lua_pushboolean(L, may && !r.none);
+  return 1;
 }
 
 /* plan:step([file]) -> Programs. The plan is of a Recipe, which is its user value. */
@@ -145,47 +158,12 @@ static int programs_prove(lua_State *L) {
   return 4;
 }
 
-/* programs:sums() -> by family, calls and bytes of the rank with the most */
+/* programs:sums() -> { families, memory } of the rank with the most */
 static int programs_sums(lua_State *L) {
-  const mgrid_step *s = check_step(L);
-  size_t            n = s->plan->content.nentries;
-  mgrid_error       e = MGRID_ERROR_INIT;
-  step_sum         *most = lua_newuserdatauv(L, (n + 1) * sizeof *most, 0);
-  if (mgrid_step_most(s, most, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_newtable(L);
-  for (size_t i = 0; i < n; i++) {
-    if (!most[i].calls) continue;
-    lua_createtable(L, 0, 2);
-    set_number(L, "calls", most[i].calls);
-    set_number(L, "bytes", most[i].bytes);
-    lua_setfield(L, -2, s->plan->content.entry[i].name);
-  }
-  return 1;
-}
-
-/* programs:memory() -> { peak, at, rank, by, names } of the rank with the most */
-static int programs_memory(lua_State *L) {
-  const mgrid_step *s = check_step(L);
-  mgrid_error       e = MGRID_ERROR_INIT;
-  step_memory       m;
-  lua_Integer       n = 0;
-  if (mgrid_step_memory(s, &m, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_createtable(L, 0, 5);
-  set_number(L, "peak", m.peak);
-  set_text(L, "at", s->word[m.at]);
-  set_number(L, "rank", m.rank);
-  lua_createtable(L, 0, (int)m.n);
-  lua_createtable(L, (int)m.n, 0);
-  for (size_t i = 0; i < m.n; i++) {
-    if (!m.bytes[i]) continue;
-    lua_pushstring(L, s->word[m.name[i]]);
-    lua_rawseti(L, -2, ++n);
-    lua_pushinteger(L, m.bytes[i]);
-    lua_setfield(L, -3, s->word[m.name[i]]);
-  }
-  lua_setfield(L, -3, "names");
-  lua_setfield(L, -2, "by");
-  return 1;
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *all = mgrid_step_report(check_step(L), NULL, &e);
+  if (!all) return mgrid_lua_raise_error(L, &e);
+  return mgrid_take_json(L, all) ? lua_error(L) : 1;
 }
 
 /* What a compute says of itself. */
@@ -300,11 +278,10 @@ static int programs_tostring(lua_State *L) {
 static const luaL_Reg fields[] = { { "classes", programs_classes },       { "programs", programs_programs },
                                    { "operations", programs_operations }, { "digest", programs_digest },
                                    { "reads", programs_reads },           { NULL, NULL } };
-static const luaL_Reg methods[] = {
-  { "class", programs_class },   { "prove", programs_prove }, { "sums", programs_sums },
-  { "memory", programs_memory }, { "entry", programs_entry }, { "program", programs_program },
-  { "text", programs_text },     { "price", programs_price }, { NULL, NULL }
-};
+static const luaL_Reg methods[] = { { "class", programs_class },     { "prove", programs_prove },
+                                    { "sums", programs_sums },       { "entry", programs_entry },
+                                    { "program", programs_program }, { "text", programs_text },
+                                    { "price", programs_price },     { NULL, NULL } };
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
 
@@ -313,4 +290,4 @@ void mgrid_step_lua_open_host(lua_State *L) {
   mgrid_lua_open_class(L, &mgrid_step_lua_timeline_class);
 }
 
-const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { NULL, NULL } };
+const luaL_Reg mgrid_step_lua_plan_methods[] = { { "step", plan_step }, { "has_step", plan_has_step }, { NULL, NULL } };

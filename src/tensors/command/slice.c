@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what tensors add to the command: plan --tensor, run A vs B --move.
+** slice.c - what tensors add to the command: run A vs B --move.
 */
 #include "tensors/command/words.h"
 
 static const cli_addition additions[] = {
-  { .to = "plan",
-    .usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor T [--rank R]",
-    .before = "gpu-memory",
-    .options = { { "tensor", cli_text, 0, "T",
-                   .help = "which elements of a tensor each rank holds (with --rank: that rank's)" } },
-    .show = cli_show_tensor },
   { .to = "run",
     .usage = "mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]",
     .before = "devices",
@@ -33,4 +27,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_tensors;
-const cli_slice cli_slice_tensors = { .additions = additions, .overview = cli_show_tensors, .reading = cli_reading };
+const cli_slice        cli_slice_tensors = { .additions = additions, .reading = cli_reading };

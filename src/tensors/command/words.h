@@ -12,10 +12,6 @@
 /* Return the columns that a table of names needs for one more, at least `wide`. */
 static inline int cli_wider(int wide, const char *name) { return (int)strlen(name) > wide ? (int)strlen(name) : wide; }
 
-/* moongrid plan: lines of the overview; --tensor. of_plan.c */
-void         cli_show_tensors(const cli *c, const mgrid_plan *p);
-mgrid_status cli_show_tensor(const cli *c, const mgrid_plan *p, int64_t rank, mgrid_error *err);
-
 /* run A vs B --move: move the tensors of one plan to the other and prove every element. run_move.c */
 mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                           mgrid_error *planning, mgrid_error *err);

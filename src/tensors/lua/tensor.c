@@ -375,11 +375,33 @@ static void set_integer(lua_State *L, const char *name, int64_t value) {
   lua_setfield(L, -2, name);
 }
 
-/* plan:tensor(name, rank) -> { shape, elements, bytes, copy, copies, runs } | nil */
+/* Push { axes, bytes, largest, copies, without, rule }: the whole tensor. */
+static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
+  mgrid_error         e = MGRID_ERROR_INIT;
+  const mgrid_tensor *t = mgrid_plan_require_tensor(p, name, &e);
+  char                rule[1024];
+  if (!t) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_charge(L, p->content.world);
+  lua_createtable(L, 0, 6);
+  MGRID_LUA_LIST(L, t->naxes, lua_pushstring(L, mgrid_tensor_axis_name(t, i)));
+  lua_setfield(L, -2, "axes");
+  set_integer(L, "bytes", t->bytes);
+  set_integer(L, "largest", mgrid_tensor_largest(t));
+  set_integer(L, "copies", t->copies);
+  set_integer(L, "without", p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t));
+  mgrid_text_ellipsis(rule, sizeof rule, mgrid_tensor_describe(t, rule, sizeof rule));
+  lua_pushstring(L, rule);
+  lua_setfield(L, -2, "rule");
+  return 1;
+}
+
+/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil; without a rank the
+** whole tensor */
 int mgrid_lua_plan_tensor(lua_State *L) {
-  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  const char       *name = luaL_checkstring(L, 2);
-  int64_t           rank = mgrid_lua_check_integer(L, 3);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  const char *name = luaL_checkstring(L, 2);
+  if (lua_isnoneornil(L, 3)) return push_whole(L, p, name);
+  int64_t           rank = mgrid_lua_check_integer(L, 3), most = mgrid_lua_opt_integer(L, 4, INT64_MAX);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, name, rank, &part, &e)) return mgrid_lua_raise_error(L, &e);
@@ -401,21 +423,27 @@ int mgrid_lua_plan_tensor(lua_State *L) {
     set_integer(L, "slice", part.slice);
   }
   lua_createtable(L, (int)t->naxes, 0);
+  lua_createtable(L, (int)t->naxes, 0);
   for (size_t i = 0; i < t->naxes; i++) {
     mgrid_run   run;
     lua_Integer n = 0;
     lua_newtable(L);
     for (mgrid_walk w = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&w, &run);) {
       mgrid_lua_charge(L, 4);
+      if (n++ >= most) continue;
       lua_createtable(L, 2, 0);
       lua_pushinteger(L, run.start);
       lua_rawseti(L, -2, 1);
       lua_pushinteger(L, run.length);
       lua_rawseti(L, -2, 2);
-      lua_rawseti(L, -2, ++n);
+      lua_rawseti(L, -2, n);
     }
+    lua_rawseti(L, -3, (lua_Integer)i + 1);
+    lua_pushinteger(L, n);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
+  if (most == INT64_MAX) lua_pushnil(L), lua_replace(L, -2);
+  lua_setfield(L, -3, "nruns");
   lua_setfield(L, -2, "runs");
   return 1;
 }

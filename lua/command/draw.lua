@@ -1,0 +1,205 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid draw: the groups of a recipe as a picture, in the terminal or in a file.
+
+local groups = require "command.base.groups"
+local host = require "host"
+local line = require "command.base.line"
+local pictures = require "pictures.init"
+local recipe = require "command.base.recipe"
+local text = require "command.base.text"
+
+local PLANS = 64                 -- most plans of a page
+local LEAST, LEAST_OF_MANY = 8, 32 -- ranks of a grid that a screen gets: of one picture, of several
+local MORE = "more: | less -R, or -o FILE.txt, .svg, .html; a part: --family F,G, --rank R"
+
+-- Write a file from what a function gives to its sink, whole or not at all.
+local function write(path, draw)
+  local pieces = {}
+  draw(function(piece) pieces[#pieces + 1] = piece end)
+  host.write(path, table.concat(pieces))
+end
+
+-- The screen -----------------------------------------------------------------------
+
+-- How many lines of a screen a line of text takes.
+local function height(row)
+  local wide = text.width((row:gsub("\27.[%d;]*m", "")))
+  return math.max(1, (wide + text.columns - 1) // text.columns)
+end
+
+local function total(rows)
+  local n = 0
+  for _, row in ipairs(rows) do n = n + height(row) end
+  return n
+end
+
+-- Draw what fits the screen: fewer ranks of each grid, and where that is not enough, the first lines.
+local function draw_screen(plan, options)
+  local screen = text.lines - 1 -- a line is the prompt's
+  local room = screen - (#MORE - 1 + text.columns) // text.columns
+  local many = options.families and #options.families or options.all and #plan.families or 0
+  local list = many > 0 and 0 or #plan.families -- lines below the grids; these may take half
+  local function rows_of()
+    local rows = {}
+    for row in pictures.text(plan, options):gmatch "([^\n]*)\n" do rows[#rows + 1] = row end
+    return rows
+  end
+  local rows = rows_of()
+  if total(rows) > screen then
+    options.most = 4096
+    local least = many > 1 and LEAST_OF_MANY or LEAST
+    while total(rows) - list > room - math.min(list, room // 2) and options.most > least do
+      options.most = options.most // 2
+      rows = rows_of()
+    end
+    local kept, used = {}, 0
+    if total(rows) > room then
+      for _, row in ipairs(rows) do
+        used = used + height(row)
+        if used > room - 1 then break end
+        kept[#kept + 1] = row
+      end
+      kept[#kept + 1] = ("  ... %d lines more"):format(#rows - #kept)
+      rows = kept
+    end
+    rows[#rows + 1] = MORE
+  end
+  text.put(table.concat(rows, "\n"), "\n")
+end
+
+-- Pages ----------------------------------------------------------------------------
+
+-- The kind of a parameter of the recipe, by its name or another name.
+local function kind_of(info, name)
+  for _, param in ipairs(info.params) do
+    local is = param.name == name
+    for _, alias in ipairs(param.aliases) do is = is or alias == name end
+    if is then return param.kind end
+  end
+end
+
+local NUMERIC = { size = true, index = true, integer = true, number = true, flag = true }
+
+-- The axes of a page, worlds, and numeric parameters with several values; and of each which of the arguments it is.
+local function axes_of(of, info)
+  local axes, args = {}, {}
+  if #of.world > 1 then
+    axes[1] = { name = "world", values = {} }
+    for i, size in ipairs(of.world) do axes[1].values[i] = tostring(size) end
+  end
+  for i, argument in ipairs(of.args) do
+    local name, list = argument:match "^([^=]*)=(.*)$"
+    if list:find "," and NUMERIC[kind_of(info, name)] then
+      local values = {}
+      for value in (list .. ","):gmatch "([^,]*)," do values[#values + 1] = value end
+      axes[#axes + 1] = { name = name, values = values }
+      args[#axes] = i
+    end
+  end
+  return axes, args
+end
+
+-- Plan choice number `which` of a page; return the plan, or why there is none.
+local function plan_choice(of, loaded, axes, at, which)
+  local args, world = table.move(of.args, 1, #of.args, 1, {}), of.world[1]
+  for i = #axes, 1, -1 do
+    local axis = axes[i]
+    local value = axis.values[which % #axis.values + 1]
+    which = which // #axis.values
+    if at[i] then args[at[i]] = axis.name .. "=" .. value else world = math.tointeger(tonumber(value)) end
+  end
+  local one = setmetatable({ args = args }, { __index = of })
+  local done, plan = pcall(recipe.plan, one, loaded, world)
+  return plan, done
+end
+
+-- Raise the first error of a value with which no plan of the page is made: such a value is wrong with all others.
+local function refuse_values(axes, frames, failed)
+  local below = #frames -- plans between two values of an axis
+  for _, axis in ipairs(#axes > 0 and axes or { { values = { "" } } }) do
+    below = below // #axis.values
+    for value = 0, #axis.values - 1 do
+      local said, fits
+      for i, frame in ipairs(frames) do
+        if (i - 1) // below % #axis.values == value then
+          fits = fits or not failed[i]
+          said = said or failed[i] and frame
+        end
+      end
+      if not fits then text.refuse(1, "%s", said) end
+    end
+  end
+end
+
+local function draw_page(of)
+  local loaded = recipe.load(of)
+  local axes, at = axes_of(of, loaded:info())
+  local frames, failed, n = {}, {}, 1
+  for _, axis in ipairs(axes) do n = math.min(n * #axis.values, PLANS + 1) end
+  if n > PLANS then text.refuse(3, "a page has up to %d plans; fewer values would do", PLANS) end
+  for i = 1, n do
+    host.progress(("planning for the page, %d of %d"):format(i, n))
+    local done
+    frames[i], done = plan_choice(of, loaded, axes, at, i - 1)
+    failed[i] = not done
+  end
+  refuse_values(axes, frames, failed)
+  host.progress "drawing the page"
+  local page = { recipe = line.from_stdin(of) and "stdin" or of.recipe, axes = axes, frames = frames }
+  if of.machine then page.machine = function(plan) return recipe.machine(of, plan) end end
+  write(of.output, function(put) pictures.page(page, put) end)
+  host.progress()
+end
+
+-- ----------------------------------------------------------------------------------
+
+local function draw(of, svg)
+  of = setmetatable({ world = of.world and of.world[1] }, { __index = of })
+  local plan = recipe.plan(of)
+  local options = { families = of.family and groups.named(plan, of.family), all = svg or of.rank ~= nil, rank = of.rank,
+                    machine = of.machine and recipe.machine(of, plan), columns = of.output and 80 or text.columns,
+                    unicode = text.unicode, color = text.on ~= "" and not of.output }
+  if not of.output and text.lines > 0 then return draw_screen(plan, options) end
+  local function put_all(put) pictures[svg and "svg" or "text"](plan, options, put) end
+  if of.output then write(of.output, put_all) else put_all(text.put) end
+end
+
+local function run(of)
+  line.needs(of, of.world)
+  local world, ending = of.world and of.world[1], of.output and of.output:match ".(%.%a+)$"
+  line.beyond(of.rank or 0, world)
+  if of.output and ending ~= ".svg" and ending ~= ".html" and ending ~= ".txt" then
+    text.usage("--output is a file that ends with .svg, .html or .txt, not '%s'", of.output)
+  end
+  if ending == ".html" and (of.family or of.rank) then
+    text.usage "a page takes no --family and no --rank: it has all"
+  end
+  if ending == ".html" then return draw_page(of) end
+  if world and #of.world > 1 then text.usage "several worlds go into a page: -o FILE.html" end
+  draw(of, ending == ".svg")
+end
+
+return {
+  name = "draw",
+  place = 20,
+  takes = "RECIPE --world N [...] [-o FILE.svg]",
+  summary = "a picture of its groups",
+  usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [--machine M] [-o FILE.svg]",
+  about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
+    .. "Without --family the terminal gets the grids, and the groups of all families below. Worlds above\n"
+    .. "4096 ranks are drawn in part, and said to be; so is, on a terminal, what does not fit the screen.\n"
+    .. "With --machine ranks are drawn where they run, in boxes of nodes and racks, and what crosses them is\n"
+    .. "coloured: in the terminal yellow for a node, red for more.",
+  example = "moongrid draw megatron --world 16 tp=2 pp=2 --family tp,pp",
+  recipe = true,
+  options = {
+    { "world", "N", line.worlds, help = "ranks in the world" },
+    { "family", "F,G", help = "these families alone; in the terminal lines go between their groups" },
+    { "rank", "R", line.index, help = "make the groups of one rank stand out" },
+    { "output", "FILE", letter = true,
+      help = "write a file: .svg; .txt for what the terminal gets; .html, a page without network, in which families "
+             .. "are chosen, ranks are asked why they talk, and --world 8,16 and NAME=1,2,4 become sliders" },
+  },
+  run = run,
+}

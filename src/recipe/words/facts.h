@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+**
+** facts.h - what plan.c and facts.c, the two files of Plan, call in each other.
+*/
+#ifndef MGRID_FACTS_H
+#define MGRID_FACTS_H
+
+#include "recipe/bind.h"
+
+/* Return the index of the family named at i; raise with the nearest name. */
+int mgrid_lua_check_entry(lua_State *L, const mgrid_plan *p, int i);
+/* Return the rank at i; -1 for all ranks, if it is missing. */
+int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i);
+/* Return the site of NCCL that the table at i describes; nothing is the default. */
+mgrid_site mgrid_lua_check_site(lua_State *L, int i);
+
+int                   mgrid_lua_plan_params(lua_State *L);
+int                   mgrid_lua_plan_functions(lua_State *L);
+int                   mgrid_lua_plan_concurrent(lua_State *L);
+int                   mgrid_lua_plan_diff(lua_State *L); /* diff.c */
+extern const luaL_Reg mgrid_lua_plan_facts[];            /* methods */
+
+#endif
