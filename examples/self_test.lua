@@ -9,7 +9,11 @@
 local mg = require "moongrid"
 
 local open = assert(({ mpi = mg.mpi, nccl = mg.nccl })[arg[1] or "mpi"], "self_test.lua mpi|nccl")
-local job = assert(open())
+local job, why = open()
+if not job then -- say what works here
+  for _, part in ipairs(mg.probe()) do io.stderr:write(("%s: %s\n"):format(part.name, part.text)) end
+  error(why, 0)
+end
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
 local state = assert(job:materialize(plan, "self_test"))
 

@@ -386,6 +386,15 @@ function moongrid.options() end
 ---@field carries boolean it carries the messages of others
 ---@field carried boolean it needs one that carries
 
+---@class moongrid.PartInfo
+---@field name string "planning", or of a backend
+---@field works boolean
+---@field text string releases, or why it does not work
+
+---What works on this machine: planning, and each backend. It loads their libraries.
+---@return moongrid.PartInfo[]
+function moongrid.probe() end
+
 ---@class moongrid.FieldInfo
 ---@field name string
 ---@field kind "flag"|"integer"|"text"

@@ -39,8 +39,6 @@ bool cli_help(cli *c) {
     if (known[i]->help) put_option(&t, known[i]);
   }
   if (command->notes) mgrid_text_add(&t, "\n%s\n", command->notes);
-  for (const cli_addition *const *a = command->additions; *a; a++)
-    if ((*a)->notes) mgrid_text_add(&t, "\n%s\n", (*a)->notes);
   mgrid_text_add(&t, "\nexample: %s\n", command->sample);
   if (!isatty(STDOUT_FILENO)) c->fold = WIDE;
   bool done = !t.failed && cli_fold(c, t.data, t.len) == 0;

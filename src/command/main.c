@@ -15,7 +15,7 @@
 /* ------------------------------------------------- subcommands that are C */
 
 /* Those of the core: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(run) X(doctor)
+#define COMMANDS(X) X(run)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)
@@ -49,15 +49,11 @@ static int c_rows(lua_State *L) {
   const line *l = lua_touserdata(L, lua_upvalueindex(1));
   lua_newtable(L);
   for (size_t i = 0; i < l->count; i++) {
-    mgrid_text         takes = { 0 };
     const cli_command *c = &l->commands[i];
-    mgrid_text_str(&takes, c->takes);
-    for (const cli_addition *const *a = c->additions; *a; a++)
-      if ((*a)->takes) mgrid_text_str(&takes, (*a)->takes);
     lua_createtable(L, 0, 3);
     lua_pushstring(L, c->name);
     lua_setfield(L, -2, "name");
-    mgrid_lua_push_text(L, &takes);
+    lua_pushstring(L, c->takes);
     lua_setfield(L, -2, "takes");
     lua_pushstring(L, c->does);
     lua_setfield(L, -2, "summary");

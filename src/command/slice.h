@@ -8,23 +8,14 @@
 
 #include "command/cli.h"
 
-enum { CLI_FINDING_TEXT = 1100, CLI_ADDED_OPTIONS_MAX = 8 };
-
-/* A line of moongrid doctor. */
-typedef struct cli_finding {
-  const char *part;
-  bool        works;
-  char        text[CLI_FINDING_TEXT];
-} cli_finding;
+enum { CLI_ADDED_OPTIONS_MAX = 8 };
 
 /* What a slice adds to a subcommand of the core: options, of which the first is the switch, and what is done instead if
 ** the switch is given. What is missing is NULL. */
 typedef struct cli_addition {
-  const char *to;            /* the subcommand */
-  const char *takes;         /* added to its line in `moongrid --help` */
-  const char *usage, *notes; /* added to `moongrid NAME --help`: a line, a paragraph */
-  const char *before;        /* the options go before this one of the subcommand; NULL: after all */
-  bool        recipe;        /* takes a recipe if the switch is given */
+  const char *to;     /* the subcommand */
+  const char *usage;  /* added to `moongrid NAME --help`: a line */
+  const char *before; /* the options go before this one of the subcommand; NULL: after all */
   /* `at` is 0: cli_added_flag, _number or _text returns the value, which starts as false, NULL or 0. Or it is an offset in cli. */
   cli_option options[CLI_ADDED_OPTIONS_MAX];
 
@@ -36,9 +27,6 @@ typedef struct cli_addition {
                      mgrid_error *planning, mgrid_error *err);
   /* For run with one side: use its state, after it was proved. Collective; rank 0 prints, and with `json` nobody else. */
   mgrid_status (*use)(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json, mgrid_error *err);
-  /* For doctor: run with the switch; and one more line without it. */
-  mgrid_status (*run)(const cli *c);
-  void (*examine)(cli_finding *f);
 } cli_addition;
 
 typedef struct cli_slice {
@@ -53,6 +41,8 @@ typedef struct cli_slice {
   int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
+  /* For doctor: whether ranks of this host may read each other's memory. MGRID_MISSING: the error says why not. */
+  mgrid_status (*reading)(mgrid_error *err);
   /* Append what the step of the recipe sends over the plan's families, as --traffic has it, and set its seconds on the
   ** machine (-1: not known; NULL: not asked for). *has false: the recipe has no step. */
   mgrid_status (*sends)(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_text *traffic,

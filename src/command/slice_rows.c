@@ -29,7 +29,6 @@ static bool add(cli_command *command, const cli_addition *a, size_t nth, size_t 
     if (o->at == 0) o->at = offsetof(cli, added) + (*values)++ * sizeof(cli_value);
   }
   command->additions[nth] = a;
-  command->recipe |= a->recipe;
   return true;
 }
 

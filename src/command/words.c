@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "base/output.h"
 #include "command/built_in_texts.h"
-#include "command/cli.h"
+#include "command/slice.h"
 #include "plan/plan.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
@@ -108,6 +108,27 @@ static int job_done(lua_State *L) {
   cli_find_launcher(&c);
   cli_guard(&c, NULL);
   return 0;
+}
+
+/* limits() -> whether those of the system are enough for the ranks of the launcher, and their words */
+static int limits(lua_State *L) {
+  cli        c = { 0 };
+  mgrid_text words = { 0 };
+  cli_find_launcher(&c);
+  lua_pushboolean(L, cli_limits(&c, true, &words));
+  mgrid_lua_push_text(L, &words);
+  return 2;
+}
+
+/* reading() -> whether ranks of this host may read each other's memory, and why not; nothing: no moves are here */
+static int reading(lua_State *L) {
+  mgrid_error             e = MGRID_ERROR_INIT;
+  const cli_slice *const *s = cli_slices;
+  while (*s && !(*s)->reading) s++;
+  if (!*s) return 0;
+  lua_pushboolean(L, (*s)->reading(&e) == MGRID_OK);
+  lua_pushstring(L, e.message);
+  return 2;
 }
 
 /* start(words) -> exit code of moongrid with these words, in a process of its own */
@@ -318,6 +339,8 @@ int cli_open_words(lua_State *L) {
                                     { "put", put_out },
                                     { "progress", progress },
                                     { "start", start },
+                                    { "limits", limits },
+                                    { "reading", reading },
                                     { "editor", cli_editor },
                                     { "job", job },
                                     { "job_done", job_done },

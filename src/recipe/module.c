@@ -225,24 +225,10 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
-/* Push the answer of a prompt of the recipe. */
-static int type_in(lua_State *L, const char *what) {
-  mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  size_t         len;
-  const char    *text = luaL_checklstring(L, 2, &len);
-  if (mgrid_runtime_typed(rt, what, text, len, &e)) return mgrid_lua_raise_runtime(L, &e);
-  if (lua_type(rt->L, -1) != LUA_TSTRING) return take_value(L, rt, what);
-  text = lua_tolstring(rt->L, -1, &len);
-  lua_pushlstring(L, text, len);
-  return 1;
-}
-
-/* recipe:run(lines) -> what they print and return, or nil: they are unfinished */
-static int recipe_run(lua_State *L) { return type_in(L, "run"); }
-
-/* recipe:complete(line) -> list of the words that its last one may become */
-static int recipe_complete(lua_State *L) { return type_in(L, "complete"); }
+/* recipe:run(lines) -> what they print and return, or nil: they are unfinished. recipe:complete(line) -> list of the words
+** that its last one may become */
+static int recipe_run(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "run"); }
+static int recipe_complete(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "complete"); }
 
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
@@ -299,7 +285,7 @@ static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_met
 
 int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "load", load }, { "recipes", recipes }, { "status", status }, { NULL, NULL }
+    { "load", load }, { "recipes", recipes }, { "status", status }, { "probe", mgrid_lua_probe }, { NULL, NULL }
   };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);

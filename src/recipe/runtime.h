@@ -80,9 +80,11 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Call "run" or "complete" of the prelude with what is typed about the last plan of the runtime; leave the answer on the top
-** of rt->L. shell.c */
-mgrid_status mgrid_runtime_typed(mgrid_runtime *rt, const char *what, const char *text, size_t len, mgrid_error *err);
+/* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of the runtime; push its
+** answer. Raises. shell.c */
+int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
+/* moongrid.probe() -> a list of { name, works, text }: planning, and each backend. A lua_CFunction. probe.c */
+int mgrid_lua_probe(lua_State *L);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

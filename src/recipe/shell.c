@@ -4,6 +4,7 @@
 */
 #include "recipe/prelude.h"
 #include "recipe/runtime.h"
+#include "recipe/values.h"
 
 typedef struct typed {
   const char *what, *text;
@@ -18,6 +19,13 @@ static int typed_body(lua_State *L) {
   return 1;
 }
 
-mgrid_status mgrid_runtime_typed(mgrid_runtime *rt, const char *what, const char *text, size_t len, mgrid_error *err) {
-  return mgrid_runtime_value(rt, typed_body, &(typed){ what, text, len }, err);
+int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  typed       t = { .what = what };
+  t.text = luaL_checklstring(L, 2, &t.len);
+  if (mgrid_runtime_value(rt, typed_body, &t, &e)) return mgrid_lua_raise_runtime(L, &e);
+  t.text = lua_tolstring(rt->L, -1, &t.len);
+  if (t.text) return lua_pushlstring(L, t.text, t.len), 1;
+  if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
+  return mgrid_budget_after(&rt->budget, &e) ? mgrid_lua_raise_error(L, &e) : mgrid_lua_raise(L, "too many words");
 }

@@ -4,6 +4,7 @@
 
 local support = dofile("tests/lua/support.lua")
 local json = require "dkjson"
+local mg = require "moongrid"
 local run, refuses = support.run, support.refuses
 
 local moe = "examples/moe.lua"
@@ -264,6 +265,9 @@ describe("moongrid recipes and doctor", function()
     assert.is_true(found.planning.works)
     assert.is_false(found.launcher.works)
     assert.truthy(found.nccl.works or found.nccl.text:find "^nccl: " or found.nccl.text:find "^the nccl backend is not here: ")
+    for _, part in ipairs(mg.probe()) do
+      assert.same({ part.works, part.text }, { found[part.name].works, found[part.name].text })
+    end
     assert.truthy((run "build/moongrid doctor"):find("^planning +yes  moongrid " .. support.version .. ", Lua 5.4"))
   end)
 end)

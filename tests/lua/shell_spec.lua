@@ -74,8 +74,8 @@ describe("shell in a pipe", function()
     ["tpp"] = "unknown name 'tpp'; nearest is 'tp'",
     ["zzz"] = "unknown name 'zzz'",
     ["x = = 1"] = "unexpected symbol near '='",
-    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, largest, coverage, pick, bundle, "
-      .. "pairs, neighbours, map, without, lists, twin, with, ranks, locate, member, groups, explain, split, levels, "
+    ["t.tp:pikc(0)"] = "unknown field of a Family 'pikc'; nearest is 'pick' (count, size, largest, coverage, low, high, pick, bundle, "
+      .. "pairs, neighbours, map, without, lists, twin, with, ranks, locate, member, modes, groups, explain, split, levels, "
       .. "segments, renumber, where)",
     ["error 'no'"] = "no",
     ["os.time()"] = "unknown name 'os'; a recipe sees no clock, environment or files; whoever plans gives it parameters",

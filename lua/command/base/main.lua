@@ -5,7 +5,7 @@
 local host = require "host"
 local text = require "command.base.text"
 
-local C_PLACES = { run = 30, place = 110, doctor = 190 }
+local C_PLACES = { run = 30, place = 110 }
 
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()
@@ -18,8 +18,11 @@ end
 
 -- The subcommands, in the order of the help: tables of lua/command, and rows of those that are C.
 local function all()
-  local rows = host.c_rows()
-  for _, row in ipairs(rows) do row.place = C_PLACES[row.name] end
+  local rows = {}
+  for _, row in ipairs(host.c_rows()) do
+    row.place = C_PLACES[row.name]
+    if row.place then rows[#rows + 1] = row end
+  end
   for _, name in ipairs(names()) do rows[#rows + 1] = require("command." .. name) end
   table.sort(rows, function(a, b) return a.place < b.place end)
   return rows
@@ -70,7 +73,7 @@ return function(words)
   local help = word == "help"
   if help then word, words = words[2], { words[2], "--help" } end
   local command = find(word)
-  if not command then return host.c_run(word, help) or unknown(words) end
+  if not command then return C_PLACES[word] and host.c_run(word, help) or unknown(words) end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
   local line, other = (command.sides and reader.sides or reader.read)(command, rest, command.launched and text.launcher)

@@ -9,6 +9,11 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+typedef struct options {
+  cli  cli;
+  bool ras, json;
+} options;
+
 static void print_findings(const cli *c, const json_t *answer, const json_t *list, const char *address) {
   const char *version = json_string_value(json_object_get(answer, "nccl_version"));
   size_t      i, waiting = 0;
@@ -39,7 +44,7 @@ static void print_text(const char *text) {
 }
 
 /* Every process of a launcher would ask the same one: only the first does. */
-static mgrid_status ask(const cli *c) {
+static mgrid_status ask(const cli *c, bool json) {
   const char    *address = getenv("NCCL_RAS_ADDR");
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = NULL;
@@ -58,7 +63,7 @@ static mgrid_status ask(const cli *c) {
   if (text) print_text(text);
   if (answer) {
     s = ras_findings(answer, plan, &list, &err);
-    if (!s && cli_added_flag(c, "json"))
+    if (!s && json)
       s = cli_put_json(list, &err);
     else if (!s)
       print_findings(c, answer, list, address);
@@ -72,20 +77,25 @@ static mgrid_status ask(const cli *c) {
   return cli_finish(c, s);
 }
 
-static const cli_addition additions[] = {
-  { .to = "doctor",
-    .takes = "[--ras [RECIPE --world N]]",
-    .usage = "moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]",
-    .recipe = true,
-    .options = { { "ras", cli_flag,
-                   .help =
-                       "of a job with NCCL that runs on this machine: its communicators, and who waits for whom, as "
-                       "NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
-                       "recipe and number of ranks they have the names of families; start it as the user of the job" },
-                 CLI_WORLD("the number of ranks of the job") },
-    .run = ask },
-  { .to = NULL },
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options c = { 0 };
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  return ask(&c.cli, c.json);
+}
+
+/* What lua/command/doctor.lua starts, and what tells it that --ras is here. */
+static const cli_command ras = {
+  .name = "ras",
+  .takes = "",
+  .does = "",
+  .recipe = true,
+  .options = { { "ras", cli_flag, offsetof(options, ras), .help = "" },
+               { "json", cli_flag, offsetof(options, json), .help = "" },
+               CLI_WORLD("") },
+  .run = run,
 };
 
+static const cli_command *const commands[] = { &ras, NULL };
+
 extern const cli_slice cli_slice_ras;
-const cli_slice        cli_slice_ras = { .additions = additions };
+const cli_slice        cli_slice_ras = { .commands = commands };

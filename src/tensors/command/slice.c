@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what tensors add to the command: plan --tensor, run A vs B --move, a line of doctor.
+** slice.c - what tensors add to the command: run A vs B --move.
 */
 #include "tensors/command/words.h"
-
-static void examine(cli_finding *f) {
-  mgrid_error err = MGRID_ERROR_INIT;
-  f->part = "reading";
-  f->works = cli_reading(&err) == MGRID_OK;
-  if (f->works)
-    snprintf(f->text, sizeof f->text, "ranks of this host read each other's memory when tensors move over MPI");
-  else
-    snprintf(f->text, sizeof f->text, "between ranks of this host tensors move by messages: %s", err.message);
-}
 
 static const cli_addition additions[] = {
   { .to = "run",
@@ -33,12 +23,8 @@ static const cli_addition additions[] = {
     },
     .sides = "move tensors from one to the other",
     .go = cli_run_move },
-  { .to = "doctor",
-    .notes = "\"reading\" is whether ranks may read each other's memory, as moves of tensors on one host do. If not, they\n"
-             "send messages.",
-    .examine = examine },
   { .to = NULL },
 };
 
 extern const cli_slice cli_slice_tensors;
-const cli_slice        cli_slice_tensors = { .additions = additions };
+const cli_slice        cli_slice_tensors = { .additions = additions, .reading = cli_reading };

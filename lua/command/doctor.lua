@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid doctor: what works on this machine, and why the rest does not.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local mg = require "moongrid"
+local text = require "command.base.text"
+
+-- --ras is C, if it is here: src/ras.
+local has_ras = false
+for _, row in ipairs(host.c_rows()) do has_ras = has_ras or row.name == "ras" end
+
+local function examine()
+  local parts = mg.probe()
+  local function add(name, works, words) parts[#parts + 1] = { name = name, works = works, text = words } end
+  local works, why = host.reading()
+  if works ~= nil then
+    add("reading", works, works and "ranks of this host read each other's memory when tensors move over MPI"
+        or "between ranks of this host tensors move by messages: " .. why)
+  end
+  add("launcher", text.launcher ~= nil, text.launcher and ("rank %d of %d"):format(text.rank, text.ranks)
+      or "none: start with mpirun to run on several ranks")
+  local enough, limits = host.limits()
+  add("limits", enough, limits == "" and "none" or limits)
+  return parts
+end
+
+local function run(of)
+  if of.ras then return host.c_run "ras" end
+  if of.recipe or of.world or #of.args > 0 then text.usage "doctor takes a recipe and --world only with --ras" end
+  local parts, all = examine(), {}
+  if text.rank ~= 0 then return end
+  for _, part in ipairs(parts) do
+    local words = host.shown(part.text)
+    all[part.name] = { works = part.works, text = words }
+    if not of.json then text.printf("%-10s %-4s %s\n", part.name, part.works and "yes" or "no", words) end
+  end
+  if of.json then json.put(all) end
+end
+
+local options = { { "json", help = "as JSON" } }
+if has_ras then
+  options[2] = { "ras", help = "of a job with NCCL that runs on this machine: its communicators, and who waits for "
+                 .. "whom, as NCCL's RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's "
+                 .. "recipe and number of ranks they have the names of families; start it as the user of the job" }
+  options[3] = line.world "the number of ranks of the job"
+end
+
+return {
+  name = "doctor",
+  place = 190,
+  takes = has_ras and "[--ras [RECIPE --world N]]" or "",
+  summary = "what works on this machine",
+  usage = "moongrid doctor [--json]"
+    .. (has_ras and "\n       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]" or ""),
+  about = "Report what works here: planning, the backends, the launcher, and whether the limits on memory, threads\n"
+    .. "and open files (ulimit, cgroup) are enough for this job's ranks.",
+  notes = '"reading" is whether ranks may read each other\'s memory, as moves of tensors on one host do. If not, they\n'
+    .. "send messages.",
+  example = "moongrid doctor --json",
+  recipe = has_ras,
+  options = options,
+  run = run,
+}
