@@ -61,21 +61,13 @@ typedef mgrid_status cli_reader(const cli *c, const char *name, const char *valu
 cli_reader cli_flag;    /* bool: the option takes no value */
 cli_reader cli_text;    /* const char *: any text */
 cli_reader cli_maybe;   /* const char *: text, or "" if the next word cannot be it */
-cli_reader cli_index;   /* int64_t, 0 or more */
 cli_reader cli_number;  /* int64_t, 1 or more; 0 can mean that the option was not given */
-cli_reader cli_size;    /* the same, of bytes: up to 2^53 */
 cli_reader cli_machine; /* const char *: --machine. Without a slice for machines only a number of ranks is allowed */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
-cli_reader cli_worlds;  /* cli_sizes: N[,N...], or a range A-B by doubling */
 
 /* Read one of a list such as "5,8..15" at *at: set *first and *last, and move *at to the comma behind it, or to the end.
 ** False: *at is the character that is wrong. */
 bool cli_range(const char **at, int64_t *first, int64_t *last);
-
-typedef struct cli_sizes {
-  size_t  n;
-  int64_t at[CLI_WORLDS_MAX];
-} cli_sizes;
 
 /* List the values that an option may have; return how many. */
 typedef size_t cli_values(const char *values[CLI_VALUES_MAX]);
@@ -143,8 +135,6 @@ bool cli_help(cli *c);
 
 /* Return MGRID_USAGE, with a message, if there is no recipe, or no world (0). A saved plan has a world. */
 mgrid_status cli_needs(const cli *c, int64_t world);
-/* Return MGRID_USAGE, with a message, for a rank beyond the world. */
-mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world);
 
 /* cli_parse for "A ... vs B ...", into two structs of one type. Afterwards they are identical except for a side's own
 ** values. What one side leaves out, the recipe of B or a world, is taken from the other; with `launched` both may leave
@@ -199,8 +189,6 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
 ** caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
-/* Return the ranks of a machine by --machine, or by a slice; 0: neither says. */
-int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p);
 /* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets the plans of
 ** a and b, with their runtimes (NULL of a saved plan); those of b are NULL without b. It may cast c to the subcommand's
 ** struct. A status without an error is returned and not printed. */

@@ -57,14 +57,6 @@ static mgrid_status parse_integer(const cli *c, const char *name, const char *te
   return parse_up_to(c, name, text, low, MGRID_WORLD_MAX, out);
 }
 
-mgrid_status cli_size(const cli *c, const char *name, const char *value, void *to) {
-  return parse_up_to(c, name, value, 1, INT64_C(1) << 53, to);
-}
-
-mgrid_status cli_index(const cli *c, const char *name, const char *value, void *to) {
-  return parse_integer(c, name, value, 0, to);
-}
-
 mgrid_status cli_number(const cli *c, const char *name, const char *value, void *to) {
   return parse_integer(c, name, value, 1, to);
 }
@@ -114,11 +106,6 @@ static mgrid_status parse_worlds(const cli *c, const char *name, const char *tex
 mgrid_status cli_world(const cli *c, const char *name, const char *value, void *to) {
   size_t n = *(int64_t *)to != 0;
   return parse_worlds(c, name, value, to, &n, 1);
-}
-
-mgrid_status cli_worlds(const cli *c, const char *name, const char *value, void *to) {
-  cli_sizes *list = to;
-  return parse_worlds(c, name, value, list->at, &list->n, CLI_WORLDS_MAX);
 }
 
 bool cli_range(const char **at, int64_t *first, int64_t *last) {
@@ -371,11 +358,6 @@ mgrid_status cli_needs(const cli *c, int64_t world) {
   if (json && strcmp(json, ".json") == 0)
     return cli_usage(c, "%s needs --world N, the number of ranks: %s is not a saved plan", c->command->name, c->recipe);
   return cli_usage(c, "%s needs --world N, the number of ranks%s", c->command->name, hint);
-}
-
-mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
-  if (rank < world || !world) return MGRID_OK; /* 0: a saved plan, which has not been read yet */
-  return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
 }
 
 bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {

@@ -36,9 +36,8 @@ typedef struct cli_slice {
   ** it, if that contradicts it. */
   mgrid_status (*before)(const cli *c, mgrid_runtime *rt, mgrid_error *err);
   mgrid_status (*after)(const cli *c, const mgrid_plan *p, mgrid_error *err);
-  /* Check that --machine can be read; return the ranks of a machine, 0: it does not know. */
+  /* Check that --machine can be read. */
   mgrid_status (*machine)(const cli *c, const char *machine, mgrid_error *err);
-  int64_t (*machine_ranks)(const cli *c, const mgrid_plan *p);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
   /* For doctor: whether ranks of this host may read each other's memory. MGRID_MISSING: the error says why not. */

@@ -95,10 +95,3 @@ mgrid_status cli_machine(const cli *c, const char *name, const char *value, void
   *(const char **)to = value;
   return MGRID_OK;
 }
-
-int64_t cli_machine_ranks(const cli *c, const mgrid_plan *p) {
-  int64_t ranks = c->machine && is_number(c->machine) ? strtoll(c->machine, NULL, 10) : 0;
-  for (const cli_slice *const *s = cli_slices; *s && !ranks; s++)
-    if ((*s)->machine_ranks) ranks = (*s)->machine_ranks(c, p);
-  return ranks;
-}

@@ -64,9 +64,10 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
 }
 
 /* Ask a query for its answer as JSON, a new reference. */
-static mgrid_status answer_of(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
+static mgrid_status answer_to(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
                               json_t **answer, mgrid_error *err) {
-  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, args, err);
+  mgrid_status status = mgrid_args_check(n, args, NULL, err);
+  if (!status) status = mgrid_runtime_ask_with(rt, s, query, &(mgrid_given){ .n = n, .args = args }, err);
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
@@ -79,18 +80,6 @@ static mgrid_status answer_of(mgrid_runtime *rt, mgrid_state *s, const char *que
     status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
   lua_settop(rt->L, 0);
   return status;
-}
-
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
-                                    json_t **answer, mgrid_error *err) {
-  return answer_of(rt, s, query, &(mgrid_given){ .json = args }, answer, err);
-}
-
-/* The same with arguments as C values. */
-static mgrid_status answer_to(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
-                              json_t **answer, mgrid_error *err) {
-  mgrid_status status = mgrid_args_check(n, args, NULL, err);
-  return status ? status : answer_of(rt, s, query, &(mgrid_given){ .n = n, .args = args }, answer, err);
 }
 
 /* As snprintf. */
@@ -152,11 +141,6 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
   if (family) *group = mgrid_state_group(s, family, NULL);
   lua_settop(rt->L, 0);
   return MGRID_OK;
-}
-
-mgrid_status mgrid_runtime_group_json(mgrid_runtime *rt, mgrid_state *s, const char *getter, const json_t *args,
-                                      const mgrid_group **group, mgrid_error *err) {
-  return mgrid_runtime_group_with(rt, s, getter, &(mgrid_given){ .json = args }, group, err);
 }
 
 const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,

@@ -211,24 +211,6 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
   return run(&(call){ p, { .from = from, .at = at } }, err);
 }
 
-mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
-                                    json_t **result, mgrid_error *err) {
-  mgrid_policy *p = mgrid_policy_new(rt, s, name, err);
-  if (!p) return err->status;
-  mgrid_status status = run(&(call){ p, { .json = args } }, err);
-  lua_State   *L = rt->L;
-  if (!status) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-    *result = mgrid_json_of(L, -1);
-    lua_settop(L, 0);
-    if (!*result) status = mgrid_budget_after(&rt->budget, err);
-    if (!*result && !status)
-      status = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returned what JSON cannot say", name);
-  }
-  mgrid_policy_free(p);
-  return status;
-}
-
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);

@@ -56,24 +56,12 @@ mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process; leave the answer on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
                                     mgrid_error *err);
-/* The same in JSON; `args` is an object or NULL, *answer a new reference. */
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
-                                    json_t **answer, mgrid_error *err);
 /* Find this rank's group that a getter gives, NULL if it is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
                                       const mgrid_group **group, mgrid_error *err);
-/* The same with arguments in JSON. */
-mgrid_status mgrid_runtime_group_json(mgrid_runtime *rt, mgrid_state *s, const char *getter, const json_t *args,
-                                      const mgrid_group **group, mgrid_error *err);
-/* As mgrid_runtime_set, with a value as JSON. */
-mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
-                                    mgrid_error *err);
 /* As mgrid_runtime_set, with one value; nil: back to the default. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, const mgrid_given *value,
                                     mgrid_error *err);
-/* Look up a policy and call it once with arguments in JSON, an object; *result is a new reference. *err is fresh. */
-mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
-                                    json_t **result, mgrid_error *err);
 /* For a host's Lua state: as mgrid_policy_call, with the table at `at` of `from` as arguments; then push the result to
 ** `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);

@@ -40,11 +40,6 @@ mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const cha
   return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, value }, 0, err);
 }
 
-mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
-                                    mgrid_error *err) {
-  return mgrid_runtime_set_with(rt, s, name, &(mgrid_given){ .json = value, .one = true }, err);
-}
-
 mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
   mgrid_status status = mgrid_args_check(1, setting, "setting", err);
   return status ? status

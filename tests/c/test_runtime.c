@@ -169,20 +169,16 @@ static void test_queries(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *args[] = { "pp=4" };
-  json_t        *answer = NULL;
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
   mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, anew(&err));
   mgrid_backend *b = mgrid_backend_dry(8, 5, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_group_ids", NULL, &answer, anew(&err)), MGRID_OK);
-  assert_int_equal(json_array_size(answer), 4);
-  assert_int_equal(json_integer_value(json_array_get(answer, 3)), 7);
-  json_decref(answer);
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_nxt_rank", NULL, &answer, anew(&err)), MGRID_UNKNOWN_NAME);
+  char           text[64];
+  size_t         length = 0;
+  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_nxt_rank", 0, NULL, text, sizeof text, &length, anew(&err)),
+                   MGRID_UNKNOWN_NAME);
   assert_non_null(strstr(err.message, "unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank'"));
-  char    text[64];
-  size_t  length = 0;
   int64_t number = 0;
   assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", 0, NULL, text, sizeof text, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "[4,5,6,7]");
@@ -311,7 +307,6 @@ static void test_settings(void **state) {
 /* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
 static void test_kept_state(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT;
-  json_t        *answer = NULL;
   mgrid_runtime *rt = load("local kept\n"
                            "return recipe { base = 'picotron', queries = {\n"
                            "  keep = function(s) kept = s.tp return s.tp.size end,\n"
@@ -323,11 +318,10 @@ static void test_kept_state(void **state) {
   mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, anew(&err));
   mgrid_backend *b = mgrid_backend_dry(2, 0, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "keep", NULL, &answer, anew(&err)), MGRID_OK);
-  json_decref(answer);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "keep", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_OK);
   mgrid_state_free(s);
   s = mgrid_materialize(p, b, NULL, anew(&err));
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "use", NULL, &answer, anew(&err)), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "use", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_REFUSED);
   assert_non_null(strstr(err.message, ":4: the state of this group is closed"));
   mgrid_state_free(s);
   mgrid_backend_free(b);

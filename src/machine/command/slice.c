@@ -74,13 +74,6 @@ static mgrid_status after(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   return m ? mgrid_machine_fits(m, mgrid_plan_world(p), err) : err->status;
 }
 
-/* The ranks of a node: of the level of that name, else of the last before the places. */
-static int64_t machine_ranks(const cli *c, const mgrid_plan *p) {
-  const mgrid_machine_model *m = cli_given_machine(c, p, NULL);
-  if (!m) return 0;
-  return m->tier[mgrid_node_level(m)].most;
-}
-
 extern const cli_command command_place;
 
 /* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
@@ -104,9 +97,6 @@ static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, m
 static const cli_command *const commands[] = { &command_place, NULL };
 
 extern const cli_slice cli_slice_machine;
-const cli_slice        cli_slice_machine = { .commands = commands,
-                                             .before = before,
-                                             .after = after,
-                                             .machine = check,
-                                             .machine_ranks = machine_ranks,
-                                             .meets = meets };
+const cli_slice        cli_slice_machine = {
+         .commands = commands, .before = before, .after = after, .machine = check, .meets = meets
+};
