@@ -288,7 +288,8 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
     mgrid_machine_free(m);
     m = mgrid_null_oom(&why);
   }
-  if (why.status) mgrid_error_reword(&why, "%s '%.60s%s': %s", what, text, strlen(text) > 60 ? "..." : "", why.message);
+  if (why.status && why.status != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, "%s '%.60s%s': %s", what, text, strlen(text) > 60 ? "..." : "", why.message);
   mgrid_error_pass(err, &why);
   free_words(w);
   free(w);

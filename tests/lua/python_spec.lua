@@ -163,8 +163,9 @@ describe("in build,", function()
       "unexpected symbol near '\"a note\"'; write [[...]] for a text of several lines, and -- for a comment", 13 },
     { [[local x = "a" "b"]], 6, [[unexpected symbol near '"b"']], 15 },
     { "t.x = g 'tp':filter(function() return true end)", 6,
-      "unknown field of a Family 'filter'; known: count, size, largest, coverage, pick, bundle, pairs, neighbours, map,"
-        .. " without, lists, twin, with, ranks, locate, member, groups, explain, split, levels, segments, renumber, where;"
+      "unknown field of a Family 'filter'; known: count, size, largest, coverage, low, high, pick, bundle, pairs,"
+        .. " neighbours, map, without, lists, twin, with, ranks, locate, member, modes, groups, explain, split, levels,"
+        .. " segments, renumber, where;"
         .. " f:where(function(ranks) return true end) keeps groups, f:groups { 0, 3 } those of these numbers" },
     { "local x = {} ; x.append(3)", 6,
       "attempt to call a nil value (field 'append'); list[#list + 1] = x appends to a list" },

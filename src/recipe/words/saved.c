@@ -9,9 +9,9 @@
 static int is_saved(lua_State *L) {
   char        head[64];
   size_t      n = 0;
-  const char *path = luaL_checkstring(L, 1), *text = luaL_optlstring(L, 2, head, &n);
-  if (text == head) n = mgrid_file_begins(path, head, sizeof head);
-  lua_pushboolean(L, mgrid_plan_is_saved(text, n));
+  const char *path = luaL_checkstring(L, 1), *text = luaL_optlstring(L, 2, NULL, &n);
+  if (!text) n = mgrid_file_begins(path, head, sizeof head);
+  lua_pushboolean(L, mgrid_plan_is_saved(text ? text : head, n));
   return 1;
 }
 
