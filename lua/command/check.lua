@@ -15,15 +15,9 @@ local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
--- Ask for what moongrid may be built without; nil: it is.
-local function optional(plan, name)
-  local done, value = pcall(function() return plan[name] end)
-  return done and value or nil
-end
-
 -- Prove the step of a recipe, under the rules of NCCL; nil: it has none.
 local function prove(plan)
-  local has_step = optional(plan, "has_step")
+  local has_step = recipe.field(plan, "has_step")
   if not has_step or not has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
   return proved, not proved and ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
@@ -47,7 +41,7 @@ local function check(of, plan)
   end)
   for _, law in ipairs(of.law or {}) do note(law, plan.law, plan, law, machine) end
   note("step", prove, plan)
-  for _, law in ipairs(optional(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- else no plan
+  for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- else no plan
   return laws, message, status
 end
 

@@ -68,7 +68,7 @@ function B.compile(name, source, how, more)
     if not cflags then return false end
     line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a "
       .. "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "
-      .. first_line "pkg-config --libs jansson libxxhash yaml-0.1" .. " " .. (more or "") .. " " .. libs
+      .. first_line "pkg-config --libs jansson libxxhash yaml-0.1 expat" .. " " .. (more or "") .. " " .. libs
       .. " -ldl -lm -pthread"
   else
     line = line .. source .. (how == "alone" and "" or linked)

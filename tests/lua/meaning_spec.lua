@@ -146,7 +146,7 @@ local gone = { 1, 2, nil, 4, zz = 1, yy = 2, xx = 3 } gone[8] = 8 gone.zz = nil 
 local wrong = { true, -1, 2.5, "x", "a-b", print, {}, { 1, 2 }, f, g, w, t, x, fill, gone, { f, g }, { "f", "g", 3 },
   { zz = 1.5, yy = "x", xx = {}, ww = print, a = 2.5, b = "y" }, { zz = fill, yy = 3, a = fill, c = 1 },
   { [{}] = 1, [{ 1 }] = 2, [{ 2 }] = 3, [1.5] = 4, [true] = 5, [false] = 6, [print] = 7, [f] = 8, [g] = 9, b = 10, c = 11 },
-  { [{ "k" }] = "x", [{ "l" }] = {}, [0] = 1, [-1] = 2 }, { [1] = 1, [2] = 2, [4] = 4, [8] = 8 }, { { zz = 1, yy = 2 }, { xx = 3 } } }
+  { [{ "k" }] = "x", [{ "l" }] = {}, [0] = 1, [-1] = 2 }, { [4] = 4, [3] = 3, [2] = 2, [1] = 1 }, { { zz = 1, yy = 2 }, { xx = 3 } } }
 local function calls(what, fn)
   for _, v in ipairs(wrong) do
     see(fn, v) see(fn, v, v) see(fn, "a", v) see(fn, w, v) see(fn, w, "a-b", v) see(fn, t, v) see(fn, f, v) see(fn, g, "a", v)

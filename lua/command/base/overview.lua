@@ -141,8 +141,9 @@ end
 -- A line for each tensor: bytes of it and of the largest part, copies of each part, ranks that hold none.
 local function put_tensors(plan)
   local wide = 16
-  for _, name in ipairs(plan.tensors or {}) do wide = math.max(wide, text.width(name)) end
-  for i, name in ipairs(plan.tensors or {}) do
+  local tensors = recipe.field(plan, "tensors") or {}
+  for _, name in ipairs(tensors) do wide = math.max(wide, text.width(name)) end
+  for i, name in ipairs(tensors) do
     if i == 1 then
       text.printf("\n%s%s %14s %14s %9s %9s  %s%s\n", text.on, padded("tensor", wide), "bytes", "of a rank", "copies",
                   "without", "rule", text.off)
@@ -154,16 +155,16 @@ end
 
 -- Where ranks run, as the recipe has read it, and the laws about that which held.
 local function put_machine(plan)
-  if not plan.laws then return end
-  local machine = plan.machine
+  local machine, laws = recipe.field(plan, "machine"), recipe.field(plan, "laws")
+  if not laws then return end
   if #machine > MACHINE then machine = (machine:sub(1, MACHINE):match "^.*[ ,]" or "") .. "..." end
   text.put "\n"
   text.wrap("machine", machine)
-  for i, law in ipairs(plan.laws) do text.wrap(i == 1 and "laws" or "", law .. " held") end
+  for i, law in ipairs(laws) do text.wrap(i == 1 and "laws" or "", law .. " held") end
 end
 
 local function put_spares(plan)
-  local spares = plan.spares or {}
+  local spares = recipe.field(plan, "spares") or {}
   if #spares == 0 then return end
   text.put "\n"
   text.wrap("spares", ("%d rank%s in no family, to take the place of a lost one: %s%s")

@@ -74,10 +74,17 @@ function M.plan(of, loaded, world)
   return plan, loaded
 end
 
+-- Return a field of a plan that a capability adds; nil: this build is without it.
+function M.field(plan, name)
+  local done, value = pcall(function() return plan[name] end)
+  return done and value or nil
+end
+
 -- Return the machine of --machine, or that which the recipe of the plan has read; nil: none.
 function M.machine(of, plan)
   if type(of.machine) == "userdata" then return of.machine end
-  if plan.machine and plan.machine ~= "" then return mg.open_machine(plan.machine) end
+  local read = M.field(plan, "machine")
+  if read and read ~= "" then return mg.open_machine(read) end
 end
 
 -- Return how many ranks a node of that machine has; nil: it is not known.
