@@ -51,7 +51,8 @@ void fuzz_check_error(const mgrid_error *err, bool failed) {
   CHECK(strnlen(err->message, sizeof err->message) < sizeof err->message);
   CHECK(strnlen(err->file, sizeof err->file) < sizeof err->file);
   CHECK(err->line >= 0);
-  for (const char *c = err->message; *c; c++) { /* a terminal may show it; a text that Lua refuses is quoted, indented */
+  for (const char *c = err->message; *c;
+       c++) { /* a terminal may show it; a text that Lua refuses is quoted, indented */
     if (strncmp(c, "\n  ", 3) == 0) c++;
     CHECK((unsigned char)*c >= 0x20 && *c != 0x7f);
   }
