@@ -3,7 +3,7 @@
 -- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
--- The text is packed. Pictures are text alone: they are loaded by need, and then work longer than that takes.
+-- Pictures are text alone: they are loaded by need, and then work longer than that takes.
 -- embed.lua --command OUT: the same of lua/command, for the command.
 -- Run in the project's root by make.
 
@@ -13,45 +13,6 @@ local function numbers(bytes)
     list[#list + 1] = table.concat({ bytes:byte(i, math.min(i + 23, #bytes)) }, ",")
   end
   return table.concat(list, ",\n  ")
-end
-
--- Pack a text: a byte with 8 flags before as many items, the lowest flag first; an item is a byte (flag 0), or how far
--- back (2 bytes, the lower first) and how many bytes less 4 to copy from there (flag 1). src/recipe/load.c unpacks it.
-local function packed(text)
-  local LEAST, MOST, FAR, TRIES = 4, 259, 65535, 24
-  local seen, before, out, at = {}, {}, {}, 1 -- where four bytes stood last, and before that
-  local flags, items = 0, {}
-  local function flush()
-    if #items > 0 then out[#out + 1] = string.char(flags) .. table.concat(items) end
-    flags, items = 0, {}
-  end
-  local function remember(i)
-    local key = text:sub(i, i + LEAST - 1)
-    before[i], seen[key] = seen[key], i
-  end
-  while at <= #text do
-    local best, from, candidate = LEAST - 1, nil, seen[text:sub(at, at + LEAST - 1)]
-    for _ = 1, TRIES do
-      if not candidate or at - candidate > FAR then break end
-      if text:byte(candidate + best) == text:byte(at + best) then
-        local n = 0
-        while n < MOST and at + n <= #text and text:byte(candidate + n) == text:byte(at + n) do n = n + 1 end
-        if n > best then best, from = n, candidate end
-      end
-      candidate = before[candidate]
-    end
-    if from then
-      flags = flags | 1 << #items
-      items[#items + 1] = string.pack("<I2B", at - from, best - LEAST)
-    else
-      items[#items + 1], best = text:sub(at, at), 1
-    end
-    for i = at, math.min(at + best, #text - LEAST + 2) - 1 do remember(i) end
-    at = at + best
-    if #items == 8 then flush() end
-  end
-  flush()
-  return table.concat(out)
 end
 
 -- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
@@ -121,7 +82,7 @@ local function write_texts(label, list, stripped, texts_alone)
   for i, file in ipairs(list) do
     local text = file.text or read(file[2])
     local binary = string.dump(assert(load(text, "=" .. file[1], "t")), stripped) -- with its line numbers
-    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(label, i, numbers(packed(text))))
+    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(label, i, numbers(text)))
     if texts_alone then
       chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(file[1], label, i, #text)
       goto next

@@ -13,10 +13,10 @@
 #include <stddef.h>
 
 typedef struct mgrid_chunk {
-  const char          *name;      /* in messages; of a bundled recipe the name of the recipe */
-  const unsigned char *text;      /* packed */
-  size_t               text_size; /* unpacked */
-  const unsigned char *binary;    /* NULL: only as text */
+  const char          *name; /* in messages; of a bundled recipe the name of the recipe */
+  const unsigned char *text;
+  size_t               text_size;
+  const unsigned char *binary; /* NULL: only as text */
   size_t               binary_size;
 } mgrid_chunk;
 

@@ -7,23 +7,6 @@
 
 #include <string.h>
 
-/* Unpack the text of a chunk: embed.lua says how it is packed. */
-static const char *unpack(lua_State *L, const mgrid_chunk *c) {
-  char                *out = lua_newuserdatauv(L, c->text_size + 1, 0);
-  const unsigned char *from = c->text;
-  size_t               n = 0;
-  for (int flags = 1; n < c->text_size; flags >>= 1) {
-    if (flags == 1) flags = *from++ | 0x100;
-    if (!(flags & 1)) {
-      out[n++] = (char)*from++;
-      continue;
-    }
-    size_t back = from[0] | (size_t)from[1] << 8, copied = from[2] + (size_t)4;
-    for (from += 3; copied > 0; copied--, n++) out[n] = out[n - back];
-  }
-  return out;
-}
-
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   char name[64];
   snprintf(name, sizeof name, "=%s", c->name);
@@ -31,10 +14,7 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
     lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
   }
-  const char *text = unpack(L, c);
-  int         status = luaL_loadbufferx(L, text, c->text_size, name, "t");
-  lua_remove(L, -2);
-  return status;
+  return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
 }
 
 /* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
