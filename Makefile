@@ -85,15 +85,16 @@ LACKING := $(foreach s,$(ABSENT),$(RECIPES_$(s)))
 LACKING_COMMANDS := $(foreach s,$(ABSENT),$(COMMANDS_$(s)))
 endif
 
-DEPS     := jansson libxxhash
-LUA_DEPS := lua$(LUAV) yaml-0.1 expat
+DEPS      := jansson libxxhash
+TEXT_DEPS := yaml-0.1 expat
+LUA_DEPS  := lua$(LUAV) $(TEXT_DEPS)
 # Lua as an archive, which goes into ours; nothing where there is none.
 LUA_ARCHIVE ?= $(wildcard $(shell $(PKG_CONFIG) --variable=libdir lua$(LUAV))/lib$(patsubst -l%,%,$(filter -llua%,$(shell $(PKG_CONFIG) --libs-only-l lua$(LUAV)))).a)
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
 LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua$(LUAV))
 
 BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
-ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1 expat) $(LUA_CFLAGS) $(CFLAGS)
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) $(TEXT_DEPS)) $(LUA_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
@@ -349,7 +350,7 @@ $(B)/gen/module.o: $(B)/recipe/luaopen.o $(LUA_OBJ)
 $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	$(call SAY,LD,$@)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
-	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1 expat) $(LIBS)
+	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs $(TEXT_DEPS)) $(LIBS)
 
 # The module of Fortran, which programs compile with their own compiler.
 $(B)/fortran/moongrid.f90: scripts/fortran.lua src/fortran/moongrid.inc $(CORE_HEADERS) src/moongrid_mpi.h

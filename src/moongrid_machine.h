@@ -36,12 +36,13 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 ** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
 ** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* Make a machine from such text, or from a file of another tool that a reader knows (src/machine/README.md), with more words
-** after its name: "hosts.txt gpu:8". A source is a file if a file has its first word as name. The readers are in
+/* Make a machine from such text, from a file of another tool that a reader knows (src/machine/README.md), with more words
+** after its name, "hosts.txt gpu:8", or from "slurm", the Slurm job of this process. A source is a file if a file has all of it,
+** or its first word, as name. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are in
 ** libmoongrid_lua: MGRID_MISSING without it. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
 /* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL: "machine"). `words`
-** are the words after its name; NULL: none. MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
+** are the words after its name; NULL: none. Errors are those of mgrid_machine_open; MGRID_LIMIT: a text that is larger inside than outside (src/machine/README.md
 ** has the limits). */
 MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
                                                   mgrid_error *err);

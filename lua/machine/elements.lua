@@ -32,8 +32,8 @@ function M.walk(root, grammar, notes, see, after)
     see(e)
     for _, child in ipairs(e) do
       if not rule.elements[child.name] then
-        local known_ones = file.suggest(child.name, rule.elements)
-        file.fault(child.line, "unknown element <%.40s> in <%s>%s", child.name, e.name, known_ones)
+        file.fault(child.line, "unknown element <%.40s> in <%s>%s", child.name, e.name,
+          file.suggest(child.name, rule.elements))
       end
       visit(child)
     end

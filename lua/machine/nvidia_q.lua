@@ -11,21 +11,22 @@ local t = file.run "tree" "clique"
 local nodes, mig = 0, false
 local node -- that is being read: where it begins, its GPUs, those that it says it has, and the clique of the GPU
 
-local function whole(gpu)
+-- The name of its clique; "": NVLink ends in the node, or nothing is said.
+local function clique_of(gpu)
   local known = gpu.ClusterUUID and gpu.ClusterUUID ~= "N/A" and gpu.ClusterUUID:find "[^0-]" and gpu.CliqueId
   return known and gpu.ClusterUUID .. "." .. gpu.CliqueId or ""
 end
 
 local function end_node(where)
   if not node then return end
-  local n, clique = #node, node[1] and whole(node[1])
+  local n, clique = #node, node[1] and clique_of(node[1])
   if node.attached and n < node.attached then
     file.fault(where, "%d of %d GPUs: the text may be cut short", n, node.attached)
   end
   for i = 2, n do
-    if whole(node[i]) ~= clique then
+    if clique_of(node[i]) ~= clique then
       file.fault(node[i].line, "GPUs of one node are of two NVLink domains, '%.99s' and '%.99s'", clique,
-        whole(node[i]))
+        clique_of(node[i]))
     end
   end
   if n > 0 then

@@ -297,7 +297,8 @@ function moongrid.is_saved(path, text) end
 ---@return moongrid.Plan
 function moongrid.saved(path, text) end
 
----Open a machine: text as "node:4 gpu:8", a preset as "dgx-h100", or a file (src/machine/README.md).
+---Open a machine: text as "node:4 gpu:8", a preset as "dgx-h100", a file and more words, or "slurm", the job of this
+---process (src/machine/README.md). Raises what is wrong with it, of a file with its line.
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end

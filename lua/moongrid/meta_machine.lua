@@ -16,7 +16,8 @@ local MachineModel = {} -- luacheck: ignore
 ---@return boolean
 function MachineModel:has(level) end
 
----Return the domain of each level that a rank is in, far to near, then those that cross levels.
+---Return the domain of each level that a rank is in, far to near, then those that cross levels. Raises if the machine
+---has no such rank.
 ---@param rank integer
 ---@return { level: string, domain: integer, crossing: boolean, text: string, link: string }[] text: "node 3 (host3)";
 ---link: "[400GB/s,3us]", "" if not known
@@ -44,7 +45,7 @@ function MachineModel:text() end
 ---@return string
 function MachineModel:json() end
 
----Return what the reader of its file left out, as "cp0: no GPU".
+---Return what the reader of its file left out, as "host 'n0' gets no ranks: it is cordoned".
 ---@return string[]
 function MachineModel:notes() end
 

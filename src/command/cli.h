@@ -105,8 +105,7 @@ typedef struct cli_command {
   size_t      words;          /* number of further words */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
-  const char                *after; /* for a slice's: the subcommand that it follows in the help */
-  const struct cli_addition *additions[CLI_ADDITIONS_MAX]; /* of slices, by cli_add; NULL ends */
+  const struct cli_addition *additions[CLI_ADDITIONS_MAX];                    /* of slices, by cli_add; NULL ends */
 } cli_command;
 
 /* Set me, ranks and launched, from the launcher's environment. */

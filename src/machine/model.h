@@ -55,7 +55,7 @@ struct mgrid_machine_model {
   int64_t        nranks;   /* of `at` */
   int32_t       *at;       /* the place of each rank; NULL: rank r is at place r */
   bool           topology; /* the source is an NCCL topology, which NCCL reads, too */
-  char          *notes;    /* lines: what its reader left out, "cp0: no GPU"; NULL: nothing */
+  char          *notes;    /* lines: what its reader left out, "host 'n0' gets no ranks: ..."; NULL: nothing */
   char          *source;   /* what it was made from, for messages: "dgx-h100", "hosts.txt"; NULL: text */
 };
 

@@ -424,3 +424,12 @@ void mgrid_lua_push_text(lua_State *L, mgrid_text *t) {
   if (failed) mgrid_lua_oom(L);
   if (rc) lua_error(L);
 }
+
+void mgrid_lua_push_lines(lua_State *L, const char *text) {
+  lua_Integer n = 0;
+  lua_newtable(L);
+  for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+    lua_pushlstring(L, text, (size_t)(end - text));
+    lua_rawseti(L, -2, ++n);
+  }
+}

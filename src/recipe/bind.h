@@ -169,6 +169,8 @@ const char *mgrid_lua_name(lua_State *L, int i);
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* Push and free a text; raise if it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
+/* Push the list of the lines of a text, each of which ends with a newline. */
+void mgrid_lua_push_lines(lua_State *L, const char *text);
 
 /* ------------------------------------------------- the classes of moongrid */
 

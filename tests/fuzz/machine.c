@@ -34,6 +34,14 @@ static void ask(const mgrid_machine_model *m) {
   mgrid_text_free(&again);
 }
 
+/* Is it an error of Lua in a reader: "file: ?:-1: attempt to index a nil value", or without the position? */
+static bool is_of_reader(const char *message) {
+  if (strncmp(message, "file: ", 6) != 0) return false;
+  message += 6;
+  if (*message == '?') message += strcspn(message, " ") + 1;
+  return strncmp(message, "attempt to ", 11) == 0 || strncmp(message, "bad argument ", 13) == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mgrid_error          e = MGRID_ERROR_INIT;
   mgrid_machine_model *m;
@@ -47,8 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     m = mgrid_machine_read(text, strlen(text), "file", words[data[0] % WORDS], &e);
   CHECK(mgrid_processor_now() - began < 5);
   fuzz_check_error(&e, !m);
-  CHECK(strncmp(e.message, "file: attempt to ", 17) != 0
-        && strncmp(e.message, "file: bad argument ", 19) != 0); /* of a reader */
+  CHECK(!is_of_reader(e.message));
   if (m) ask(m);
   mgrid_machine_free(m);
   free(text);

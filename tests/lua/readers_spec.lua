@@ -47,8 +47,7 @@ describe("a reader of machines makes of each text what it should", function()
         local text, notes = made(file)
         assert.are.equal(file[3], text, ("%s, case %d"):format(name, i))
         assert.are.equal(file[4] or "", notes, ("%s, case %d"):format(name, i))
-        assert.are.equal(file.err == "" and 0 or (file[3]:find("lists of its names", 1, true) or file[3]:find("255 bytes", 1, true)) and 3 or file.code, file.code)
-        assert.is_true(file.code <= 3)
+        assert.are.equal(file.err == "" and 0 or file[3]:find "more than" and 3 or 1, file.code, ("%s, case %d"):format(name, i))
       end
     end)
   end
@@ -497,7 +496,7 @@ describe("a machine in any legal spelling", function()
       for i, file in ipairs(written) do broken[i] = { bent(file[1]) } end
       for i, file in ipairs(read_all(broken)) do -- whatever it is, no reader fails by an error of its own
         local told = ("MOONGRID_SEED=%d, case %d: %s\n%s"):format(seed, i, file.err, file[1])
-        assert.is_true(file.code <= 1 and not file.err:find "^moongrid: f: attempt" and not file.err:find "^moongrid: f: bad arg", told)
+        assert.is_true(file.code <= 1 and not file.err:find "attempt to " and not file.err:find "bad argument ", told)
       end
       for i, file in ipairs(format.spoil and read_all(spoiled) or {}) do
         local told = ("MOONGRID_SEED=%d, case %d:\n%s"):format(seed, i, file[1])

@@ -101,7 +101,7 @@ static void print_text(const placing *x) {
   for (size_t i = 0; i < x->n; i++)
     for (size_t l = 0; l < x->levels; l++) {
       const mgrid_machine_counts *c = &x->counts[cli_placed(x, i, l)];
-      printf("%-*s  %-*s  %12" PRId64 " %12" PRId64 " %12" PRId64 "  %16.4g", l ? name : name,
+      printf("%-*s  %-*s  %12" PRId64 " %12" PRId64 " %12" PRId64 "  %16.4g", name,
              l ? "" : cli_placed_entry(x, i)->name, level, mgrid_level_name(x->m, l), c->inside, c->crossing, c->edges,
              members_of(x, i, l));
       if (sends) printf("  %9s", bytes_text(x->bytes[cli_placed(x, i, l)], b, sizeof b));
@@ -281,5 +281,4 @@ const cli_command        command_place = {
                         .letter = true },
                       { "json", cli_flag, offsetof(options, json), .help = "one JSON object" } },
          .run = run,
-         .after = "why",
 };

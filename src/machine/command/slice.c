@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what machines add to the command: --machine for every plan, laws about it, machine, place.
+** slice.c - what machines add to the command: --machine for every plan, and place.
 */
 #include "machine/command/given.h"
 

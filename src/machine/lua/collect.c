@@ -9,7 +9,6 @@
 #include "comm/open.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,7 +234,6 @@ int mgrid_lua_job_machine(lua_State *L) {
   mgrid_error           e = MGRID_ERROR_INIT;
   mgrid_text            boots = { 0 };
   seat                 *all = NULL;
-  lua_Integer           n = 0;
   mgrid_machine_model **m = mgrid_lua_new_machine(L);
   mgrid_backend        *b = mgrid_backend_ref(mgrid_lua_check_job(L, 1));
   mgrid_status          s = exchange(b, &all, &e);
@@ -248,11 +246,7 @@ int mgrid_lua_job_machine(lua_State *L) {
     return mgrid_lua_failure(L, &e);
   }
   mgrid_lua_push_text(L, &boots);
-  lua_newtable(L);
-  for (const char *at = lua_tostring(L, -2), *end; (end = strchr(at, '\n')); at = end + 1) {
-    lua_pushlstring(L, at, (size_t)(end - at));
-    lua_rawseti(L, -2, ++n);
-  }
+  mgrid_lua_push_lines(L, lua_tostring(L, -1));
   lua_remove(L, -2);
   return 2;
 }

@@ -110,12 +110,7 @@ static int domains(lua_State *L) {
   const char                *name = luaL_checkstring(L, 2);
   int64_t                    world = mgrid_lua_check_integer(L, 3), level = mgrid_machine_find(m, name);
   mgrid_error                e = MGRID_ERROR_INIT;
-  if (level < 0) {
-    const char *known[2 * MGRID_LEVELS_MAX];
-    size_t      n = mgrid_machine_nlevels(m);
-    for (size_t i = 0; i < n; i++) known[i] = mgrid_level_name(m, i);
-    return mgrid_lua_unknown(L, "level of the machine", name, known, n);
-  }
+  if (level < 0) return mgrid_lua_unknown_level(L, m, name);
   if (world < 1) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 rank or more, not %" PRId64, world);
   if (mgrid_machine_fits(m, world, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge(L, 16 * world);
@@ -163,12 +158,7 @@ static int json(lua_State *L) {
 /* machine:notes() -> lines about what the reader of its file left out */
 static int notes(lua_State *L) {
   const mgrid_machine_model *m = check(L);
-  lua_Integer                n = 0;
-  lua_newtable(L);
-  for (const char *at = m->notes, *end; at && (end = strchr(at, '\n')); at = end + 1) {
-    lua_pushlstring(L, at, (size_t)(end - at));
-    lua_rawseti(L, -2, ++n);
-  }
+  mgrid_lua_push_lines(L, m->notes ? m->notes : "");
   return 1;
 }
 

@@ -266,14 +266,14 @@ mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_err
   mgrid_error         mine = MGRID_ERROR_INIT;
   const char         *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
   (void)rt;
-  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3; /* a byte order mark */
   if (zero)
     return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name, zero - f->text + 1);
+  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3; /* a byte order mark */
   mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);
-  if (s && s != MGRID_NO_MEMORY) /* the words are those of a budget */
-    mgrid_error_reword(&mine, "%s: %s%s", f->name,
-                       strncmp(mine.message, recipe, sizeof recipe - 1) ? "" : "reading it ",
-                       mine.message + (strncmp(mine.message, recipe, sizeof recipe - 1) ? 0 : sizeof recipe - 1));
+  const bool   spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0; /* a budget, in the words for recipes */
+  if (s && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&mine, "%s: %s%s", f->name, spent ? "reading it " : "",
+                       mine.message + (spent ? sizeof recipe - 1 : 0));
   if (s) mgrid_error_pass(err, &mine);
   return s;
 }

@@ -104,6 +104,13 @@ static int machine_has(lua_State *L) {
   return 1;
 }
 
+int mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name) {
+  const char *known[2 * MGRID_LEVELS_MAX];
+  size_t      n = mgrid_machine_nlevels(m);
+  for (size_t i = 0; i < n; i++) known[i] = mgrid_level_name(m, i);
+  return mgrid_lua_unknown(L, "level of the machine", name, known, n);
+}
+
 static int machine_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_MACHINE);
   const char     *name = luaL_checkstring(L, 2);
@@ -115,12 +122,7 @@ static int machine_index(lua_State *L) {
     lua_pushcfunction(L, method->name ? method->func : machine_has);
     return 1;
   }
-  if (level < 0) {
-    const char *known[2 * MGRID_LEVELS_MAX];
-    size_t      n = mgrid_machine_nlevels(box->model);
-    for (size_t i = 0; i < n; i++) known[i] = mgrid_level_name(box->model, i);
-    return mgrid_lua_unknown(L, "level of the machine", name, known, n);
-  }
+  if (level < 0) return mgrid_lua_unknown_level(L, box->model, name);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) == LUA_TUSERDATA) return 1;
   lua_pop(L, 1);
@@ -368,13 +370,8 @@ int mgrid_lua_plan_machine(lua_State *L) {
 /* plan.laws -> the laws about that machine that held, a list of "within(tp, machine.node)"; false if build did not read it */
 int mgrid_lua_plan_laws(lua_State *L) {
   const mgrid_machine_item *item = mgrid_content_machine(&mgrid_lua_check_plan(L, 1)->content);
-  lua_Integer               n = 0;
   if (!item || item->unread) return lua_pushboolean(L, false), 1;
-  lua_newtable(L);
-  for (const char *at = mgrid_text_chars(&item->laws), *end; (end = strchr(at, '\n')); at = end + 1) {
-    lua_pushlstring(L, at, (size_t)(end - at));
-    lua_rawseti(L, -2, ++n);
-  }
+  mgrid_lua_push_lines(L, mgrid_text_chars(&item->laws));
   return 1;
 }
 

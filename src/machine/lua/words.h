@@ -22,9 +22,11 @@ mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p,
 /* Return the model of the Machine at i. _new_machine: push a Machine without one, and return where it goes. */
 const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 mgrid_machine_model      **mgrid_lua_new_machine(lua_State *L);
-extern const luaL_Reg      mgrid_lua_machine_questions[]; /* methods of Machine: questions.c */
-int                        mgrid_lua_machine_presets(lua_State *L);
-int                        mgrid_lua_job_machine(lua_State *L); /* collect.c */
+/* Raise about a level that the machine does not have, with the nearest name. */
+int                   mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);
+extern const luaL_Reg mgrid_lua_machine_questions[]; /* methods of Machine: questions.c */
+int                   mgrid_lua_machine_presets(lua_State *L);
+int                   mgrid_lua_job_machine(lua_State *L); /* collect.c */
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 

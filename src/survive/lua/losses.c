@@ -201,12 +201,7 @@ static int losses_sums(lua_State *L) {
   lua_setfield(L, -2, "how");
   lua_pushstring(L, mgrid_loss_why(x));
   lua_setfield(L, -2, "why");
-  lua_newtable(L);
-  lua_Integer k = 0;
-  for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1) {
-    lua_pushlstring(L, at, (size_t)(end - at));
-    lua_rawseti(L, -2, ++k);
-  }
+  mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
   mgrid_loss_free(x); /* at once: a sweep has many, and the collector does not know how large they are */
   *box = NULL;
