@@ -30,7 +30,7 @@ typedef struct cli_addition {
 } cli_addition;
 
 typedef struct cli_slice {
-  const cli_command *const *commands;  /* its subcommands, each after the core's one in `after`; NULL ends */
+  const cli_command *const *commands;  /* its subcommands; NULL ends */
   const cli_addition       *additions; /* to those of the core; ends with .to NULL */
   /* Before the plans of a recipe: give the runtime what the command line says. After each plan, also a saved one: refuse
   ** it, if that contradicts it. */

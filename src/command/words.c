@@ -36,7 +36,7 @@ static bool is_unicode(void) {
 }
 
 /* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
-** whether stderr is one */
+** whether stderr and stdin are terminals */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -69,7 +69,8 @@ static int put_out(lua_State *L) {
   size_t      len;
   const char *given = luaL_checklstring(L, 1, &len);
   mgrid_error e = MGRID_ERROR_INIT;
-  return cli_sink(stdout, given, len) ? (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e)) : 0;
+  cli_progress_wrote(len);
+  return fwrite(given, 1, len, stdout) == len ? 0 : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
@@ -196,7 +197,9 @@ static int json_value(lua_State *L) {
 static int text(lua_State *L) {
   lua_Integer n = 0;
   if (!lua_isnoneornil(L, 1)) {
-    lua_pushstring(L, cli_text_of(luaL_checkstring(L, 1)));
+    const cli_file *f = cli_files;
+    while (f->name && strcmp(f->name, luaL_checkstring(L, 1)) != 0) f++;
+    lua_pushstring(L, f->text);
     return 1;
   }
   lua_newtable(L);

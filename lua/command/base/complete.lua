@@ -261,7 +261,6 @@ return function(rows, words)
   end
   for _, row in ipairs(rows) do
     if row.name == name then
-      if not row.run then return host.c_complete() end
       l.command = row
       for i = 2, #words - 1 do read_word(l, words[i]) end
       complete_command(l)
