@@ -272,13 +272,14 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* put(text), which a writer gets. Upvalue: a userdata with its stream; NULL: the file has ended */
+/* put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has ended; its path */
 static int put(lua_State *L) {
   FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
   const char *text = luaL_checklstring(L, 1, &len);
-  if (file) fwrite(text, 1, len, file);
-  return 0;
+  if (!file || fwrite(text, 1, len, file) == len) return 0;
+  return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot write %s: %s", lua_tostring(L, lua_upvalueindex(2)),
+                            strerror(errno));
 }
 
 /* Write a text, or what the function at 2 puts. */
@@ -290,7 +291,8 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   *file = NULL;
   lua_pushvalue(L, 2);
   lua_pushvalue(L, -2);
-  lua_pushcclosure(L, put, 1);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, put, 2);
   mgrid_output *o = mgrid_output_file(path, how, err);
   if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
   bool raised = *file && lua_pcall(L, 1, 0, 0);
