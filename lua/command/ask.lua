@@ -3,10 +3,11 @@
 -- moongrid ask: answers of a recipe's queries and getters, without a program.
 
 local asking = require "command.base.asking"
+local recipe = require "command.base.recipe"
 
 -- Whether the name is a getter, or meant as one. A query may be asked under the system's own name, get_NAME.
 local function is_getter(info, name)
-  if asking.declares(info.getters, name) then return true end
+  if recipe.declared(info.getters, name) then return true end
   if not name:find "^get_" or #info.getters == 0 then return false end
   for _, query in ipairs(info.queries) do
     if query == name or query == name:sub(5) then return false end

@@ -50,9 +50,9 @@ end
 local function put_line(world, plan, laws)
   local n, members, communicators = #plan, laws.members, laws.communicators
   text.printf("%10d  ok       %d famil%s, %d member%s %s, ", world, n, n == 1 and "y" or "ies", members,
-              members == 1 and "" or "s", communicators and "checked" or "sampled")
+              text.plural(members), communicators and "checked" or "sampled")
   if communicators then
-    text.printf("%d communicator%s in order", communicators, communicators == 1 and "" or "s")
+    text.printf("%d communicator%s in order", communicators, text.plural(communicators))
   else
     text.put "schedule sampled"
   end
@@ -104,7 +104,7 @@ local function put_verdicts(verdicts, nworlds)
   for _, one in ipairs(verdicts) do width = math.max(width, #one.name) end
   for _, one in ipairs(verdicts) do
     local held, broken = table.concat(one.held, ", "), table.concat(one.broken, ", ")
-    text.put(one.name, (" "):rep(width - #one.name), " ")
+    text.put(text.padded(one.name, width), " ")
     if #one.held == nworlds then
       text.put " held"
     elseif held ~= "" then

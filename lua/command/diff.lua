@@ -30,8 +30,6 @@ end
 
 -- Steps -----------------------------------------------------------------------------
 
-local NEEDS = "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'"
-
 -- The step of a side: its families and memory, with a machine its price; and the orders of their names.
 local function side(of, plan)
   local step = plan:step()
@@ -40,8 +38,7 @@ local function side(of, plan)
     text.refuse(4, "the step of %s is not proved (%s): %s", of.recipe, verdict, message)
   end
   local all, machine = step:sums(), recipe.machine(of, plan)
-  local needs = of.flops and "flops" or of.costs and "costs"
-  if needs and not machine then text.refuse(2, NEEDS, needs) end
+  if not machine then recipe.unpriced(of.flops and "flops" or of.costs and "costs") end
   local order = { families = plan.families, by = {}, levels = {} }
   for name in sorted(all.memory.by) do order.by[#order.by + 1] = name end
   if machine then

@@ -9,8 +9,7 @@ local mg = require "moongrid"
 local text = require "command.base.text"
 
 -- --ras is C, if it is here: src/ras.
-local has_ras = false
-for _, row in ipairs(host.c_rows()) do has_ras = has_ras or row.name == "ras" end
+local has_ras = host.c_rows().ras ~= nil
 
 local function examine()
   local parts = mg.probe()

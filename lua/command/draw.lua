@@ -2,7 +2,6 @@
 --
 -- moongrid draw: the groups of a recipe as a picture, in the terminal or in a file.
 
-local groups = require "command.base.groups"
 local host = require "host"
 local line = require "command.base.line"
 local pictures = require "pictures.init"
@@ -12,13 +11,6 @@ local text = require "command.base.text"
 local PLANS = 64                 -- most plans of a page
 local LEAST, LEAST_OF_MANY = 8, 32 -- ranks of a grid that a screen gets: of one picture, of several
 local MORE = "more: | less -R, or -o FILE.txt, .svg, .html; a part: --family F,G, --rank R"
-
--- Write a file from what a function gives to its sink, whole or not at all.
-local function write(path, draw)
-  local pieces = {}
-  draw(function(piece) pieces[#pieces + 1] = piece end)
-  host.write(path, table.concat(pieces))
-end
 
 -- The screen -----------------------------------------------------------------------
 
@@ -70,15 +62,6 @@ end
 
 -- Pages ----------------------------------------------------------------------------
 
--- The kind of a parameter of the recipe, by its name or another name.
-local function kind_of(info, name)
-  for _, param in ipairs(info.params) do
-    local is = param.name == name
-    for _, alias in ipairs(param.aliases) do is = is or alias == name end
-    if is then return param.kind end
-  end
-end
-
 local NUMERIC = { size = true, index = true, integer = true, number = true, flag = true }
 
 -- The axes of a page, worlds, and numeric parameters with several values; and of each which of the arguments it is.
@@ -90,7 +73,8 @@ local function axes_of(of, info)
   end
   for i, argument in ipairs(of.args) do
     local name, list = argument:match "^([^=]*)=(.*)$"
-    if list:find "," and NUMERIC[kind_of(info, name)] then
+    local param = recipe.declared(info.params, name)
+    if list:find "," and param and NUMERIC[param.kind] then
       local values = {}
       for value in (list .. ","):gmatch "([^,]*)," do values[#values + 1] = value end
       axes[#axes + 1] = { name = name, values = values }
@@ -148,7 +132,7 @@ local function draw_page(of)
   host.progress "drawing the page"
   local page = { recipe = line.from_stdin(of) and "stdin" or of.recipe, axes = axes, frames = frames }
   if of.machine then page.machine = function(plan) return recipe.machine(of, plan) end end
-  write(of.output, function(put) pictures.page(page, put) end)
+  host.write(of.output, function(put) pictures.page(page, put) end)
   host.progress()
 end
 
@@ -157,12 +141,13 @@ end
 local function draw(of, svg)
   of = setmetatable({ world = of.world and of.world[1] }, { __index = of })
   local plan = recipe.plan(of)
-  local options = { families = of.family and groups.named(plan, of.family), all = svg or of.rank ~= nil, rank = of.rank,
-                    machine = of.machine and recipe.machine(of, plan), columns = of.output and 80 or text.columns,
-                    unicode = text.unicode, color = text.on ~= "" and not of.output }
+  local options = { families = of.family and recipe.families(plan, of.family), all = svg or of.rank ~= nil,
+                    rank = of.rank, machine = of.machine and recipe.machine(of, plan),
+                    columns = of.output and 80 or text.columns, unicode = text.unicode,
+                    color = text.on ~= "" and not of.output }
   if not of.output and text.lines > 0 then return draw_screen(plan, options) end
   local function put_all(put) pictures[svg and "svg" or "text"](plan, options, put) end
-  if of.output then write(of.output, put_all) else put_all(text.put) end
+  if of.output then host.write(of.output, put_all) else put_all(text.put) end
 end
 
 local function run(of)

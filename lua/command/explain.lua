@@ -2,7 +2,7 @@
 --
 -- moongrid explain: how each family was made, in words and numbers.
 
-local groups = require "command.base.groups"
+local groups = require "pictures.groups"
 local host = require "host"
 local line = require "command.base.line"
 local overview = require "command.base.overview"
@@ -73,7 +73,7 @@ local function communicators(all, name)
   local again, ones = one.from[name], one.singles
   if again then add("; %d group%s there before", again, again == 1 and " was" or "s were") end
   if ones > 0 then
-    add("; %d group%s of one rank need%s none", ones, ones == 1 and "" or "s", ones == 1 and "s" or "")
+    add("; %d group%s of one rank need%s none", ones, text.plural(ones), ones == 1 and "s" or "")
   end
   return table.concat(words)
 end
@@ -151,7 +151,7 @@ local function run(of)
   line.needs(of, of.world)
   local loaded = not line.is_saved(of) and recipe.load(of, { lines = true }) or nil
   local plan, list = recipe.plan(of, loaded), of.family or of.words[1]
-  local names = list and groups.named(plan, list) or plan.families
+  local names = list and recipe.families(plan, list) or plan.families
   local all = ask_all(plan, { machine_ranks = overview.machine_ranks(of, plan) })
   local words_of = source_lines(of)
   if not list then text.head(plan) end

@@ -214,7 +214,7 @@ local function put_rows(rows, unit, at_once, has_tensors)
     for one in row.text:gmatch "[^\n]+" do text.put("          ", one, "\n") end
   end
   text.printf("%d losses of %s %s%s: the job survives %d%s\n", losses, at_once == 1 and "one" or "two", unit,
-              at_once == 1 and "" or "s", fine,
+              text.plural(at_once), fine,
               has_tensors and (", %d of them without a checkpoint"):format(whole) or "")
 end
 
@@ -222,7 +222,7 @@ local function sweep(of, plan, losses, units)
   local unit, count, ranks_of = table.unpack(units)
   if count <= of.all then
     text.refuse(1, "--all %d: there %s %d %s%s, and one is to survive", of.all, count == 1 and "is" or "are", count,
-                unit, count == 1 and "" or "s")
+                unit, text.plural(count))
   end
   local rows = rows_of(losses, of.all, count, ranks_of)
   host.progress()

@@ -10,7 +10,7 @@ local text = require "command.base.text"
 
 -- Print the levels of a machine, far to near: how many domains, how many places each has, and its link.
 local function put_levels(machine)
-  text.machine(machine)
+  text.machine(machine:text())
   text.printf("\n%-16s %12s %12s  %s\n", "level", "domains", "places", "link")
   for _, level in ipairs(machine:levels()) do
     local places = level.places and (level.regular and "%12d" or "<=%10d"):format(level.places) or ("%12s"):format "*"

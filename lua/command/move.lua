@@ -51,16 +51,13 @@ local function each_message(moves)
   end
 end
 
--- A name, and blanks up to a column: string.format has widths up to 99 only.
-local function padded(name, wide) return name .. (" "):rep(wide - #name) end
-
 local function put_row(wide, name, of, format)
   local cells = {}
   for i, column in ipairs(columns) do
     cells[i] = of[column] and (counts[column] and "%7s" or "%10s"):format(format(of[column], column))
   end
   if not of.rounds then cells[7] = ("%7s"):format "-" end
-  text.put(padded(name, wide), " ", table.concat(cells, " "), "\n")
+  text.put(text.padded(name, wide), " ", table.concat(cells, " "), "\n")
 end
 
 local function put_sums(wide, tensors, all)
@@ -74,10 +71,10 @@ end
 
 local function put_messages(wide, moves, has_rounds)
   local round = has_rounds and "round" or ""
-  text.printf("\n%9s    %-9s %s %14s %7s\n", "from", "to", padded("tensor", wide), "bytes", round)
+  text.printf("\n%9s    %-9s %s %14s %7s\n", "from", "to", text.padded("tensor", wide), "bytes", round)
   if not text.is_terminal then host.progress(("writing the messages of %d ranks"):format(moves.ranks)) end
   for m in each_message(moves) do
-    text.printf("%9d -> %-9d %s %14d", m.from, m.to, padded(m.tensor, wide), m.bytes)
+    text.printf("%9d -> %-9d %s %14d", m.from, m.to, text.padded(m.tensor, wide), m.bytes)
     text.put(m.round and (" %7d\n"):format(m.round) or "\n")
   end
   host.progress()

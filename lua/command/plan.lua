@@ -2,7 +2,7 @@
 --
 -- moongrid plan: plan a recipe for any world size, without a launcher.
 
-local groups = require "command.base.groups"
+local groups = require "pictures.groups"
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
@@ -31,7 +31,7 @@ local function check_budgets(of, plan)
   local r = plan:resources(of.rank, of.site)
   if memory and r.created > memory << 20 then
     text.refuse(3, "%d NCCL communicator%s may take %.0f MiB of a GPU, the budget is %d MiB; %s", r.communicators,
-                r.communicators == 1 and "" or "s", r.created / (1 << 20), memory, FEWER)
+                text.plural(r.communicators), r.created / (1 << 20), memory, FEWER)
   end
   for _, limit in ipairs(LIMITS) do
     local budget, n = of[limit[1]], r[limit[2]]
@@ -85,7 +85,7 @@ local function put_coordinates(plan, rank)
   for i, name in ipairs(plan.grids) do
     local grid = plan:grid(name)
     local dims, column = grid:dims(), width
-    text.put(i == 1 and "\n" or "", name, (" "):rep(width - #name))
+    text.put(i == 1 and "\n" or "", text.padded(name, width))
     if not grid:coords(rank) then text.put "  -" end
     for d = 1, grid:coords(rank) and #dims or 0 do
       local word = ("%s %d%s"):format(dims[d][1], grid:coord(rank, dims[d][1]), d < #dims and "," or "")
@@ -104,17 +104,17 @@ end
 local function put_members(plan, rank)
   local width = longest(plan.families)
   local row = "%s  %7s  %8s  %6s  %6s  %s"
-  local function padded(name) return name .. (" "):rep(width - #name) end
-  text.put("\n", text.on, row:format(padded "family", "group", "position", "before", "after", "ranks"), text.off, "\n")
+  text.put("\n", text.on, row:format(text.padded("family", width), "group", "position", "before", "after", "ranks"),
+           text.off, "\n")
   for _, name in ipairs(plan.families) do
     local family, nth = plan:family(name), 0
     local group, position = family:locate(rank, nth)
-    if not group then text.printf("%s  %7s\n", padded(name), "-") end
+    if not group then text.printf("%s  %7s\n", text.padded(name, width), "-") end
     while group do
       local _, size = family:member(group, position)
       local before = position > 0 and family:member(group, position - 1) or "-"
       local after = position + 1 < size and family:member(group, position + 1) or "-"
-      text.put(row:format(padded(name), group, ("%d of %d"):format(position, size), before, after,
+      text.put(row:format(text.padded(name, width), group, ("%d of %d"):format(position, size), before, after,
                           groups.one(family, group, text.columns - width - 37)), "\n")
       nth = nth + 1
       group, position = family:locate(rank, nth)
@@ -149,7 +149,7 @@ local function put_family(name, family, most)
 end
 
 local function put_groups(plan, list)
-  for i, name in ipairs(list ~= "" and groups.named(plan, list) or plan.families) do
+  for i, name in ipairs(list ~= "" and recipe.families(plan, list) or plan.families) do
     if i > 1 then text.put "\n" end
     put_family(name, plan:family(name), list ~= "" and MANY or SOME)
   end

@@ -72,9 +72,8 @@ local function run(of)
   write(resharding)
   recipe.note(plan, "")
   local all = resharding.progress
-  local function s_of(n) return n == 1 and "" or "s" end
-  text.printf("%d tensor%s, %s, in %d file%s of %s\n", all.tensors, s_of(all.tensors), text.bytes(all.bytes), all.files,
-              s_of(all.files), host.shown(of.output))
+  text.printf("%d tensor%s, %s, in %d file%s of %s\n", all.tensors, text.plural(all.tensors), text.bytes(all.bytes),
+              all.files, text.plural(all.files), host.shown(of.output))
 end
 
 local about = table.concat({

@@ -100,7 +100,7 @@ local function put_price(of, plan, price)
   for _, level in ipairs(those_of(levels, price.fits)) do
     local fit = price.fits[level]
     text.printf("%s fitted to %d measured call%s: a hop takes %s, %.3g of the bandwidth; error %.1f%% at the median, "
-                .. "at most %.1f%%\n", level, fit.measured, fit.measured == 1 and "" or "s", text.seconds(fit.latency),
+                .. "at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
                 fit.share, 100 * fit.median_error, 100 * fit.worst_error)
   end
   put_share("computes", price.compute, price.seconds, "of the mean rank")
@@ -142,7 +142,7 @@ end
 local function put_text(of, plan, all, price)
   text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
-              all.reads ~= "" and "; it reads " or "", all.reads, all.operations, all.operations == 1 and "" or "s")
+              all.reads ~= "" and "; it reads " or "", all.reads, all.operations, text.plural(all.operations))
   if all.classes == plan.world and all.classes > 1 then
     text.printf("each rank has a program of its own: reads rank or a position of every rank: %d programs\n",
                 all.programs)
@@ -183,7 +183,6 @@ local function run(of)
   local plan = recipe.plan(of)
   local step = plan:step(of.step)
   if of.rank then return text.put(step:text(of.rank)) end
-  local needs = of.flops and "flops" or of.costs and "costs" or of.output and "output"
   local proved, verdict, message, counterexample = step:prove(of.rules, of.eager)
   verdict = verdict or "proved"
   local sums = step:sums()
@@ -196,9 +195,7 @@ local function run(of)
   local price
   if proved or verdict == "hazard" then
     price = priced(of, plan, step, verdict)
-    if needs and not price then
-      text.refuse(2, "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", needs)
-    end
+    if not price then recipe.unpriced(of.flops and "flops" or of.costs and "costs" or of.output and "output") end
   elseif of.output then
     text.refuse(1, "a step that does not end has no picture: its verdict is %s", verdict)
   end

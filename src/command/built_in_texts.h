@@ -16,10 +16,4 @@ typedef struct cli_file {
 
 extern const cli_file cli_files[]; /* ends with one without a name */
 
-/* The name of a recipe on standard input. */
-#define CLI_STDIN "stdin"
-
-/* Return the text of a name, which is CLI_STDIN for the recipe that was read there; NULL: there is none. cli.c */
-const char *cli_text_of(const char *name);
-
 #endif

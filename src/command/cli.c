@@ -5,7 +5,6 @@
 #include "command/slice.h"
 #include "base/output.h"
 #include "plan/plan.h"
-#include "command/built_in_texts.h"
 #include "recipe/runtime.h"
 
 #include <dirent.h>
@@ -44,11 +43,6 @@ mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *
   if (t->failed) return mgrid_oom(err);
   fflush(stdout); /* which the file may be */
   return mgrid_write_file(path, MGRID_WRITE_OVER, mgrid_text_chars(t), t->len, err);
-}
-
-int cli_sink(void *file, const char *text, size_t len) {
-  cli_progress_wrote(len);
-  return fwrite(text, 1, len, file) == len ? 0 : 1;
 }
 
 mgrid_status cli_put_json(const json_t *v, mgrid_error *err) {
@@ -94,7 +88,8 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_free(&t);
 }
 
-static mgrid_text typed; /* standard input, which can be read only once; `diff - vs tp=2` loads it twice */
+#define STDIN "stdin"    /* the name of a recipe on standard input */
+static mgrid_text typed; /* standard input, which can be read only once; `run - vs tp=2` loads it twice */
 
 bool cli_from_stdin(const cli *c) {
   return c->recipe && (strcmp(c->recipe, "-") == 0 || strcmp(c->recipe, "/dev/stdin") == 0);
@@ -110,7 +105,7 @@ static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err
   mgrid_status s = read_stdin(c, err);
   if (!s && typed.len > MGRID_TEXT_MAX)
     s = mgrid_fail(err, MGRID_REFUSED, "cannot read standard input: it has more than %d bytes", MGRID_TEXT_MAX);
-  return s ? s : mgrid_runtime_load_text(rt, mgrid_text_chars(&typed), typed.len, CLI_STDIN, err);
+  return s ? s : mgrid_runtime_load_text(rt, mgrid_text_chars(&typed), typed.len, STDIN, err);
 }
 
 bool cli_is_saved(const cli *c) {
@@ -129,7 +124,7 @@ static mgrid_plan *read_saved(const cli *c, int64_t world, mgrid_error *err) {
                       c->recipe);
   if (!typed_in && mgrid_read_file_up_to(c->recipe, MGRID_SAVED_MAX, &file, err)) return NULL;
   const mgrid_text *t = typed_in ? &typed : &file;
-  p = mgrid_plan_read(mgrid_text_chars(t), t->len, typed_in ? CLI_STDIN : c->recipe, err);
+  p = mgrid_plan_read(mgrid_text_chars(t), t->len, typed_in ? STDIN : c->recipe, err);
   mgrid_text_free(&file);
   if (p && world && world != mgrid_plan_world(p)) {
     mgrid_fail(err, MGRID_USAGE, "%s is a saved plan of %" PRId64 " ranks, not of %" PRId64, c->recipe,
@@ -192,18 +187,6 @@ mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
   return cli_open(c, rt, err) ? NULL : cli_plan(c, *rt, c->world, err);
 }
 
-mgrid_status cli_with_plans(const cli *a, const cli *b, cli_work *work) {
-  mgrid_error    err = MGRID_ERROR_INIT;
-  mgrid_runtime *rt[2] = { NULL, NULL };
-  mgrid_plan    *p[2] = { cli_evaluate(a, &rt[0], &err), NULL };
-  if (p[0] && b) p[1] = cli_evaluate(b, &rt[1], &err);
-  mgrid_status s = p[b != NULL] ? work(a, rt, (const mgrid_plan *const *)p, &err) : err.status;
-  cli_progress_end();
-  if (err.status) cli_say(a, &err);
-  for (int i = 0; i < 2; i++) mgrid_plan_free(p[i]), mgrid_runtime_free(rt[i]);
-  return cli_finish(a, s);
-}
-
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
   char tail[512];
   mgrid_content_suggest(&p->content, name, tail, sizeof tail);
@@ -225,13 +208,6 @@ mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, si
   free(copy);
   if (!s && *n == 0) s = mgrid_fail(err, MGRID_USAGE, "--family is a list of families, F,G; not '%s'", list);
   return s;
-}
-
-const char *cli_text_of(const char *name) {
-  if (typed.data && strcmp(name, CLI_STDIN) == 0) return typed.data;
-  for (const cli_file *f = cli_files; f->name; f++)
-    if (strcmp(f->name, name) == 0) return f->text;
-  return NULL;
 }
 
 const char *cli_bytes(int64_t bytes, char *buf, size_t len) {

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 24, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 5 };
-enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 18, CLI_VALUES_LEN = 64 };
+enum { CLI_ARGS_MAX = 256, CLI_OPTIONS_MAX = 24, CLI_COMMON_MAX = 5 };
+enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX, CLI_VALUES_MAX = 18 };
 enum {
   CLI_ADDITIONS_MAX = 5,
   CLI_ADDED_MAX = 16
@@ -36,21 +36,16 @@ typedef struct cli {
   const char               *recipe; /* a file, a bundled name or "-"; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
-  size_t                    nwords;
-  const char               *words[CLI_NAMES_MAX]; /* words after the recipe that are not NAME=VALUE */
-  size_t                    before;               /* of args: those before the last of these words */
-  const char               *params;               /* a file; NULL: none */
-  const char               *machine;              /* where ranks run: a number of ranks, or what a slice reads; NULL */
-  int64_t                   world;                /* of --world N; 0: not given */
-  const char               *color;                /* as typed; NULL: auto */
-  const char               *print;                /* which ranks print what recipes print: all, none; else rank 0 */
+  const char               *params;             /* a file; NULL: none */
+  const char               *machine;            /* where ranks run: a number of ranks, or what a slice reads; NULL */
+  int64_t                   world;              /* of --world N; 0: not given */
+  const char               *color;              /* as typed; NULL: auto */
+  const char               *print;              /* which ranks print what recipes print: all, none; else rank 0 */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
-  bool         launched, bold;       /* by a launcher; print in colour */
-  int          columns, lines;       /* of the terminal; 80 and 0 if stdout is not one */
-  int          fold;                 /* the column at which words and rows are folded: `columns`; INT_MAX: never */
-  bool         unicode;              /* the locale has box-drawing characters */
-  mgrid_status code;                 /* what to return if cli_parse is false */
+  bool         launched;  /* by a launcher */
+  int          columns;   /* of the terminal; 80 if stdout is not one */
+  mgrid_status code;      /* what to return if cli_parse is false */
   cli_value    added[CLI_ADDED_MAX]; /* of the options that slices add: slice.h */
 } cli;
 
@@ -60,7 +55,6 @@ typedef mgrid_status cli_reader(const cli *c, const char *name, const char *valu
 
 cli_reader cli_flag;    /* bool: the option takes no value */
 cli_reader cli_text;    /* const char *: any text */
-cli_reader cli_maybe;   /* const char *: text, or "" if the next word cannot be it */
 cli_reader cli_number;  /* int64_t, 1 or more; 0 can mean that the option was not given */
 cli_reader cli_machine; /* const char *: --machine. Without a slice for machines only a number of ranks is allowed */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Refused if given twice */
@@ -92,17 +86,14 @@ typedef struct cli_option {
 #define CLI_WORLD(does) \
   { "world", cli_world, offsetof(cli, world), "N", .help = (does), .side = true }
 
-/* A subcommand. --help and --color belong to every subcommand and are not in `options`. Nor are --params and --option,
-** which belong to the parameters of a recipe. */
+/* A subcommand, which takes RECIPE and NAME=VALUE. --help, --color, --machine, --params and --option belong to every one and
+** are not in `options`. */
 typedef struct cli_command {
   const char *name;
-  const char *takes, *does;   /* its line in `moongrid --help` */
+  int         place;          /* its line in `moongrid --help` is between those with less and more; 0: it has none */
+  const char *takes, *does;   /* what that says */
   const char *usage, *about;  /* `moongrid NAME --help`: these, the options, */
   const char *notes, *sample; /* paragraphs or NULL, and an example */
-  bool        recipe;         /* takes RECIPE and NAME=VALUE */
-  bool        bare;           /* the recipe has no NAME=VALUE */
-  const char *recipe_from;    /* the option that is the recipe; NULL: it is a word */
-  size_t      words;          /* number of further words */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
   const struct cli_addition *additions[CLI_ADDITIONS_MAX];                    /* of slices, by cli_add; NULL ends */
@@ -124,21 +115,17 @@ mgrid_status cli_check_output(const cli *c, int argc, char **argv);
 
 /* List the options of a command, its own first. Return how many. */
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]);
-/* List all values that an option may have. Return how many; 0: other values are allowed, too. `room` is for their
-** text. */
-size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], char room[CLI_VALUES_LEN]);
 /* Append those options given, as typed, that all ranks must have with the same values. */
 void cli_agreed(const cli *c, mgrid_text *t);
-/* Print the help of c->command. False: stdout failed. help.c */
-bool cli_help(cli *c);
+/* Print the help of c->command, by lua/command/base/help.lua. tell.c */
+mgrid_status cli_help(const cli *c);
 
 /* Return MGRID_USAGE, with a message, if there is no recipe, or no world (0). A saved plan has a world. */
 mgrid_status cli_needs(const cli *c, int64_t world);
 
 /* cli_parse for "A ... vs B ...", into two structs of one type. Afterwards they are identical except for a side's own
-** values. What one side leaves out, the recipe of B or a world, is taken from the other; with `launched` both may leave
-** out the world, because the launcher has one. False as above. */
-bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv);
+** values. B without a recipe has that of A. Both may leave out the world, because the launcher has one. False as above. */
+bool cli_parse_sides(cli *a, cli *b, const cli_command *command, int argc, char **argv);
 
 /* On a rank of a launcher: if the launcher ends the job, print what the rank is `in`. NULL: print nothing, because an
 ** error was printed. The text must stay valid. guard.c */
@@ -163,8 +150,6 @@ void cli_progress_wrote(size_t bytes);
 void cli_progress_hide(void);
 void cli_progress_end(void);
 
-/* An mgrid_sink to a FILE *. */
-int cli_sink(void *file, const char *text, size_t len);
 /* Write the text to a file of this name. */
 mgrid_status cli_write_file(const char *path, const mgrid_text *t, mgrid_error *err);
 /* Print JSON with sorted keys. MGRID_NO_MEMORY if `v` is NULL. */
@@ -188,26 +173,14 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
 ** caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err);
 
-/* Plan the recipe of a, and of b if there is one; do the work, print why it failed, and finish. `work` gets the plans of
-** a and b, with their runtimes (NULL of a saved plan); those of b are NULL without b. It may cast c to the subcommand's
-** struct. A status without an error is returned and not printed. */
-typedef mgrid_status cli_work(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2],
-                              mgrid_error *err);
-mgrid_status         cli_with_plans(const cli *a, const cli *b, cli_work *work);
-
 /* Make the error about a family that the plan does not have, with the nearest name. */
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
 
-/* Call a function of lua/command/base/overview.lua: "show" the plan (word "json": as JSON), print its "notes", or name what
-** is "unheeded" by a backend (word: its name). main.c */
+/* Call a function of lua/command/base/overview.lua: print the "head" of the plan, "show" it (word "json": as JSON), print its
+** "notes", or name what is "unheeded" by a backend (word: its name). tell.c */
 mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err);
-/* An mgrid_sink to stdout of whole lines, for a cli *. Lines of a table that are too long for the terminal are folded
-** under their last column. */
-int cli_fold(void *c, const char *text, size_t len);
 /* Print words after a label, folded to fit the terminal. Frees the text. */
 void cli_wrap(const cli *c, const char *label, mgrid_text *words);
-/* Print `before`, the recipe, the world, and the parameters that differ from their defaults, or `all`. */
-void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all);
 /* Find the families that "F,G" names, each once, *n of them. `family` has room for all of the plan. */
 mgrid_status cli_families(const mgrid_plan *p, const char *list, int *family, size_t *n, mgrid_error *err);
 /* Append the limits of the system for this process: all, or those too low for the job's ranks. Return whether all are

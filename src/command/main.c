@@ -3,7 +3,6 @@
 ** main.c - the command moongrid: a Lua state that runs lua/command, and what it says where that fails.
 */
 #include "base/base.h"
-#include "command/complete.h"
 #include "command/slice.h"
 #include "command/words.h"
 #include "moongrid_lua.h"
@@ -14,23 +13,15 @@
 
 /* ------------------------------------------------- subcommands that are C */
 
-/* Those of the core: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(run)
+extern const cli_command command_run;
 
-#define DECLARE(name) extern const cli_command command_##name;
-COMMANDS(DECLARE)
-
-#define ROW(name) &command_##name,
-static const cli_command *const way[] = { COMMANDS(ROW) };
-enum { WAY = sizeof way / sizeof way[0], COMMANDS_MAX = 32 };
+enum { COMMANDS_MAX = 8 };
 
 /* List them, with those of slices. Return how many. */
 static size_t collect(cli_command *all) {
-  size_t n = 0;
-  for (size_t i = 0; i < WAY; i++) {
-    all[n] = *way[i];
-    cli_add(&all[n++]);
-  }
+  size_t n = 1;
+  all[0] = command_run;
+  cli_add(&all[0]);
   for (const cli_slice *const *s = cli_slices; *s; s++)
     for (const cli_command *const *c = (*s)->commands; c && *c && n < COMMANDS_MAX; c++) all[n++] = **c;
   return n;
@@ -44,34 +35,82 @@ typedef struct line {
   cli_command commands[COMMANDS_MAX];
 } line;
 
-/* c_rows() -> a list of { name, takes, does } */
+/* Set a field of the table on the top; NULL: it has none. */
+static void set_text(lua_State *L, const char *field, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+/* values() -> the names that an option may have. Upvalue: its row */
+static int values(lua_State *L) {
+  const cli_option *o = lua_touserdata(L, lua_upvalueindex(1));
+  const char       *names[CLI_VALUES_MAX];
+  size_t            n = o->values(names);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) lua_pushstring(L, names[i]), lua_rawseti(L, -2, (lua_Integer)i + 1);
+  return 1;
+}
+
+static void push_option(lua_State *L, const cli_option *o) {
+  lua_newtable(L);
+  lua_pushstring(L, o->name);
+  lua_rawseti(L, -2, 1);
+  lua_pushstring(L, o->value);
+  lua_rawseti(L, -2, 2);
+  set_text(L, "help", o->help);
+  set_text(L, "head", o->head);
+  lua_pushboolean(L, o->letter);
+  lua_setfield(L, -2, "letter");
+  if (!o->values) return;
+  lua_pushlightuserdata(L, (void *)(uintptr_t)o);
+  lua_pushcclosure(L, values, 1);
+  lua_setfield(L, -2, "values");
+}
+
+/* Push what the help and the completion of a subcommand need, as tables of lua/command have it. */
+static void push_row(lua_State *L, const cli_command *c) {
+  lua_newtable(L);
+  set_text(L, "name", c->name);
+  set_text(L, "takes", c->takes);
+  set_text(L, "summary", c->does);
+  set_text(L, "about", c->about);
+  set_text(L, "notes", c->notes);
+  set_text(L, "example", c->sample);
+  lua_pushboolean(L, true);
+  lua_setfield(L, -2, "recipe");
+  if (c->place) lua_pushinteger(L, c->place), lua_setfield(L, -2, "place");
+  lua_pushstring(L, c->usage);
+  for (const cli_addition *const *a = c->additions; *a; a++) {
+    lua_pushfstring(L, "%s\n       %s", lua_tostring(L, -1), (*a)->usage);
+    lua_remove(L, -2);
+  }
+  lua_setfield(L, -2, "usage");
+  lua_newtable(L);
+  for (int i = 0; i < CLI_OPTIONS_MAX && c->options[i].name; i++)
+    push_option(L, &c->options[i]), lua_rawseti(L, -2, i + 1);
+  lua_setfield(L, -2, "options");
+}
+
+/* c_rows() -> the tables of subcommands that are C, as a list and by their names */
 static int c_rows(lua_State *L) {
   const line *l = lua_touserdata(L, lua_upvalueindex(1));
   lua_newtable(L);
   for (size_t i = 0; i < l->count; i++) {
-    const cli_command *c = &l->commands[i];
-    lua_createtable(L, 0, 3);
-    lua_pushstring(L, c->name);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, c->takes);
-    lua_setfield(L, -2, "takes");
-    lua_pushstring(L, c->does);
-    lua_setfield(L, -2, "summary");
+    push_row(L, &l->commands[i]);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, l->commands[i].name);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
 }
 
-/* c_run(name [, help]) -> exit code, of the words of this process or of --help */
+/* c_run(name) -> exit code, of the words of this process */
 static int c_run(lua_State *L) {
   line       *l = lua_touserdata(L, lua_upvalueindex(1));
-  char        option_help[] = "--help", *asked[] = { NULL, option_help, NULL };
   const char *name = luaL_checkstring(L, 1);
-  bool        help = lua_toboolean(L, 2);
-  asked[0] = l->argv[1];
   for (size_t i = 0; i < l->count; i++)
     if (strcmp(l->commands[i].name, name) == 0) {
-      mgrid_status s = l->commands[i].run(&l->commands[i], help ? 2 : l->argc - 1, help ? asked : l->argv + 1);
+      mgrid_status s = l->commands[i].run(&l->commands[i], l->argc - 1, l->argv + 1);
       l->finished = true;
       lua_pushinteger(L, (int)s / 100);
       return 1;
@@ -79,17 +118,8 @@ static int c_run(lua_State *L) {
   return 0;
 }
 
-/* c_complete() -> exit code: candidates for a subcommand of C */
-static int c_complete(lua_State *L) {
-  line *l = lua_touserdata(L, lua_upvalueindex(1));
-  lua_pushinteger(L, (int)cli_complete(l->commands, l->count, l->argc - 2, l->argv + 2) / 100);
-  return 1;
-}
-
 static void open_rows(lua_State *L, line *l) {
-  static const luaL_Reg rows[] = {
-    { "c_rows", c_rows }, { "c_run", c_run }, { "c_complete", c_complete }, { NULL, NULL }
-  };
+  static const luaL_Reg rows[] = { { "c_rows", c_rows }, { "c_run", c_run }, { NULL, NULL } };
   l->count = collect(l->commands);
   lua_pushlightuserdata(L, l);
   luaL_setfuncs(L, rows, 1);

@@ -9,8 +9,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -39,73 +37,19 @@ mgrid_status cli_text(const cli *c, const char *name, const char *value, void *t
   return MGRID_OK;
 }
 
-mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *to) {
-  return cli_text(c, name, value ? value : "", to);
-}
-
-static mgrid_status parse_up_to(const cli *c, const char *name, const char *text, int64_t low, int64_t most,
-                                int64_t *out) {
+mgrid_status cli_number(const cli *c, const char *name, const char *value, void *to) {
   char     *end;
-  long long n = strtoll(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || n < low || n > most)
-    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", name, low, most, text);
-  *out = n;
+  long long n = strtoll(value, &end, 10);
+  if (*value == '\0' || *end != '\0' || n < 1 || n > MGRID_WORLD_MAX)
+    return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not '%s'", name, MGRID_WORLD_MAX, value);
+  *(int64_t *)to = n;
   return MGRID_OK;
 }
 
-static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
-  return parse_up_to(c, name, text, low, MGRID_WORLD_MAX, out);
-}
-
-mgrid_status cli_number(const cli *c, const char *name, const char *value, void *to) {
-  return parse_integer(c, name, value, 1, to);
-}
-
-/* Append a size, or those of a range: 8-64 is 8, 16, 32, 64. */
-static mgrid_status parse_range(const cli *c, const char *name, char *word, int64_t *sizes, size_t *n, size_t max) {
-  char   *dash = max > 1 ? strchr(word, '-') : NULL;
-  int64_t first = 0, last = 0;
-  if (dash) *dash = '\0';
-  mgrid_status s = parse_integer(c, name, word, 1, &first);
-  if (!s && dash) s = parse_integer(c, name, dash + 1, 1, &last);
-  if (!s && dash && last < first)
-    return cli_usage(c, "%s %" PRId64 "-%" PRId64 " ends before it starts", name, first, last);
-  for (int64_t size = first; !s && (size == first || size <= last); size *= 2) {
-    if (*n == max)
-      return max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
-    sizes[(*n)++] = size;
-  }
-  const int64_t reached = *n ? sizes[*n - 1] : 0;
-  if (!s && dash && reached != last && c->me == 0)
-    fprintf(stderr,
-            "moongrid: note: %s %" PRId64 "-%" PRId64 " doubles: %" PRId64 " is its last size; %" PRId64 "-%" PRId64
-            ",%" PRId64 " includes the end\n",
-            name, first, last, reached, first, last, last);
-  return s;
-}
-
-/* Append the sizes in a list with commas to the *n in `sizes`, which has room for `max`. */
-static mgrid_status parse_worlds(const cli *c, const char *name, const char *text, int64_t *sizes, size_t *n,
-                                 size_t max) {
-  size_t len = strlen(text);
-  if (!len || *text == ',' || text[len - 1] == ',' || strstr(text, ",,"))
-    return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
-  char *copy = mgrid_strdup(text), *save = NULL;
-  if (!copy) {
-    mgrid_error e = MGRID_ERROR_INIT;
-    mgrid_oom(&e);
-    return cli_say_own(c, &e);
-  }
-  mgrid_status s = MGRID_OK;
-  for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save))
-    s = parse_range(c, name, word, sizes, n, max);
-  free(copy);
-  return s;
-}
-
 mgrid_status cli_world(const cli *c, const char *name, const char *value, void *to) {
-  size_t n = *(int64_t *)to != 0;
-  return parse_worlds(c, name, value, to, &n, 1);
+  size_t digits = strspn(value, "0123456789");
+  bool   list = digits > 0 && value[digits] == ',';
+  return list || *(int64_t *)to ? cli_usage(c, "%s takes one size", name) : cli_number(c, name, value, to);
 }
 
 bool cli_range(const char **at, int64_t *first, int64_t *last) {
@@ -155,16 +99,20 @@ _Static_assert((int)COMMON <= (int)CLI_COMMON_MAX, "CLI_KNOWN_MAX has room for a
 size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]) {
   size_t n = 0;
   for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
-  for (size_t i = command->recipe && !command->bare ? 0 : 3; i < COMMON; i++) known[n++] = &common[i];
+  for (size_t i = 0; i < COMMON; i++) known[n++] = &common[i];
   return n;
 }
 
-size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], char room[CLI_VALUES_LEN]) {
+enum { VALUES_LEN = 64 };
+
+/* List all values that an option may have. Return how many; 0: other values are allowed, too. `room` is for their
+** text. */
+static size_t values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], char room[VALUES_LEN]) {
   size_t n = 0;
   char  *save = NULL;
   if (o->values) return o->values(values);
   if (!o->value || !strchr(o->value, '|')) return 0;
-  snprintf(room, CLI_VALUES_LEN, "%s", o->value);
+  snprintf(room, VALUES_LEN, "%s", o->value);
   for (char *word = strtok_r(room, "|", &save); word && n < CLI_VALUES_MAX; word = strtok_r(NULL, "|", &save))
     values[n++] = word;
   return n;
@@ -173,8 +121,8 @@ size_t cli_values_of(const cli_option *o, const char *values[CLI_VALUES_MAX], ch
 /* Refuse a value that is not one of those allowed. */
 static mgrid_status check_value(const cli *c, const cli_option *o, const char *value) {
   const char *known[CLI_VALUES_MAX];
-  char        room[CLI_VALUES_LEN], tail[128];
-  size_t      n = cli_values_of(o, known, room);
+  char        room[VALUES_LEN], tail[128];
+  size_t      n = values_of(o, known, room);
   mgrid_text  all = { 0 };
   for (size_t i = 0; i < n; i++)
     if (strcmp(known[i], value) == 0) return MGRID_OK;
@@ -222,7 +170,7 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
   for (size_t i = 0; i < n && option[strlen(word)] == '='; i++)
     if (strcmp(word, names[i]) == 0) return cli_usage(c, "option '--%s' takes no value", word);
   mgrid_suggest(tail, sizeof tail, word, names, n);
-  bool parameter = c->command->recipe && !mgrid_nearest(word, names, n);
+  bool parameter = !mgrid_nearest(word, names, n);
   return cli_usage(c, "unknown option '--%s' of %s%s%s%s%s", word, c->command->name, tail,
                    parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
 }
@@ -230,23 +178,11 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
 /* `next` is the next word, "" if there is none. */
 static mgrid_status positional(cli *c, const char *word, const char *next) {
   const char *eq = strchr(word, '=');
-  if (!c->command->recipe && c->nwords < c->command->words) {
-    c->words[c->nwords++] = word;
-    return MGRID_OK;
-  }
-  if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
-  bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
-  if (!argument && !c->recipe && !c->command->recipe_from) {
+  bool        argument = eq && !memchr(word, '/', (size_t)(eq - word));
+  if (!argument && !c->recipe) {
     c->recipe = word;
     return MGRID_OK;
   }
-  if (!argument && c->nwords < c->command->words) {
-    c->words[c->nwords++] = word;
-    c->before = c->nargs;
-    return MGRID_OK;
-  }
-  if (!argument && c->command->words)
-    return cli_usage(c, "unexpected argument '%s': moongrid %s %s", word, c->command->name, c->command->takes);
   const char *last = c->nargs ? c->args[c->nargs - 1] : "";
   bool blanks = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
   if (!argument)
@@ -256,24 +192,15 @@ static mgrid_status positional(cli *c, const char *word, const char *next) {
   return add_argument(c, word);
 }
 
-/* Is it the second of two saved plans that follow each other? */
-static bool is_second_saved(const cli *c, const char *word) {
-  const cli second = { .recipe = word };
-  return c->recipe && cli_is_saved(c) && cli_is_saved(&second);
-}
-
-/* Read the words; unless `second` is NULL, only up to the second of two saved plans, and set *second to its index. */
-static mgrid_status parse(cli *c, int argc, char **argv, int *second) {
+static mgrid_status parse(cli *c, int argc, char **argv) {
   enum { POSITIONAL = 1, LONG }; /* getopt_long returns 1 for a word that is not an option */
   const cli_option *known[CLI_KNOWN_MAX];
   struct option     longs[CLI_KNOWN_MAX + 1] = { 0 };
   char              letters[2 * CLI_KNOWN_MAX + 4] = "-:h";
   size_t            n = cli_options_of(c->command, known), end = strlen(letters);
   for (size_t i = 0; i < n; i++) {
-    int value = known[i]->read == cli_flag    ? no_argument
-                : known[i]->read == cli_maybe ? optional_argument
-                                              : required_argument;
-    longs[i] = (struct option){ known[i]->name, value, NULL, LONG };
+    longs[i] =
+        (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL, LONG };
     if (!known[i]->letter) continue;
     letters[end++] = *known[i]->name;
     letters[end++] = ':';
@@ -293,41 +220,20 @@ static mgrid_status parse(cli *c, int argc, char **argv, int *second) {
                                                           : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
-    if (o == POSITIONAL && second && is_second_saved(c, optarg)) {
-      *second = optind - 1;
-      return MGRID_OK;
-    }
     if (o == POSITIONAL) s = positional(c, optarg, optind < argc ? argv[optind] : "");
     for (size_t i = 0; i < n; i++)
       if (known[i]->letter && o == *known[i]->name) nth = (int)i, o = LONG;
-    if (o == LONG) {
-      /* --groups tp is --groups=tp unless tp can be the recipe or a parameter */
-      if (known[nth]->read == cli_maybe && !optarg && c->recipe && optind < argc && !strpbrk(argv[optind], "-=./"))
-        optarg = argv[optind++];
-      s = read_option(c, known[nth], optarg);
-    }
+    if (o == LONG) s = read_option(c, known[nth], optarg);
   }
   for (; optind < argc && !s; optind++)
     s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
   return s || c->help ? s : cli_check_output(c, argc, argv);
 }
 
-/* Find out what the terminal can show. */
 static void find_terminal(cli *c) {
   struct winsize size;
   bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  c->columns = c->fold = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
-  c->lines = !known ? 0 : size.ws_row == 0 ? 24 : size.ws_row < 10 ? 10 : size.ws_row;
-  locale_t host = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-  c->unicode = host && strcmp(nl_langinfo_l(CODESET, host), "UTF-8") == 0;
-  if (host) freelocale(host);
-}
-
-static void choose_color(cli *c) {
-  const char *when = c->color ? c->color : "auto";
-  /* under a launcher stdout of a rank is a terminal even if the launcher writes to a file */
-  bool shows = isatty(1) && !c->launched && !getenv("NO_COLOR");
-  c->bold = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && shows);
+  c->columns = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
 }
 
 static void begin(cli *c, const cli_command *command, cli *other) {
@@ -338,14 +244,13 @@ static void begin(cli *c, const cli_command *command, cli *other) {
 
 /* Finish cli_parse with this result of reading the words. */
 static bool end(cli *c, mgrid_status s) {
-  choose_color(c);
-  c->code = s ? s : c->help && !cli_help(c) ? MGRID_OUTPUT : MGRID_OK;
+  c->code = s || !c->help ? s : cli_help(c);
   return !s && !c->help;
 }
 
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   begin(c, command, NULL);
-  return end(c, parse(c, argc, argv, NULL));
+  return end(c, parse(c, argc, argv));
 }
 
 mgrid_status cli_needs(const cli *c, int64_t world) {
@@ -360,28 +265,20 @@ mgrid_status cli_needs(const cli *c, int64_t world) {
   return cli_usage(c, "%s needs --world N, the number of ranks%s", c->command->name, hint);
 }
 
-bool cli_parse_sides(cli *a, cli *b, bool launched, const cli_command *command, int argc, char **argv) {
-  int vs = 1, second = 0; /* the index of the first word of the second side */
-  while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
+bool cli_parse_sides(cli *a, cli *b, const cli_command *command, int argc, char **argv) {
+  int vs = 1;
+  while (strcmp(argv[vs], "vs") != 0) vs++;
   begin(a, command, b);
   begin(b, command, a);
-  mgrid_status s = parse(a, vs, argv, vs < argc ? NULL : &second);
-  if (!s && !a->help && vs == argc && !second)
-    s = cli_usage(a, "%s needs two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
-                  command->name);
+  mgrid_status s = parse(a, vs, argv);
   if (!s && !a->help && vs + 1 == argc && cli_is_saved(a)) /* of a recipe it is that one with its defaults */
     s = cli_usage(a, "nothing stands after 'vs', and %s is a saved plan, which has no parameters to change", a->recipe);
-  if (!second) second = vs + 1;
-  if (!s && !a->help && second <= argc) {
-    argv[second - 1] = argv[0]; /* has been read; getopt expects the program's name there */
-    s = parse(b, argc - second + 1, argv + second - 1, NULL);
+  if (!s && !a->help) {
+    argv[vs] = argv[0]; /* getopt expects the program's name there */
+    s = parse(b, argc - vs, argv + vs);
   }
   if (!end(a, s)) return false;
-  choose_color(b);
   if (!b->recipe) b->recipe = a->recipe;
-  if (!b->world && !launched) b->world = a->world;
-  if (!a->world && !launched) a->world = b->world;
-  a->code = cli_needs(a, launched || a->world);
-  if (!a->code) a->code = cli_needs(b, launched || b->world);
+  a->code = cli_needs(a, 1);
   return !a->code;
 }

@@ -270,7 +270,7 @@ static bool parse(options *side, const cli_addition **by, const cli_command *sel
   bool                       two = false;
   while (*some && !(*some)->go) some++;
   for (int i = 1; i < argc && *some; i++) two |= strcmp(argv[i], "vs") == 0;
-  bool whole = two ? cli_parse_sides(&a->cli, &b->cli, true, self, argc, argv) : cli_parse(&a->cli, self, argc, argv);
+  bool whole = two ? cli_parse_sides(&a->cli, &b->cli, self, argc, argv) : cli_parse(&a->cli, self, argc, argv);
   if (!whole) return false;
   if (!two) a->cli.code = cli_needs(&a->cli, 1);
   *by = cli_switched(&a->cli);
@@ -318,6 +318,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 
 const cli_command command_run = {
   .name = "run",
+  .place = 30,
   .takes = "RECIPE [NAME=VALUE ...]",
   .does = "create and prove them, under mpirun",
   .usage = "mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend B] [--world N] [--json]",
@@ -325,7 +326,6 @@ const cli_command command_run = {
            "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
            "an all-to-all), and destroy them. Rank 0 prints.",
   .sample = "mpirun -n 8 moongrid run megatron tp=2 pp=2",
-  .recipe = true,
   .options = {
       CLI_WORLD("refuse to run on another number of ranks; with two sides: the ranks of that side, which may be fewer"),
       { "backend", cli_text, offsetof(options, backend),

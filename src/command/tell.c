@@ -30,14 +30,33 @@ static int tell(lua_State *L) {
   return 0;
 }
 
-mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err) {
-  telling t = { function, word, c->color, p };
-  lua_pushcfunction(command, tell);
-  lua_pushlightuserdata(command, &t);
+static int help(lua_State *L) {
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "command.base.help");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "of_c");
+  lua_pushstring(L, lua_touserdata(L, 1));
+  lua_call(L, 1, 0);
+  return 0;
+}
+
+static mgrid_status call(lua_CFunction f, const void *with, mgrid_error *err) {
+  lua_pushcfunction(command, f);
+  lua_pushlightuserdata(command, (void *)(uintptr_t)with);
   if (lua_pcall(command, 1, 0, 0) == LUA_OK) return MGRID_OK;
   const char  *message = lua_tostring(command, -1);
   mgrid_status s = message ? mgrid_lua_status(command, message) : MGRID_NO_MEMORY;
   mgrid_fail(err, s ? s : MGRID_REFUSED, "%s", message ? message : "out of memory");
   lua_pop(command, 1);
   return s ? s : MGRID_REFUSED;
+}
+
+mgrid_status cli_tell(const cli *c, const char *function, const mgrid_plan *p, const char *word, mgrid_error *err) {
+  return call(tell, &(telling){ function, word, c->color, p }, err);
+}
+
+mgrid_status cli_help(const cli *c) {
+  mgrid_error err = MGRID_ERROR_INIT;
+  if (call(help, c->command->name, &err)) cli_say(c, &err);
+  return cli_finish(c, err.status);
 }

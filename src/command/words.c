@@ -36,7 +36,7 @@ static bool is_unicode(void) {
 }
 
 /* terminal() -> whether stdout is one, its columns and lines if it tells them, whether it has characters to draw with, and
-** whether stderr is one */
+** whether stderr and stdin are terminals */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool           is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -69,7 +69,8 @@ static int put_out(lua_State *L) {
   size_t      len;
   const char *given = luaL_checklstring(L, 1, &len);
   mgrid_error e = MGRID_ERROR_INIT;
-  return cli_sink(stdout, given, len) ? (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e)) : 0;
+  cli_progress_wrote(len);
+  return fwrite(given, 1, len, stdout) == len ? 0 : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
@@ -196,7 +197,9 @@ static int json_value(lua_State *L) {
 static int text(lua_State *L) {
   lua_Integer n = 0;
   if (!lua_isnoneornil(L, 1)) {
-    lua_pushstring(L, cli_text_of(luaL_checkstring(L, 1)));
+    const cli_file *f = cli_files;
+    while (f->name && strcmp(f->name, luaL_checkstring(L, 1)) != 0) f++;
+    lua_pushstring(L, f->text);
     return 1;
   }
   lua_newtable(L);
@@ -269,13 +272,14 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* put(text), which a writer gets. Upvalue: a userdata with its stream; NULL: the file has ended */
+/* put(text), which a writer gets. Upvalues: a userdata with its stream; NULL: the file has ended; its path */
 static int put(lua_State *L) {
   FILE       *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
   const char *text = luaL_checklstring(L, 1, &len);
-  if (file) fwrite(text, 1, len, file);
-  return 0;
+  if (!file || fwrite(text, 1, len, file) == len) return 0;
+  return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot write %s: %s", lua_tostring(L, lua_upvalueindex(2)),
+                            strerror(errno));
 }
 
 /* Write a text, or what the function at 2 puts. */
@@ -287,7 +291,8 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   *file = NULL;
   lua_pushvalue(L, 2);
   lua_pushvalue(L, -2);
-  lua_pushcclosure(L, put, 1);
+  lua_pushvalue(L, 1);
+  lua_pushcclosure(L, put, 2);
   mgrid_output *o = mgrid_output_file(path, how, err);
   if (o && !(*file = mgrid_output_stream(o))) mgrid_oom(err);
   bool raised = *file && lua_pcall(L, 1, 0, 0);

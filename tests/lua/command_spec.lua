@@ -26,9 +26,11 @@ describe("moongrid", function()
       local options = message:match "known: ([%l%-, ]+), color, help" or "" -- of its own
       local help = run("build/moongrid " .. name .. " --help")
       for option in options:gmatch "[%l-]+" do
-        local taken = option ~= "params" and option ~= "option" or name ~= "recipes" -- recipes does not take it
-        assert.truthy(not taken or help:find("--" .. option, 1, true), name .. " --" .. option)
+        assert.truthy(help:find("--" .. option, 1, true), name .. " --" .. option)
       end
+      local _, err, code = run("build/moongrid " .. name .. " --help > /dev/full")
+      assert.equal("moongrid: the output could not be written\n", err)
+      assert.equal(3, code)
       commands = commands + 1
     end
     assert.truthy(commands > 0)
@@ -287,6 +289,7 @@ describe("moongrid run without a launcher", function()
     refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, "
       .. table.concat(support.backends, ", ") .. ", dry)")
     refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry needs --world N, the number of ranks to play")
+    refuses("run " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size")
     refuses("run", 2, "moongrid: run needs a recipe: a file, or one that 'moongrid recipes' lists")
   end)
 end)

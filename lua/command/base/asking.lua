@@ -17,17 +17,6 @@ M.options = {
   { "json", help = "with --rank all, one list of the answers in the order of the ranks" },
 }
 
--- Whether a list of a recipe's declarations has this name, as a name or an alias.
-function M.declares(list, name)
-  for _, one in ipairs(list) do
-    if one.name == name then return true end
-    for _, alias in ipairs(one.aliases or {}) do
-      if alias == name then return true end
-    end
-  end
-  return false
-end
-
 local function near_declared(list, name)
   local names = {}
   for i, one in ipairs(list) do names[i] = one.name end
@@ -46,11 +35,11 @@ local function sort_arguments(of, info)
   local params, settings, arguments = {}, {}, {}
   for i, argument in ipairs(of.args) do
     local name = argument:match "^[^=]*"
-    local is_param = M.declares(info.params, name)
+    local is_param = recipe.declared(info.params, name)
     local near = not is_param and not near_declared(info.params, name) and near_declared(info.settings, name)
     if i > of.before then
       put_value(arguments, argument)
-    elseif not is_param and M.declares(info.settings, name) then
+    elseif not is_param and recipe.declared(info.settings, name) then
       put_value(settings, argument)
     elseif near then
       text.refuse(1, "unknown setting '%s'; nearest is '%s'", name, near)

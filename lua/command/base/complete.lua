@@ -12,6 +12,7 @@
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
+local recipe = require "command.base.recipe"
 
 local POWERS, MOST = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 }, 64
 
@@ -103,14 +104,6 @@ local function offer_choices(l, param)
   end
 end
 
-local function is_called(param, name)
-  if param.name == name then return true end
-  for _, alias in ipairs(param.aliases) do
-    if alias == name then return true end
-  end
-  return false
-end
-
 local function offer_values_of(l, param)
   if param.kind == "flag" then return offer_each(l, { "true", "false" }) end
   if param.kind == "size" then return offer_sizes(l, param.name) end
@@ -127,20 +120,22 @@ end
 -- Offer the values of NAME=.
 local function offer_values(l, params)
   local name, value = l.last:match "^([^=]*)=(.*)$"
-  for _, param in ipairs(params) do
-    if is_called(param, name) then
-      l.head, l.last = name .. "=", value
-      return offer_values_of(l, param)
-    end
+  local param = recipe.declared(params, name)
+  if param then
+    l.head, l.last = name .. "=", value
+    offer_values_of(l, param)
   end
 end
 
 -- Offer NAME= for all parameters that are not on the line yet, and for their aliases.
 local function offer_names(l, params)
+  local given = {}
+  for _, argument in ipairs(l.args) do
+    local param = recipe.declared(params, argument:match "^[^=]*")
+    if param then given[param] = true end
+  end
   for _, param in ipairs(params) do
-    local given = false
-    for _, argument in ipairs(l.args) do given = given or is_called(param, argument:match "^[^=]*") end
-    if not given then
+    if not given[param] then
       offer(l, param.name .. "=", param.doc)
       for _, alias in ipairs(param.aliases) do offer(l, alias .. "=", param.doc) end
     end
@@ -261,7 +256,6 @@ return function(rows, words)
   end
   for _, row in ipairs(rows) do
     if row.name == name then
-      if not row.run then return host.c_complete() end
       l.command = row
       for i = 2, #words - 1 do read_word(l, words[i]) end
       complete_command(l)

@@ -96,7 +96,7 @@ end
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
 local recipe_options = {
-  { "machine", "MACHINE", M.machine, agreed = true,
+  { "machine", "MACHINE", M.machine,
     help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
   { "params", "FILE", side = true,
     help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
@@ -357,8 +357,8 @@ function M.all_ranks(what, ranks)
 end
 
 -- Read "A ... vs B ..." into two lines, which differ in what each side has of its own. What one side leaves out, the
--- recipe of B or a world, is that of the other; with `launched` the launcher has a world.
-function M.sides(command, words, launched)
+-- recipe of B or a world, is that of the other.
+function M.sides(command, words)
   local a, b, vs = new(command), new(command), 1
   a.other, b.other = b, a
   while words[vs] and words[vs] ~= "vs" do vs = vs + 1 end
@@ -375,9 +375,9 @@ function M.sides(command, words, launched)
   if a.help then return a, b end
   check_output(a, words)
   b.recipe = b.recipe or a.recipe
-  if not launched then a.world, b.world = a.world or b.world, b.world or a.world end
-  M.needs(a, launched or a.world)
-  M.needs(b, launched or b.world)
+  a.world, b.world = a.world or b.world, b.world or a.world
+  M.needs(a, a.world)
+  M.needs(b, b.world)
   return a, b
 end
 

@@ -5,8 +5,6 @@
 local host = require "host"
 local text = require "command.base.text"
 
-local C_PLACES = { run = 30, place = 110 }
-
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()
   local tree, list = host.source_tree(), {}
@@ -20,8 +18,7 @@ end
 local function all()
   local rows = {}
   for _, row in ipairs(host.c_rows()) do
-    row.place = C_PLACES[row.name]
-    if row.place then rows[#rows + 1] = row end
+    if row.place then rows[#rows + 1] = row end -- else no line to type, but what a subcommand of Lua starts
   end
   for _, name in ipairs(names()) do rows[#rows + 1] = require("command." .. name) end
   table.sort(rows, function(a, b) return a.place < b.place end)
@@ -73,10 +70,16 @@ return function(words)
   local help = word == "help"
   if help then word, words = words[2], { words[2], "--help" } end
   local command = find(word)
-  if not command then return C_PLACES[word] and host.c_run(word, help) or unknown(words) end
+  if not command then
+    local row = host.c_rows()[word]
+    if not (row and row.place) then unknown(words) end
+    if not help then return host.c_run(word) end
+    require "command.base.help".one(row)
+    return 0
+  end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
-  local line, other = (command.sides and reader.sides or reader.read)(command, rest, command.launched and text.launcher)
+  local line, other = (command.sides and reader.sides or reader.read)(command, rest)
   if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
   return 0
 end

@@ -2,7 +2,7 @@
 --
 -- overview: a plan on a screen, and the notes about it.
 
-local groups = require "command.base.groups"
+local groups = require "pictures.groups"
 local host = require "host"
 local recipe = require "command.base.recipe"
 local text = require "command.base.text"
@@ -10,11 +10,10 @@ local text = require "command.base.text"
 local M = {}
 
 local EXACT, LEAST_GROUP = 4096, 12     -- ranks that are counted one by one; columns of a group
-local SPARES, MACHINE = 16, 240         -- spares that are listed; bytes of a machine
+local SPARES = 16                       -- spares that are listed
 local SMS, SLOTS, RANKS, MOST = 132, 128, 8, 4096 -- of an H100; of 8 H200; ranks of a machine, and most
 
-local function plural(n) return n == 1 and "" or "s" end
-local function padded(word, width) return word .. (" "):rep(width - text.width(word)) end
+local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
 -- What NCCL needs ---------------------------------------------------------------------
@@ -103,7 +102,6 @@ local function describe(plan, name, family)
   return c.options == "" and words or words .. ", " .. c.options
 end
 
-local function left(word, width) return word .. (" "):rep(width - #word) end
 local function right(word, width) return (" "):rep(width - #word) .. word end
 
 -- A line for each family; a communicator column that is too long gets its own line.
@@ -121,7 +119,7 @@ local function put_families(plan)
   local room = text.fold - name - count - size - 26 -- the gaps, and most of what communicators are
   if group > room then group = math.max(room, LEAST_GROUP) end
   local function columns(a, b, c, d)
-    return left(a, name) .. "  " .. right(b, count) .. "  " .. right(c, size) .. "  " .. left(d, group)
+    return padded(a, name) .. "  " .. right(b, count) .. "  " .. right(c, size) .. "  " .. padded(d, group)
   end
   text.put("\n", text.on, columns("family", "groups", "size", "first group"), "  communicator", text.off, "\n")
   if #rows == 0 then text.put "none: the recipe makes no groups with these parameters\n" end
@@ -142,7 +140,7 @@ end
 local function put_tensors(plan)
   local wide = 16
   local tensors = recipe.field(plan, "tensors") or {}
-  for _, name in ipairs(tensors) do wide = math.max(wide, text.width(name)) end
+  for _, name in ipairs(tensors) do wide = math.max(wide, #name) end
   for i, name in ipairs(tensors) do
     if i == 1 then
       text.printf("\n%s%s %14s %14s %9s %9s  %s%s\n", text.on, padded("tensor", wide), "bytes", "of a rank", "copies",
@@ -157,9 +155,8 @@ end
 local function put_machine(plan)
   local machine, laws = recipe.field(plan, "machine"), recipe.field(plan, "laws")
   if not laws then return end
-  if #machine > MACHINE then machine = (machine:sub(1, MACHINE):match "^.*[ ,]" or "") .. "..." end
   text.put "\n"
-  text.wrap("machine", machine)
+  text.machine(machine)
   for i, law in ipairs(laws) do text.wrap(i == 1 and "laws" or "", law .. " held") end
 end
 
@@ -274,10 +271,12 @@ function M.notes(plan)
   recipe.note(plan, "")
 end
 
--- For subcommands that are C: what `moongrid run` prints of a plan, or one of the notes.
+-- For subcommands that are C: what `moongrid run` prints of a plan, the head of `moongrid place`, or one of the notes.
 function M.show(plan, json)
   if json then M.json(plan, nil, M.site()) else M.put(plan, { site = M.site() }) end
 end
+
+function M.head(plan) text.head(plan) end
 
 function M.for_c(name, plan, word, color)
   text.color(color)

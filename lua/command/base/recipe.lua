@@ -52,6 +52,7 @@ function M.load(of, options)
   return loaded
 end
 
+-- The words that refuse a saved plan in another world than its own.
 function M.other_world(of, plan, world)
   return ("%s is a saved plan of %d ranks, not of %d"):format(of.recipe, plan.world, world)
 end
@@ -87,10 +88,46 @@ function M.machine(of, plan)
   if read and read ~= "" then return mg.open_machine(read) end
 end
 
+-- The same, and refuse a line without one.
+function M.required_machine(of, plan)
+  local machine = M.machine(of, plan)
+  if machine then return machine end
+  text.refuse(2, '%s needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or machine = in the '
+              .. "recipe", of.command.name)
+end
+
+-- Refuse an option of the price of a step where there is no machine; nil: none was given.
+function M.unpriced(option)
+  if not option then return end
+  text.refuse(2, "--%s needs a machine: --machine dgx-h100, or levels, as 'node:*[50GB/s] gpu:8[300GB/s]'", option)
+end
+
 -- Return how many ranks a node of that machine has; nil: it is not known.
 function M.node_size(of, plan)
   local machine = M.machine(of, plan)
   return machine and machine:node_size() or of.machine
+end
+
+-- Return that of a recipe's declarations which has this name, as its own or as an alias; nil: none.
+function M.declared(list, name)
+  for _, one in ipairs(list) do
+    if one.name == name then return one end
+    for _, alias in ipairs(one.aliases or {}) do
+      if alias == name then return one end
+    end
+  end
+end
+
+-- Return the names of the families in a list "F,G", each once.
+function M.families(plan, list)
+  local names, seen = {}, {}
+  for name in list:gmatch "[^,]+" do
+    plan:family(name) -- raises if it is unknown
+    if not seen[name] then names[#names + 1] = name end
+    seen[name] = true
+  end
+  if #names == 0 then text.refuse(2, "--family is a list of families, F,G; not '%s'", list) end
+  return names
 end
 
 -- Print the notes of a plan on stderr, each after `when`.
@@ -98,14 +135,6 @@ function M.note(plan, when)
   local notes, shown = plan.notes, 8
   for i = 1, math.min(#notes, shown) do text.note("%s%s", when, notes[i]) end
   if #notes > shown then text.note("%s%d more such cuts; --json lists all", when, #notes - shown) end
-end
-
--- The same, and refuse a line without one.
-function M.required_machine(of, plan)
-  local machine = M.machine(of, plan)
-  if machine then return machine end
-  text.refuse(2, '%s needs a machine: --machine "node:4 gpu:8", a preset as dgx-h100, or a file; or machine = in the '
-              .. "recipe", of.command.name)
 end
 
 return M

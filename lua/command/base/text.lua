@@ -31,6 +31,12 @@ function M.printf(...) io.write(string.format(...)) end
 local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
 M.width = width
 
+-- A word of ASCII, as names are, and blanks up to a width: string.format has widths up to 99 only.
+function M.padded(word, wide) return word .. (" "):rep(wide - #word) end
+
+-- The end of a word for so many: "", or "s".
+function M.plural(n) return n == 1 and "" or "s" end
+
 -- Bytes for people: "1.50 GiB".
 function M.bytes(n)
   local units, i = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" }, 1
@@ -83,7 +89,7 @@ end
 -- that differ from their defaults, or `all`.
 function M.head(plan, before, all)
   local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
-  local about = (" over %d rank%s"):format(plan.world, plan.world == 1 and "" or "s")
+  local about = (" over %d rank%s"):format(plan.world, M.plural(plan.world))
   before = before or ""
   local column, colon = #before + #name + #about, ":"
   M.put(before, M.on, name, M.off, about)
@@ -105,15 +111,15 @@ end
 
 -- Print words after a label, folded.
 function M.wrap(label, words)
-  label = label .. (" "):rep(LABEL - 1 - #label)
+  label = M.padded(label, LABEL - 1)
   M.put(label)
   put_words(words, #label, LABEL)
 end
 
--- Print a machine after its label; of a long list of ranks only the first ones.
-function M.machine(machine)
-  local all, shown = machine:text(), 240
-  if #all > shown then all = all:sub(1, shown):match "^.*[, ]" .. "..." end
+-- Print the text of a machine after its label; of a long list of ranks only the first ones.
+function M.machine(all)
+  local shown = 240
+  if #all > shown then all = (all:sub(1, shown):match "^.*[, ]" or "") .. "..." end
   M.wrap("machine", all)
 end
 

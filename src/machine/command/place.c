@@ -83,7 +83,6 @@ static void print_text(const placing *x) {
   char       b[64];
   int        name = 6, level = 5;
   bool       sends = x->traffic != NULL, said = false;
-  cli_show_head(x->c, x->p, "", false);
   cli_show_machine(x->c, x->m);
   if (x->sends->by == SENDING_STEP) {
     cli_sending_text(x->sends, &t);
@@ -191,21 +190,21 @@ static mgrid_status place(const options *o, placing *x, mgrid_error *err) {
   for (size_t l = 0; l < x->levels && x->traffic && !s; l++) s = count_bytes(x, l, err);
   if (s) return s;
   if (o->json) return print_json(x, err);
-  print_text(x);
-  return MGRID_OK;
+  s = cli_tell(x->c, "head", x->p, NULL, err);
+  if (!s) print_text(x);
+  return s;
 }
 
-static mgrid_status show(const cli *c, mgrid_runtime *const rt[2], const mgrid_plan *const plan[2], mgrid_error *err) {
-  const options    *o = (const options *)c;
-  const mgrid_plan *p = plan[0];
-  placing           x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
-  mgrid_traffic    *traffic = NULL;
-  sending           sends;
+static mgrid_status show(const options *o, mgrid_runtime *rt, const mgrid_plan *p, mgrid_error *err) {
+  const cli     *c = &o->cli;
+  placing        x = { .c = c, .p = p, .m = cli_required_machine(c, p, err) };
+  mgrid_traffic *traffic = NULL;
+  sending        sends;
   if (!x.m) return err->status;
   mgrid_status s = cli_sending_begin(&sends, o->traffic, mgrid_plan_world(p), err);
   /* a step looks at every rank */
   bool asks = o->traffic || mgrid_plan_traffic(p) || mgrid_plan_world(p) <= RANKS;
-  if (!s && asks) s = cli_sending_of(c, rt[0], p, &sends, &traffic, NULL, err);
+  if (!s && asks) s = cli_sending_of(c, rt, p, &sends, &traffic, NULL, err);
   x.sends = &sends;
   x.traffic = traffic;
   x.levels = mgrid_machine_nlevels(x.m);
@@ -232,12 +231,20 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (c.search && c.family) return cli_usage(&c.cli, "--search takes no --family: every family counts");
   if (c.output && cli_check_ranks_file(&c.cli, c.output)) return MGRID_USAGE;
   if (c.search) return cli_search_order(&(cli_search){ &c.cli, c.traffic, c.objective, c.output, c.limit, c.json });
-  return cli_with_plans(&c.cli, NULL, show);
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt;
+  mgrid_plan    *p = cli_evaluate(&c.cli, &rt, &err);
+  mgrid_status   s = p ? show(&c, rt, p, &err) : err.status;
+  if (s) cli_say(&c.cli, &err);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return cli_finish(&c.cli, s);
 }
 
 extern const cli_command command_place;
 const cli_command        command_place = {
          .name = "place",
+         .place = 110,
          .takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
          .does = "what its groups cross on a machine",
          .usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
@@ -254,7 +261,6 @@ const cli_command        command_place = {
                     "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
                     "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
-         .recipe = true,
          .options = { CLI_WORLD("ranks in the world"),
                       { "family", cli_text, offsetof(options, family), "F,G", .help = "only these families" },
                       { "traffic", cli_text, offsetof(options, traffic), "T",

@@ -83,12 +83,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   return ask(&c.cli, c.json);
 }
 
-/* What lua/command/doctor.lua starts, and what tells it that --ras is here. */
+/* What lua/command/doctor.lua starts, and what tells it that --ras is here: in no help, nobody types it. */
 static const cli_command ras = {
   .name = "ras",
-  .takes = "",
-  .does = "",
-  .recipe = true,
   .options = { { "ras", cli_flag, offsetof(options, ras), .help = "" },
                { "json", cli_flag, offsetof(options, json), .help = "" },
                CLI_WORLD("") },
