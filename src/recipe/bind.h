@@ -140,6 +140,10 @@ void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_bef
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 /* Raise unless the argument is a table; such_as is an example of a valid one, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
+/* Set a field of the table on the top; NULL is nil. */
+void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
+void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
+void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
 /* Return the kind of the value: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
 /* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own functions accept
