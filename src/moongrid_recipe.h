@@ -338,9 +338,17 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
                                     const char *const *args, mgrid_state **new_s, mgrid_change *change,
                                     mgrid_error *err);
 
-/* Draw a plan: how is "text", "svg", or "page" for HTML with its own script. options: NULL, or a JSON object with
-** {"families": [names], "all": true, "rank": R, "columns": N, "unicode": true, "color": true}; all: every family, but those
-** with the groups of another. A page takes {"recipe": "its title"}. Needs libmoongrid_lua. */
+/* Draw a plan: `how` is "text", "svg", or "page" for HTML with its own script. `options`: NULL for none, or a JSON object, as
+**     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
+** families: these alone, by their names, in this order; all: without `families` every family, but those with the groups of
+** another (else text has the grids, with all groups below, and SVG no panels); rank: 0 to world - 1, whose groups stand out.
+** For text alone: columns: its width, 1 or more, 80; unicode: lines of boxes, not of ASCII; color: colours of a terminal;
+** most: ranks of a grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone. Of worlds above 4096 ranks
+** a part is drawn, and said to be. UTF-8, in pieces, which are the sink's for the call; after an error the picture is not
+** whole. Local; the plan is only read.
+**
+** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE for options that are no JSON object or a value of
+** another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops, MGRID_MISSING without libmoongrid_lua. */
 MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink,
                                        void *ud, mgrid_error *err);
 

@@ -3,8 +3,7 @@
 --
 -- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
 -- families are in meta_families.lua, jobs, states and their groups in meta_state.lua, the words that only recipes have in
--- meta_recipe.lua, tensors in meta_tensor.lua, plans in
--- meta_plan.lua.
+-- meta_recipe.lua, tensors in meta_tensor.lua, plans in meta_plan.lua, pictures in meta_pictures.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
@@ -176,7 +175,7 @@ function Recipe:info() end
 ---@class moongrid
 ---@field machine moongrid.MachineModel
 ---@field pictures moongrid.Pictures
----@field fill lightuserdata the size of the one dim that takes what the others leave over over
+---@field fill lightuserdata the size of the one dim that takes what the others leave over
 ---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
 
@@ -373,7 +372,7 @@ function moongrid.options() end
 
 ---@class moongrid.OptionInfo
 ---@field name string
----@field kind "flag"|"seconds"|"word"|"fields"
+---@field kind "flag"|"seconds"|"word"|"fields"|"shape"|"numbers"|"name"
 ---@field words string[]? the possible words
 ---@field apart boolean families that differ in it do not share a communicator
 ---@field backends string names of the backends that use it, or "all"

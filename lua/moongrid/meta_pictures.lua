@@ -3,20 +3,21 @@
 --
 -- Annotations of pictures. meta.lua has the rest.
 
----Draw plans. A sink gets the picture piece by piece; without one it is returned as one string.
+---Draw plans. A sink gets the picture piece by piece; without one it is returned as one string. Unknown options, and values
+---that do not fit, raise. Local.
 ---@class moongrid.Pictures
 local Pictures = {} -- luacheck: ignore
 
 ---@class moongrid.PictureOptions
----@field families? string[] these families alone; in text lines go between their groups
+---@field families? string[] these families alone, in this order; in text lines go between their groups
 ---@field all? boolean without `families`: every family, but those with the groups of another; else text has the grids, with
----all groups below
----@field rank? integer whose groups stand out
+---all groups below, and SVG no panels
+---@field rank? integer 0 to world - 1, whose groups stand out
 ---@field machine? moongrid.MachineModel draw ranks where they run
----@field columns? integer width of text; 80
+---@field columns? integer width of text, 1 or more; 80
 ---@field unicode? boolean lines of boxes, not of ASCII
 ---@field color? boolean colours of a terminal
----@field most? integer ranks of a grid that text draws; 4096
+---@field most? integer ranks of a grid that text draws, 1 or more; 4096
 
 ---@param plan moongrid.Plan
 ---@param options? moongrid.PictureOptions

@@ -369,6 +369,21 @@ void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
   luaL_argerror(L, i, lua_pushfstring(L, "a table such as %s expected, got %s", such_as, is));
 }
 
+void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value) {
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void mgrid_lua_set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}
+
 const char *mgrid_lua_kind(lua_State *L, int i) {
   if (lua_isnoneornil(L, i)) return "nil";
   if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING) return lua_pushfstring(L, "a %s", luaL_typename(L, i));

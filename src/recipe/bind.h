@@ -59,9 +59,6 @@ void mgrid_lua_charge(lua_State *L, int64_t work);
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
-/* Make the field `pictures` of the module on the top: the table of lua/pictures, loaded when it is first used. pictures.c */
-void mgrid_lua_open_pictures(lua_State *L);
-void mgrid_lua_open_job(lua_State *L); /* job.c */
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* In a host's state: the status of a message that was caught, if it is the last one raised here; MGRID_OK: it is not. */
 mgrid_status mgrid_lua_status(lua_State *L, const char *message);
@@ -143,6 +140,10 @@ void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_bef
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 /* Raise unless the argument is a table; such_as is an example of a valid one, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
+/* Set a field of the table on the top; NULL is nil. */
+void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
+void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
+void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
 /* Return the kind of the value: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
 /* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, though Lua's own functions accept
@@ -305,7 +306,7 @@ int mgrid_lua_state_suspend(lua_State *L);
 int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);
 
-extern const luaL_Reg        mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives: use.c */
+extern const luaL_Reg        mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives.c */
 extern const mgrid_lua_class mgrid_lua_state_class;                      /* its fields: names that no family may have */
 
 /* ------------------------------------------------------------- all classes */
@@ -317,8 +318,11 @@ void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
 void mgrid_lua_open_plan(lua_State *L);     /* plan */
-void mgrid_lua_open_saved(lua_State *L);    /* for a module alone */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
+/* For the module alone: */
+void mgrid_lua_open_saved(lua_State *L);    /* saved, is_saved */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */
+void mgrid_lua_open_job(lua_State *L);      /* mpi and its like */
+void mgrid_lua_open_pictures(lua_State *L); /* pictures, a table that loads lua/pictures when it is first used */
 
 #endif

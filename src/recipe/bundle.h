@@ -2,7 +2,7 @@
 **
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
 **
-** Each chunk is embedded twice: as text, and compiled when the library was built. The compiled form
+** A chunk, but those of pictures, is embedded twice: as text, and compiled when the library was built. The compiled form
 ** loads ten times faster, but is safe only for the release of Lua that made it; with another release
 ** mgrid_bundle_load uses the text. Only this code is loaded in compiled form: recipes of users are always text.
 */

@@ -8,6 +8,7 @@
 #include "recipe/entry.h"
 #include "recipe/runtime.h"
 #include "recipe/values.h"
+#include "recipe/words/facts.h"
 
 #include <lualib.h>
 #include <string.h>
@@ -29,7 +30,91 @@ static int require(lua_State *L) {
   return 1;
 }
 
-static const char *const kinds[] = { "text", "svg", "page" };
+/* ----------------------------------------------------------------- what it is given */
+
+/* A field of a table of options. */
+typedef struct option {
+  const char *name;
+  int         type;
+  const char *is; /* in words */
+} option;
+
+static const option of_picture[] = { { "families", LUA_TTABLE, "a list of names" },
+                                     { "all", LUA_TBOOLEAN, "true or false" },
+                                     { "rank", LUA_TNUMBER, "a rank" },
+                                     { "machine", LUA_TUSERDATA, "a machine" },
+                                     { "columns", LUA_TNUMBER, "an integer" },
+                                     { "unicode", LUA_TBOOLEAN, "true or false" },
+                                     { "color", LUA_TBOOLEAN, "true or false" },
+                                     { "most", LUA_TNUMBER, "an integer" } };
+static const option of_page[] = { { "recipe", LUA_TSTRING, "a text" },
+                                  { "axes", LUA_TTABLE, "a list" },
+                                  { "frames", LUA_TTABLE, "a list of plans" },
+                                  { "machine", LUA_TFUNCTION, "a function" } };
+
+/* Check the value on the top, which is not nil. `p`: of a picture. */
+static void check_option(lua_State *L, const option *o, const char *what, const mgrid_plan *p) {
+  int         whole = 1;
+  lua_Integer n = o->type == LUA_TNUMBER ? lua_tointegerx(L, -1, &whole) : 1;
+  if (lua_type(L, -1) != o->type || !whole)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' of a %s is %s, not %s", o->name, what, o->is,
+                       lua_type(L, -1) == LUA_TNUMBER ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
+  if (strcmp(o->name, "rank") == 0)
+    mgrid_lua_opt_rank(L, p, -1);
+  else if (n < 1)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' of a %s is 1 or more, not %lld", o->name, what,
+                       (long long)n);
+}
+
+static void check_options(lua_State *L, int i, const char *what, const option *all, size_t n, const mgrid_plan *p) {
+  const char *names[sizeof of_picture / sizeof *of_picture];
+  char        named[32];
+  for (size_t k = 0; k < n; k++) names[k] = all[k].name;
+  snprintf(named, sizeof named, "option of a %s", what);
+  mgrid_lua_check_keys(L, i, named, names, n, false);
+  for (size_t k = 0; k < n; k++) {
+    if (lua_getfield(L, i, names[k]) != LUA_TNIL) check_option(L, &all[k], what, p);
+    lua_pop(L, 1);
+  }
+}
+
+/* Call the function at the upvalue, in the plain locale: pictures write numbers for other programs. */
+static int call_plain(lua_State *L, int most) {
+  lua_settop(L, most);
+  if (!lua_isnil(L, most)) luaL_checktype(L, most, LUA_TFUNCTION);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  mgrid_locale host = mgrid_locale_plain();
+  int          raised = lua_pcall(L, most, 1, 0);
+  mgrid_locale_back(host);
+  return raised ? lua_error(L) : 1;
+}
+
+/* pictures.text(plan [, options [, sink]]), pictures.svg */
+static int picture(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  if (!lua_isnoneornil(L, 2)) {
+    mgrid_lua_check_table(L, 2, "{ all = true }");
+    check_options(L, 2, "picture", of_picture, sizeof of_picture / sizeof *of_picture, p);
+  }
+  return call_plain(L, 3);
+}
+
+/* pictures.page(page, sink) */
+static int page(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  check_options(L, 1, "page", of_page, sizeof of_page / sizeof *of_page, NULL);
+  for (int k = 0; k < 3; k += 2) {
+    if (lua_getfield(L, 1, of_page[k].name) == LUA_TNIL)
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a page has no '%s'", of_page[k].name);
+    lua_pop(L, 1);
+  }
+  call_plain(L, 2);
+  return 0;
+}
+
+static const luaL_Reg kinds[] = { { "text", picture }, { "svg", picture }, { "page", page }, { NULL, NULL } };
 
 /* pictures.svg: load the functions, and return that one. Upvalue: the module */
 static int load(lua_State *L) {
@@ -49,9 +134,10 @@ static int load(lua_State *L) {
   lua_setfield(L, 4, "require");
   lua_pushliteral(L, "pictures.init");
   lua_call(L, 1, 1);
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    lua_getfield(L, 5, kinds[i]);
-    lua_setfield(L, 1, kinds[i]);
+  for (const luaL_Reg *kind = kinds; kind->name; kind++) {
+    lua_getfield(L, 5, kind->name);
+    lua_pushcclosure(L, kind->func, 1);
+    lua_setfield(L, 1, kind->name);
   }
   lua_pushnil(L);
   lua_setmetatable(L, 1);
@@ -89,7 +175,6 @@ static int put(lua_State *L) {
   return r->stopped ? luaL_error(L, "stopped") : 0;
 }
 
-/* Push the options, and for a page a table with the plan as its only frame. */
 static void push_options(lua_State *L, const request *r) {
   mgrid_error  e = MGRID_ERROR_INIT;
   json_error_t why;
@@ -112,6 +197,7 @@ static int draw(lua_State *L) {
   push_options(L, r);
   mgrid_lua_push_plan(L, r->plan);
   if (strcmp(r->how, "page") == 0) {
+    check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL); /* the plan is its only frame */
     lua_createtable(L, 1, 0);
     lua_insert(L, -2);
     lua_rawseti(L, -2, 1);
@@ -130,24 +216,17 @@ static int draw(lua_State *L) {
   return 0;
 }
 
-static lua_State *new_state(void) {
-#if LUA_VERSION_NUM >= 505
-  return lua_newstate(mgrid_allocate, NULL, 0);
-#else
-  return lua_newstate(mgrid_allocate, NULL);
-#endif
-}
-
 mgrid_status mgrid_script_draw(const mgrid_plan *p, const char *how, const char *options, mgrid_sink sink, void *ud,
                                mgrid_error *err) {
-  request    r = { p, how, options, sink, ud, false };
-  lua_State *L = new_state();
+  request      r = { p, how, options, sink, ud, false };
+  mgrid_status s = mgrid_runtime_check_lua(err);
+  if (s) return s;
+  lua_State *L = mgrid_runtime_new_lua(mgrid_allocate, NULL);
   if (!L) return mgrid_oom(err);
   lua_pushcfunction(L, draw);
   lua_pushlightuserdata(L, &r);
-  int          raised = lua_pcall(L, 1, 0, 0);
-  const char  *message = raised && raised != LUA_ERRMEM ? lua_tostring(L, -1) : NULL;
-  mgrid_status s = MGRID_OK;
+  int         raised = lua_pcall(L, 1, 0, 0);
+  const char *message = raised && raised != LUA_ERRMEM ? lua_tostring(L, -1) : NULL;
   if (raised && r.stopped)
     s = mgrid_unwritten(err);
   else if (raised && message)

@@ -59,18 +59,18 @@ static int open_body(lua_State *L) {
   return 0;
 }
 
-/* NULL: out of memory. Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose it. */
-static lua_State *new_state(mgrid_budget *b) {
+/* Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose it. */
+lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #if LUA_VERSION_NUM >= 505
-  return lua_newstate(mgrid_budget_alloc, b, 0);
+  return lua_newstate(allocate, ud, 0);
 #else
-  return lua_newstate(mgrid_budget_alloc, b);
+  return lua_newstate(allocate, ud);
 #endif
 }
 
-/* Check that all functions are of one Lua. Where libmoongrid_lua could not be bound to its own Lua first
+/* Where libmoongrid_lua could not be bound to its own Lua first
 ** (comm/recipe.c), the functions that every Lua has may be the host's, beside those that are new in 5.4. */
-static mgrid_status check_lua(mgrid_error *err) {
+mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
   dladdr((void *)(uintptr_t)lua_newuserdatauv, &of_ours);
@@ -94,7 +94,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   if (l.instructions == 0) l.instructions = UINT64_C(200000000);
   if (l.seconds == 0) l.seconds = 10;
   if (l.call_seconds == 0) l.call_seconds = 2;
-  if (check_lua(err)) return NULL;
+  if (mgrid_runtime_check_lua(err)) return NULL;
   mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
   rt->made_by.entry = &mgrid_lua_entry;
@@ -102,7 +102,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->budget.limits = l, rt->budget.hooks = h;
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* it is called for every block, without a test */
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
-  rt->L = new_state(&rt->budget);
+  rt->L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt->budget);
   if (!rt->L) {
     bool starved = rt->budget.starved;
     mgrid_release(rt);
@@ -118,10 +118,10 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
 
 mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud, mgrid_error *err) {
   mgrid_runtime rt = { .budget = { .limits = *limits, .hooks = MGRID_HOOKS_INIT } };
-  mgrid_status  s = check_lua(err);
+  mgrid_status  s = mgrid_runtime_check_lua(err);
   if (s) return s;
   rt.budget.hooks.allocate = mgrid_allocate;
-  if (!(rt.L = new_state(&rt.budget))) return mgrid_oom(err);
+  if (!(rt.L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt.budget))) return mgrid_oom(err);
   s = mgrid_runtime_protected(&rt, body, ud, err);
   lua_close(rt.L);
   mgrid_budget_release(&rt.budget);

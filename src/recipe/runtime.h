@@ -35,6 +35,9 @@ struct mgrid_runtime {
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
+/* Make a Lua state, NULL: out of memory. _check_lua, before it: fail unless all functions of Lua are of one Lua. */
+lua_State   *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
+mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
 /* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same in a Lua state that is made for the call and has nothing of recipes, not even Lua's libraries. */

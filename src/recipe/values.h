@@ -25,6 +25,8 @@ bool mgrid_value_fits(lua_State *L, int i);
 /* Return the value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON), it is too
 ** large, or out of memory. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
+/* The same for people to read: texts and names are as mgrid_shown writes them. */
+json_t *mgrid_json_shown(lua_State *L, int i);
 /* Return whether JSON has such a value, and it is not too large: then mgrid_json_of returns NULL only if out of memory.
 ** Never raises. */
 bool mgrid_has_json(lua_State *L, int i);
@@ -34,8 +36,6 @@ bool mgrid_has_json(lua_State *L, int i);
 bool mgrid_json_has_gap(const json_t *v);
 /* Parse JSON text, as json_loadb; a new reference. NULL also if it is nested deeper than values may be. */
 json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why);
-/* The same for people to read: texts and names are as mgrid_shown writes them. */
-json_t *mgrid_json_shown(lua_State *L, int i);
 /* Push a value. May raise if out of memory; the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
 /* The same, and free v in every case. Returns as lua_pcall: an error is on the top, for the caller to raise again. */

@@ -74,6 +74,9 @@ static void test_refusals(void **unused) {
     { "svg", "{", "the options of a picture are a JSON object", MGRID_BAD_VALUE },
     { "text", "{\"families\": [\"dpp\"]}",
       "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)", MGRID_UNKNOWN_NAME },
+    { "text", "{\"rank\": 8}", "rank 8 is out of range; ranks are 0 to 7", MGRID_OUT_OF_RANGE },
+    { "page", "{\"recipe\": 3}", "option 'recipe' of a page is a text, not 3", MGRID_BAD_VALUE },
+    { "page", "{\"all\": true}", "unknown option of a page 'all'; known: recipe", MGRID_UNKNOWN_NAME },
   };
   mgrid_plan *p = plan_of("picotron", 8, "tp=2");
   mgrid_text  t = { 0 };

@@ -21,6 +21,8 @@ local host = [[
   local mg = require "moongrid"
   local plan = mg.load(FILE):plan(8, { lr = "0.5" })
   print(plan.digest, plan:step().digest, plan:text())
+  print(mg.pictures.svg(plan, { all = true, machine = mg.open_machine "node:4 gpu:2" }), mg.pictures.text(plan))
+  mg.pictures.page({ recipe = "r", frames = { plan } }, io.write)
   io.open(OUT, "w"):write(plan:json())
 ]]
 

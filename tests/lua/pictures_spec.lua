@@ -36,6 +36,28 @@ describe("moongrid.pictures", function()
     assert.truthy(message:find("unknown family 'tpp'; nearest is 'tp'", 1, true), message)
   end)
 
+  it("refuses options that are none", function()
+    for _, case in ipairs {
+      { { famlies = { "tp" } }, "unknown option of a picture 'famlies'; nearest is 'families'", 101 },
+      { { families = "tp" }, "option 'families' of a picture is a list of names, not a string", 102 },
+      { { rank = 1.5 }, "option 'rank' of a picture is a rank, not 1.5", 102 },
+      { { rank = 64 }, "rank 64 is out of range; ranks are 0 to 63", 103 },
+      { { columns = "80" }, "option 'columns' of a picture is an integer, not a string", 102 },
+      { { most = 0 }, "option 'most' of a picture is 1 or more, not 0", 103 },
+      { { machine = "node:8" }, "option 'machine' of a picture is a machine, not a string", 102 },
+    } do
+      for _, how in ipairs { "text", "svg" } do
+        local done, message = pcall(mg.pictures[how], plan, case[1])
+        assert.is_false(done)
+        assert.truthy(message:find(case[2], 1, true), message)
+        assert.equal(case[3], mg.status(message))
+      end
+    end
+    local done, message = pcall(mg.pictures.page, { frames = { plan } }, print)
+    assert.is_false(done)
+    assert.truthy(message:find("a page has no 'recipe'", 1, true), message)
+  end)
+
   it("writes a page of plans and refusals", function()
     local pieces = {}
     mg.pictures.page({ recipe = "a<b", axes = { { name = "tp", values = { "2", "3" } } },

@@ -3,7 +3,7 @@
 ** nccl.h - shared by the files of the nccl backend. The backend needs a carrier (mpi), which sends ids between ranks,
 ** knows the ranks of this machine, and makes the groups whose family asks for mpi. Calls go one way: nccl.c, watch.c,
 ** environ.c, config.c, ids.c, vote.c <- windows.c, comm.c, gpu.c, memory.c <- end.c <- create.c, derive.c <-
-** recover.c, grow.c, use.c <- move.c.
+** recover.c, grow.c, collectives.c <- move.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -236,7 +236,7 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t n, void **native, bool
 mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err);
 mgrid_status  mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
 
-/* use.c */
+/* collectives.c */
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
 void         *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err);
 void          mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer);

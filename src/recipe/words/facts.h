@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.h - what plan.c and facts.c, the two files of Plan, call in each other.
+** facts.h - what the files of Plan call in each other: plan.c, facts.c, diff.c.
 */
 #ifndef MGRID_FACTS_H
 #define MGRID_FACTS_H

@@ -304,8 +304,7 @@ static int family_modes(lua_State *L) {
   lua_createtable(L, 0, 3);
   set_modes(L, "inside", &rule->inside);
   set_modes(L, "index", &rule->index);
-  lua_pushinteger(L, rule->offset);
-  lua_setfield(L, -2, "offset");
+  mgrid_lua_set_integer(L, "offset", rule->offset);
   return 1;
 }
 

@@ -60,7 +60,6 @@ void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   lua_setfield(L, -2, "__index");
   lua_setmetatable(L, -2);
   lua_setfield(L, -2, "__index");
-  lua_pushboolean(L, 0);
-  lua_setfield(L, -2, "__metatable");
+  mgrid_lua_set_boolean(L, "__metatable", false);
   lua_setmetatable(L, -2);
 }

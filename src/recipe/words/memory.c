@@ -27,8 +27,7 @@ int mgrid_lua_group_window(lua_State *L) {
   lua_createtable(L, 0, 3);
   set_address(L, "buffer", w.buffer);
   set_address(L, "handle", w.handle);
-  lua_pushinteger(L, w.bytes);
-  lua_setfield(L, -2, "bytes");
+  mgrid_lua_set_integer(L, "bytes", w.bytes);
   return 1;
 }
 

@@ -102,8 +102,7 @@ static int mesh_index(lua_State *L) {
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank) {
   static const luaL_Reg meta[] = { { "__index", mesh_index }, { "__tostring", mesh_tostring }, { NULL, NULL } };
   luaL_newlib(L, meta);
-  lua_pushboolean(L, 0);
-  lua_setfield(L, -2, "__metatable");
+  mgrid_lua_set_boolean(L, "__metatable", false);
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_ref(g);
   lua_rawsetp(L, -2, &grid_key);

@@ -193,14 +193,9 @@ static int losses_sums(lua_State *L) {
                { "made", x->sums.made },     { "dropped", x->sums.dropped }, { "stay", x->sums.stay },
                { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
   lua_createtable(L, 0, 12);
-  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-    lua_pushinteger(L, sums[i].value);
-    lua_setfield(L, -2, sums[i].name);
-  }
-  lua_pushstring(L, answers[x->how]);
-  lua_setfield(L, -2, "how");
-  lua_pushstring(L, mgrid_loss_why(x));
-  lua_setfield(L, -2, "why");
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
+  mgrid_lua_set_string(L, "how", answers[x->how]);
+  mgrid_lua_set_string(L, "why", mgrid_loss_why(x));
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
   mgrid_loss_free(x); /* at once: a sweep has many, and the collector does not know how large they are */
