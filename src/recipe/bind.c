@@ -424,3 +424,18 @@ void mgrid_lua_push_text(lua_State *L, mgrid_text *t) {
   if (failed) mgrid_lua_oom(L);
   if (rc) lua_error(L);
 }
+
+void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value) {
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void mgrid_lua_set_string(lua_State *L, const char *key, const char *value) {
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, key);
+}

@@ -169,6 +169,10 @@ const char *mgrid_lua_name(lua_State *L, int i);
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* Push and free a text; raise if it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
+/* Set a field of the table on the top. */
+void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
+void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
+void mgrid_lua_set_string(lua_State *L, const char *key, const char *value); /* NULL: to nil */
 
 /* ------------------------------------------------- the classes of moongrid */
 

@@ -12,10 +12,8 @@
 /* Append { name, works, text } to the list on the top. */
 static void push_part(lua_State *L, const char *name, bool works, const char *text) {
   lua_createtable(L, 0, 3);
-  lua_pushstring(L, name);
-  lua_setfield(L, -2, "name");
-  lua_pushboolean(L, works);
-  lua_setfield(L, -2, "works");
+  mgrid_lua_set_string(L, "name", name);
+  mgrid_lua_set_boolean(L, "works", works);
   lua_pushlstring(L, text, strcspn(text, "\n"));
   lua_setfield(L, -2, "text");
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);

@@ -10,11 +10,6 @@
 
 void mgrid_lua_open_checkpoint(lua_State *L);
 
-static void set_integer(lua_State *L, const char *name, int64_t value) {
-  lua_pushinteger(L, value);
-  lua_setfield(L, -2, name);
-}
-
 /* --------------------------------------------------------------- checkpoint */
 
 static void free_checkpoint(void *box) { shards_close(*(shards **)box); }
@@ -37,10 +32,8 @@ static int checkpoint_tensors(lua_State *L) {
   for (size_t k = 0; k < s->n; k++) {
     const shards_tensor *t = &s->tensor[k];
     lua_createtable(L, 0, 3);
-    lua_pushstring(L, t->name);
-    lua_setfield(L, -2, "name");
-    lua_pushstring(L, t->type);
-    lua_setfield(L, -2, "type");
+    mgrid_lua_set_string(L, "name", t->name);
+    mgrid_lua_set_string(L, "type", t->type);
     MGRID_LUA_LIST(L, t->naxes, lua_pushinteger(L, t->shape[i]));
     lua_setfield(L, -2, "shape");
     lua_rawseti(L, -2, (lua_Integer)k + 1);
@@ -128,11 +121,11 @@ static int resharding_progress(lua_State *L) {
   const resharding *r = check_resharding(L);
   reshard_done      told = r ? reshard_so_far(r) : (reshard_done){ 0 };
   lua_createtable(L, 0, 5);
-  set_integer(L, "tensors", (int64_t)told.tensors);
-  set_integer(L, "bytes", told.bytes);
-  set_integer(L, "files", told.files);
-  set_integer(L, "done", told.done);
-  set_integer(L, "made", told.made);
+  mgrid_lua_set_integer(L, "tensors", (int64_t)told.tensors);
+  mgrid_lua_set_integer(L, "bytes", told.bytes);
+  mgrid_lua_set_integer(L, "files", told.files);
+  mgrid_lua_set_integer(L, "done", told.done);
+  mgrid_lua_set_integer(L, "made", told.made);
   return 1;
 }
 

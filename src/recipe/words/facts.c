@@ -9,21 +9,6 @@
 
 #include <inttypes.h>
 
-static void set_integer(lua_State *L, const char *key, int64_t value) {
-  lua_pushinteger(L, value);
-  lua_setfield(L, -2, key);
-}
-
-static void set_boolean(lua_State *L, const char *key, bool value) {
-  lua_pushboolean(L, value);
-  lua_setfield(L, -2, key);
-}
-
-static void set_string(lua_State *L, const char *key, const char *value) {
-  lua_pushstring(L, value);
-  lua_setfield(L, -2, key);
-}
-
 int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = mgrid_lua_check_integer(L, i);
@@ -38,11 +23,11 @@ int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i) {
 static void push_param(lua_State *L, const mgrid_param *a) {
   char digits[40];
   lua_createtable(L, 0, 5);
-  set_string(L, "name", a->name);
-  set_string(L, "value", a->value);
-  set_string(L, "short", mgrid_shortest(a->value, digits, sizeof digits));
-  set_boolean(L, "usual", a->usual);
-  set_boolean(L, "unread", a->unread);
+  mgrid_lua_set_string(L, "name", a->name);
+  mgrid_lua_set_string(L, "value", a->value);
+  mgrid_lua_set_string(L, "short", mgrid_shortest(a->value, digits, sizeof digits));
+  mgrid_lua_set_boolean(L, "usual", a->usual);
+  mgrid_lua_set_boolean(L, "unread", a->unread);
 }
 
 /* plan.params -> a list of { name, value, short, usual, unread } */
@@ -58,8 +43,8 @@ int mgrid_lua_plan_functions(lua_State *L) {
   lua_createtable(L, (int)c->ncalled, 0);
   for (size_t i = 0; i < c->ncalled; i++) {
     lua_createtable(L, 0, 2);
-    set_string(L, "name", c->called[i].name);
-    set_string(L, "version", c->called[i].version);
+    mgrid_lua_set_string(L, "name", c->called[i].name);
+    mgrid_lua_set_string(L, "version", c->called[i].version);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
@@ -94,15 +79,15 @@ static int plan_communicators(lua_State *L) {
   mgrid_lua_settle(L, &payer);
   if (made) mgrid_entry_demand(e, f->max_size, local, &site, &cost);
   lua_createtable(L, 0, 9);
-  set_boolean(L, "needed", needed);
-  set_boolean(L, "made", made);
-  set_integer(L, "own", own);
-  set_string(L, "shares", made && p->shares[i] >= 0 ? p->content.entry[p->shares[i]].name : NULL);
-  set_string(L, "options", e->choice->text + (*e->choice->text == ' '));
-  set_integer(L, "singles", mgrid_family_singles(f));
-  set_boolean(L, "twin", f->twin);
-  set_integer(L, "created", cost.created);
-  set_integer(L, "ring", cost.ring);
+  mgrid_lua_set_boolean(L, "needed", needed);
+  mgrid_lua_set_boolean(L, "made", made);
+  mgrid_lua_set_integer(L, "own", own);
+  mgrid_lua_set_string(L, "shares", made && p->shares[i] >= 0 ? p->content.entry[p->shares[i]].name : NULL);
+  mgrid_lua_set_string(L, "options", e->choice->text + (*e->choice->text == ' '));
+  mgrid_lua_set_integer(L, "singles", mgrid_family_singles(f));
+  mgrid_lua_set_boolean(L, "twin", f->twin);
+  mgrid_lua_set_integer(L, "created", cost.created);
+  mgrid_lua_set_integer(L, "ring", cost.ring);
   return 1;
 }
 
@@ -119,8 +104,8 @@ static int plan_leaders(lua_State *L) {
   for (size_t k = 0; k < p->content.nentries; k++) {
     if (groups[k] == 0) continue;
     lua_createtable(L, 0, 2);
-    set_string(L, "family", p->content.entry[k].name);
-    set_integer(L, "groups", groups[k]);
+    mgrid_lua_set_string(L, "family", p->content.entry[k].name);
+    mgrid_lua_set_integer(L, "groups", groups[k]);
     lua_rawseti(L, -2, ++n);
   }
   return 1;
@@ -192,18 +177,18 @@ static int plan_resources(lua_State *L) {
   mgrid_lua_charge(L, 4096 * ((int64_t)p->content.nentries + 1));
   if (mgrid_plan_resources(p, rank, &site, &r, &e)) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 12);
-  set_integer(L, "machine_ranks", site.machine_ranks);
-  set_boolean(L, "sampled", r.sampled);
-  set_integer(L, "communicators", r.communicators);
-  set_integer(L, "created", r.created);
-  set_integer(L, "nvls_created", r.nvls_created);
-  set_integer(L, "ring", r.ring);
-  set_integer(L, "tree", r.tree);
-  set_integer(L, "nvls", r.nvls);
-  set_integer(L, "p2p", r.p2p);
-  set_integer(L, "blocks", r.blocks);
-  set_integer(L, "nvls_slots", r.nvls_slots);
-  set_integer(L, "files", r.files);
+  mgrid_lua_set_integer(L, "machine_ranks", site.machine_ranks);
+  mgrid_lua_set_boolean(L, "sampled", r.sampled);
+  mgrid_lua_set_integer(L, "communicators", r.communicators);
+  mgrid_lua_set_integer(L, "created", r.created);
+  mgrid_lua_set_integer(L, "nvls_created", r.nvls_created);
+  mgrid_lua_set_integer(L, "ring", r.ring);
+  mgrid_lua_set_integer(L, "tree", r.tree);
+  mgrid_lua_set_integer(L, "nvls", r.nvls);
+  mgrid_lua_set_integer(L, "p2p", r.p2p);
+  mgrid_lua_set_integer(L, "blocks", r.blocks);
+  mgrid_lua_set_integer(L, "nvls_slots", r.nvls_slots);
+  mgrid_lua_set_integer(L, "files", r.files);
   return 1;
 }
 
@@ -232,8 +217,8 @@ static int plan_sharing(lua_State *L) {
     lua_createtable(L, 0, 3);
     lua_insert(L, -2);
     lua_setfield(L, -2, "families");
-    set_integer(L, "created", more.created);
-    set_integer(L, "ring", more.ring);
+    mgrid_lua_set_integer(L, "created", more.created);
+    mgrid_lua_set_integer(L, "ring", more.ring);
     lua_rawseti(L, -2, ++n);
   }
   return 1;

@@ -192,27 +192,16 @@ int mgrid_lua_choose(lua_State *L) {
 
 /* ---------------------------------------------------------- moongrid.options() */
 
-static void set_text(lua_State *L, const char *key, const char *text) {
-  lua_pushstring(L, text);
-  lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, int64_t n) {
-  lua_pushinteger(L, n);
-  lua_setfield(L, -2, key);
-}
-
 static void push_option(lua_State *L, const mgrid_option *row) {
   static const char *const kinds[] = { "flag", "seconds", "word", "fields", "shape", "numbers", "name" };
   char                     text[MGRID_BACKENDS_TEXT];
   lua_createtable(L, 0, 8);
-  set_text(L, "name", row->name);
-  set_text(L, "kind", kinds[row->kind]);
-  set_text(L, "backends", mgrid_backends_heeding(text, row->name));
-  set_text(L, "unset", row->unset);
-  set_text(L, "doc", row->doc);
-  lua_pushboolean(L, row->apart);
-  lua_setfield(L, -2, "apart");
+  mgrid_lua_set_string(L, "name", row->name);
+  mgrid_lua_set_string(L, "kind", kinds[row->kind]);
+  mgrid_lua_set_string(L, "backends", mgrid_backends_heeding(text, row->name));
+  mgrid_lua_set_string(L, "unset", row->unset);
+  mgrid_lua_set_string(L, "doc", row->doc);
+  mgrid_lua_set_boolean(L, "apart", row->apart);
   if (!row->words) return;
   const char *words[MGRID_WORDS_MAX];
   size_t      n = row->words(words);
@@ -227,13 +216,13 @@ static void push_option(lua_State *L, const mgrid_option *row) {
 static void push_field(lua_State *L, const mgrid_nccl_field *f) {
   static const char *const kinds[] = { "flag", "integer", "text" };
   lua_createtable(L, 0, 6);
-  set_text(L, "name", f->name);
-  set_text(L, "kind", kinds[f->kind]);
-  set_text(L, "doc", f->doc);
-  set_integer(L, "version", f->version);
+  mgrid_lua_set_string(L, "name", f->name);
+  mgrid_lua_set_string(L, "kind", kinds[f->kind]);
+  mgrid_lua_set_string(L, "doc", f->doc);
+  mgrid_lua_set_integer(L, "version", f->version);
   if (f->kind == MGRID_NCCL_IS_TEXT) return;
-  set_integer(L, "low", f->low);
-  if (f->high < INT32_MAX) set_integer(L, "high", f->high);
+  mgrid_lua_set_integer(L, "low", f->low);
+  if (f->high < INT32_MAX) mgrid_lua_set_integer(L, "high", f->high);
 }
 
 static void push_backend(lua_State *L, const mgrid_descriptor *d) {
@@ -242,11 +231,10 @@ static void push_backend(lua_State *L, const mgrid_descriptor *d) {
     bool        is;
   } abilities[] = { { "makes", d->native != MGRID_NATIVE_NONE }, { "carries", d->carries }, { "carried", d->carried } };
   lua_createtable(L, 0, 5);
-  set_text(L, "name", d->name);
-  set_text(L, "doc", d->doc);
+  mgrid_lua_set_string(L, "name", d->name);
+  mgrid_lua_set_string(L, "doc", d->doc);
   for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {
-    lua_pushboolean(L, abilities[i].is);
-    lua_setfield(L, -2, abilities[i].name);
+    mgrid_lua_set_boolean(L, abilities[i].name, abilities[i].is);
   }
 }
 

@@ -165,14 +165,10 @@ static int plan_counts(lua_State *L) {
   mgrid_lua_settle(L, &payer);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
-  lua_pushinteger(L, n.families);
-  lua_setfield(L, -2, "families");
-  lua_pushinteger(L, n.groups);
-  lua_setfield(L, -2, "groups");
-  lua_pushinteger(L, n.singles);
-  lua_setfield(L, -2, "singles");
-  lua_pushinteger(L, n.communicators);
-  lua_setfield(L, -2, "communicators");
+  mgrid_lua_set_integer(L, "families", n.families);
+  mgrid_lua_set_integer(L, "groups", n.groups);
+  mgrid_lua_set_integer(L, "singles", n.singles);
+  mgrid_lua_set_integer(L, "communicators", n.communicators);
   return 1;
 }
 
@@ -291,12 +287,9 @@ static int push_creations(lua_State *L) {
   lua_createtable(L, (int)v->ncomms, 0);
   for (size_t i = 0; i < v->ncomms; i++) {
     lua_createtable(L, 0, 3);
-    lua_pushstring(L, p->content.entry[v->comm[i].entry].name);
-    lua_setfield(L, -2, "family");
-    lua_pushinteger(L, v->comm[i].group);
-    lua_setfield(L, -2, "group");
-    lua_pushinteger(L, v->comm[i].round);
-    lua_setfield(L, -2, "round");
+    mgrid_lua_set_string(L, "family", p->content.entry[v->comm[i].entry].name);
+    mgrid_lua_set_integer(L, "group", v->comm[i].group);
+    mgrid_lua_set_integer(L, "round", v->comm[i].round);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

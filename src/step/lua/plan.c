@@ -63,17 +63,6 @@ static int programs_programs(lua_State *L) { return lua_pushinteger(L, (lua_Inte
 
 static int programs_operations(lua_State *L) { return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1; }
 
-static void set_text(lua_State *L, const char *name, const char *text) {
-  lua_pushstring(L, text);
-  lua_setfield(L, -2, name);
-}
-
-void mgrid_step_lua_set(lua_State *L, const char *name, int64_t n) {
-  lua_pushinteger(L, n);
-  lua_setfield(L, -2, name);
-}
-#define set_number mgrid_step_lua_set
-
 /* programs.reads -> what differs between ranks that the step asks for */
 static int programs_reads(lua_State *L) {
   static const char *const what[] = { [STEP_ASKED_SIZE] = "size",
@@ -86,13 +75,13 @@ static int programs_reads(lua_State *L) {
     const step_read *r = mgrid_step_read_of(s, i);
     lua_createtable(L, 0, 3);
     if (r->asked == STEP_ASKED_COORD) {
-      set_text(L, "grid", s->plan->content.grid[r->of].name);
-      set_text(L, "what", s->plan->content.grid[r->of].grid->axis[r->nth].name);
+      mgrid_lua_set_string(L, "grid", s->plan->content.grid[r->of].name);
+      mgrid_lua_set_string(L, "what", s->plan->content.grid[r->of].grid->axis[r->nth].name);
     } else {
-      set_text(L, "what", what[r->asked]);
+      mgrid_lua_set_string(L, "what", what[r->asked]);
       if (r->asked != STEP_ASKED_RANK) {
-        set_text(L, "family", s->plan->content.entry[r->of].name);
-        set_number(L, "nth", r->nth);
+        mgrid_lua_set_string(L, "family", s->plan->content.entry[r->of].name);
+        mgrid_lua_set_integer(L, "nth", r->nth);
       }
     }
     lua_rawseti(L, -2, (lua_Integer)i + 1);
@@ -125,15 +114,15 @@ static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *
     const step_waiting *w = &v->waiting[i];
     const step_program *p = &s->program[w->program];
     lua_createtable(L, 0, 7);
-    set_number(L, "rank", w->rank);
-    if (w->waits_for >= 0) set_number(L, "waits_for", w->waits_for);
+    mgrid_lua_set_integer(L, "rank", w->rank);
+    if (w->waits_for >= 0) mgrid_lua_set_integer(L, "waits_for", w->waits_for);
     if (w->node < p->n) {
       const step_node *n = &p->node[w->node];
-      set_text(L, "operation", mgrid_step_rows[n->kind].name);
-      set_text(L, "family", mgrid_step_family_of(s, n));
-      set_text(L, "file", s->word[n->file]);
-      set_number(L, "line", n->line);
-      set_number(L, "bytes", n->bytes);
+      mgrid_lua_set_string(L, "operation", mgrid_step_rows[n->kind].name);
+      mgrid_lua_set_string(L, "family", mgrid_step_family_of(s, n));
+      mgrid_lua_set_string(L, "file", s->word[n->file]);
+      mgrid_lua_set_integer(L, "line", n->line);
+      mgrid_lua_set_integer(L, "bytes", n->bytes);
     }
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
@@ -170,7 +159,7 @@ static int programs_sums(lua_State *L) {
 static void put_work(lua_State *L, const step_node *n) {
   lua_pushnumber(L, n->flops);
   lua_setfield(L, -2, "flops");
-  if (n->bytes > 0) set_number(L, "bytes", n->bytes);
+  if (n->bytes > 0) mgrid_lua_set_integer(L, "bytes", n->bytes);
   if (n->seconds > 0) lua_pushnumber(L, n->seconds), lua_setfield(L, -2, "seconds");
 }
 
@@ -179,21 +168,21 @@ static void push_entry(lua_State *L, const mgrid_step *s, const step_program *p,
   const step_node      *n = &p->node[at];
   const step_operation *o = &mgrid_step_rows[n->kind];
   lua_createtable(L, 0, 8);
-  set_text(L, "operation", o->name);
-  if (n->slot >= 0) set_text(L, "family", mgrid_step_family_of(s, n));
-  if (n->slot >= 0 && s->slot[n->slot].nth) set_number(L, "nth", s->slot[n->slot].nth);
-  if (n->stream) set_text(L, "stream", s->word[p->stream[n->stream]]);
-  if (o->sized && n->kind != STEP_SENDRECV) set_number(L, "bytes", n->bytes);
-  if (n->type) set_text(L, "type", s->word[n->type]);
-  if (n->name) set_text(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
-  if (o->rooted) set_number(L, "root", n->number);
-  if (n->kind == STEP_SEND) set_number(L, "to", n->number);
-  if (n->kind == STEP_RECV) set_number(L, "from", n->number);
-  if (n->kind == STEP_LOOP) set_number(L, "times", n->number);
+  mgrid_lua_set_string(L, "operation", o->name);
+  if (n->slot >= 0) mgrid_lua_set_string(L, "family", mgrid_step_family_of(s, n));
+  if (n->slot >= 0 && s->slot[n->slot].nth) mgrid_lua_set_integer(L, "nth", s->slot[n->slot].nth);
+  if (n->stream) mgrid_lua_set_string(L, "stream", s->word[p->stream[n->stream]]);
+  if (o->sized && n->kind != STEP_SENDRECV) mgrid_lua_set_integer(L, "bytes", n->bytes);
+  if (n->type) mgrid_lua_set_string(L, "type", s->word[n->type]);
+  if (n->name) mgrid_lua_set_string(L, n->slot >= 0 ? "by_position" : "name", s->word[n->name]);
+  if (o->rooted) mgrid_lua_set_integer(L, "root", n->number);
+  if (n->kind == STEP_SEND) mgrid_lua_set_integer(L, "to", n->number);
+  if (n->kind == STEP_RECV) mgrid_lua_set_integer(L, "from", n->number);
+  if (n->kind == STEP_LOOP) mgrid_lua_set_integer(L, "times", n->number);
   if (n->kind == STEP_COMPUTE) put_work(L, n);
   if (o->role == STEP_ORDER && n->other >= 0)
-    set_text(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
-  if (n->line) set_number(L, "line", n->line);
+    mgrid_lua_set_string(L, "waits_for", s->word[p->stream[n->listed ? p->node[n->other].stream : n->other]]);
+  if (n->line) mgrid_lua_set_integer(L, "line", n->line);
 }
 
 /* Push the entries from `at` to `end` as a list. */
@@ -232,8 +221,8 @@ static int programs_entry(lua_State *L) {
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
   push_entry(L, s, p, (uint32_t)i - 1);
-  set_text(L, "file", s->word[p->node[i - 1].file]);
-  set_number(L, "after", p->node[i - 1].end + 1);
+  mgrid_lua_set_string(L, "file", s->word[p->node[i - 1].file]);
+  mgrid_lua_set_integer(L, "after", p->node[i - 1].end + 1);
   return 1;
 }
 

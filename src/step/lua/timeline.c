@@ -78,9 +78,9 @@ static int timeline_types(lua_State *L) {
     const step_type    *type = &t->price.by.types.type[i];
     const step_program *p = program_of(t, (int32_t)i);
     lua_createtable(L, 0, 4);
-    mgrid_step_lua_set(L, "rank", type->first);
-    mgrid_step_lua_set(L, "ranks", type->ranks);
-    mgrid_step_lua_set(L, "program", p - t->step->program + 1);
+    mgrid_lua_set_integer(L, "rank", type->first);
+    mgrid_lua_set_integer(L, "ranks", type->ranks);
+    mgrid_lua_set_integer(L, "program", p - t->step->program + 1);
     lua_createtable(L, p->nstreams, 0);
     for (int k = 0; k < p->nstreams; k++) lua_pushstring(L, t->step->word[p->stream[k]]), lua_rawseti(L, -2, k + 1);
     lua_setfield(L, -2, "streams");
@@ -94,9 +94,9 @@ static int timeline_repeats(lua_State *L) {
   lua_createtable(L, (int)r->nrepeats, 0);
   for (size_t i = 0; i < r->nrepeats; i++) {
     lua_createtable(L, 0, 3);
-    mgrid_step_lua_set(L, "from", r->repeat[i].from);
-    mgrid_step_lua_set(L, "to", r->repeat[i].to);
-    mgrid_step_lua_set(L, "times", r->repeat[i].times);
+    mgrid_lua_set_integer(L, "from", r->repeat[i].from);
+    mgrid_lua_set_integer(L, "to", r->repeat[i].to);
+    mgrid_lua_set_integer(L, "times", r->repeat[i].times);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

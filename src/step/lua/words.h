@@ -71,8 +71,7 @@ extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
 mgrid_step          **mgrid_step_lua_new(lua_State *L); /* push an empty Programs; where its step is stored */
 
-/* Set a field of the table on the top; read "nccl" or "mpi" at i, nil: "nccl". */
-void       mgrid_step_lua_set(lua_State *L, const char *name, int64_t n);
+/* Read "nccl" or "mpi" at i, nil: "nccl". */
 step_rules mgrid_step_lua_rules(lua_State *L, int i);
 
 /* price.c */

@@ -194,13 +194,10 @@ static int losses_sums(lua_State *L) {
                { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
   lua_createtable(L, 0, 12);
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-    lua_pushinteger(L, sums[i].value);
-    lua_setfield(L, -2, sums[i].name);
+    mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
   }
-  lua_pushstring(L, answers[x->how]);
-  lua_setfield(L, -2, "how");
-  lua_pushstring(L, mgrid_loss_why(x));
-  lua_setfield(L, -2, "why");
+  mgrid_lua_set_string(L, "how", answers[x->how]);
+  mgrid_lua_set_string(L, "why", mgrid_loss_why(x));
   lua_newtable(L);
   lua_Integer k = 0;
   for (const char *at = mgrid_text_chars(&x->params), *end; (end = strchr(at, '\n')); at = end + 1) {

@@ -125,11 +125,6 @@ static int new_move(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-static void set_integer(lua_State *L, const char *name, int64_t value) {
-  lua_pushinteger(L, value);
-  lua_setfield(L, -2, name);
-}
-
 static int move_rank(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)->rank), 1; }
 static int move_stay(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)->sums.stay), 1; }
 static int move_send(lua_State *L) { return lua_pushinteger(L, check_move(L, 1)->sums.send), 1; }
@@ -154,11 +149,11 @@ static int move_peers(lua_State *L) {
   for (size_t i = 0; i < m->npeers; i++) {
     const mgrid_move_peer *p = &m->peer[i];
     lua_createtable(L, 0, 5);
-    set_integer(L, "rank", p->rank);
-    set_integer(L, "send", p->send);
-    set_integer(L, "receive", p->receive);
-    if (p->send_round >= 0) set_integer(L, "send_round", p->send_round);
-    if (p->receive_round >= 0) set_integer(L, "receive_round", p->receive_round);
+    mgrid_lua_set_integer(L, "rank", p->rank);
+    mgrid_lua_set_integer(L, "send", p->send);
+    mgrid_lua_set_integer(L, "receive", p->receive);
+    if (p->send_round >= 0) mgrid_lua_set_integer(L, "send_round", p->send_round);
+    if (p->receive_round >= 0) mgrid_lua_set_integer(L, "receive_round", p->receive_round);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
@@ -241,17 +236,17 @@ static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
 
 static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
   lua_createtable(L, 0, 12);
-  set_integer(L, "stay", t->stay);
-  set_integer(L, "sent", t->sent);
-  set_integer(L, "minimum", t->minimum);
-  set_integer(L, "max_send", t->max_send);
-  set_integer(L, "max_receive", t->max_receive);
-  set_integer(L, "peers", t->peers);
-  set_integer(L, "messages", t->messages);
-  set_integer(L, "busiest", t->busiest);
-  set_integer(L, "gather", t->gather);
-  if (t->rounds >= 0) set_integer(L, "rounds", t->rounds);
-  if (machine) set_integer(L, "crossing", t->crossing);
+  mgrid_lua_set_integer(L, "stay", t->stay);
+  mgrid_lua_set_integer(L, "sent", t->sent);
+  mgrid_lua_set_integer(L, "minimum", t->minimum);
+  mgrid_lua_set_integer(L, "max_send", t->max_send);
+  mgrid_lua_set_integer(L, "max_receive", t->max_receive);
+  mgrid_lua_set_integer(L, "peers", t->peers);
+  mgrid_lua_set_integer(L, "messages", t->messages);
+  mgrid_lua_set_integer(L, "busiest", t->busiest);
+  mgrid_lua_set_integer(L, "gather", t->gather);
+  if (t->rounds >= 0) mgrid_lua_set_integer(L, "rounds", t->rounds);
+  if (machine) mgrid_lua_set_integer(L, "crossing", t->crossing);
 }
 
 /* moves:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all, why there are no rounds */
@@ -265,8 +260,7 @@ static int moves_sums(lua_State *L) {
   lua_createtable(L, (int)p->n, 0);
   for (size_t i = 0; i < p->n; i++) {
     push_tally(L, &tally[i], p->machine);
-    lua_pushstring(L, p->name[i]);
-    lua_setfield(L, -2, "name");
+    mgrid_lua_set_string(L, "name", p->name[i]);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   push_tally(L, &tally[p->n], p->machine);
@@ -287,12 +281,11 @@ static int moves_messages(lua_State *L) {
   for (size_t i = 0; i < m->list.n; i++) {
     const mgrid_message *x = &m->list.at[i];
     lua_createtable(L, 0, 5);
-    set_integer(L, "from", x->from);
-    set_integer(L, "to", x->to);
-    set_integer(L, "bytes", x->bytes);
-    if (s) set_integer(L, "round", mgrid_schedule_round(s, x->from, x->to));
-    lua_pushstring(L, m->pairs.name[x->tensor]);
-    lua_setfield(L, -2, "tensor");
+    mgrid_lua_set_integer(L, "from", x->from);
+    mgrid_lua_set_integer(L, "to", x->to);
+    mgrid_lua_set_integer(L, "bytes", x->bytes);
+    if (s) mgrid_lua_set_integer(L, "round", mgrid_schedule_round(s, x->from, x->to));
+    mgrid_lua_set_string(L, "tensor", m->pairs.name[x->tensor]);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

@@ -369,12 +369,6 @@ int mgrid_lua_plan_tensors(lua_State *L) {
   return 1;
 }
 
-/* Set field `name` of the table on the top. */
-static void set_integer(lua_State *L, const char *name, int64_t value) {
-  lua_pushinteger(L, value);
-  lua_setfield(L, -2, name);
-}
-
 /* Push { axes, bytes, largest, copies, without, rule }: the whole tensor. */
 static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   mgrid_error         e = MGRID_ERROR_INIT;
@@ -385,13 +379,12 @@ static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   lua_createtable(L, 0, 6);
   MGRID_LUA_LIST(L, t->naxes, lua_pushstring(L, mgrid_tensor_axis_name(t, i)));
   lua_setfield(L, -2, "axes");
-  set_integer(L, "bytes", t->bytes);
-  set_integer(L, "largest", mgrid_tensor_largest(t));
-  set_integer(L, "copies", t->copies);
-  set_integer(L, "without", p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t));
+  mgrid_lua_set_integer(L, "bytes", t->bytes);
+  mgrid_lua_set_integer(L, "largest", mgrid_tensor_largest(t));
+  mgrid_lua_set_integer(L, "copies", t->copies);
+  mgrid_lua_set_integer(L, "without", p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t));
   mgrid_text_ellipsis(rule, sizeof rule, mgrid_tensor_describe(t, rule, sizeof rule));
-  lua_pushstring(L, rule);
-  lua_setfield(L, -2, "rule");
+  mgrid_lua_set_string(L, "rule", rule);
   return 1;
 }
 
@@ -411,16 +404,16 @@ int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_seat          at;
   mgrid_tensor_seat(t, rank, &at);
   lua_createtable(L, 0, 6);
-  set_integer(L, "elements", part.elements);
-  set_integer(L, "bytes", part.bytes);
-  set_integer(L, "copy", part.copy);
-  set_integer(L, "copies", t->copies);
+  mgrid_lua_set_integer(L, "elements", part.elements);
+  mgrid_lua_set_integer(L, "bytes", part.bytes);
+  mgrid_lua_set_integer(L, "copy", part.copy);
+  mgrid_lua_set_integer(L, "copies", t->copies);
   MGRID_LUA_LIST(L, t->naxes, lua_pushinteger(L, part.shape[i]));
   lua_setfield(L, -2, "shape");
   if (t->flat) {
-    set_integer(L, "first", part.first);
-    set_integer(L, "offset", part.offset);
-    set_integer(L, "slice", part.slice);
+    mgrid_lua_set_integer(L, "first", part.first);
+    mgrid_lua_set_integer(L, "offset", part.offset);
+    mgrid_lua_set_integer(L, "slice", part.slice);
   }
   lua_createtable(L, (int)t->naxes, 0);
   lua_createtable(L, (int)t->naxes, 0);
