@@ -178,9 +178,8 @@ static int losses_lose(lua_State *L) {
 
 /* losses:sums{ 5, 13 } -> { how, why, params, layout, ... } */
 static int losses_sums(lua_State *L) {
-  static const char *const answers[] = { "stop", "replace", "shrink" }; /* by mgrid_loss_answer */
-  mgrid_error              e = MGRID_ERROR_INIT;
-  size_t                   n;
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t      n;
   mgrid_lua_check_box(L, 1, LOSSES);
   const int64_t *ranks = mgrid_lua_push_lost(L, 2, "sums", "the argument", &n);
   mgrid_loss   **box = mgrid_lua_new_loss(L), *x;
@@ -193,10 +192,8 @@ static int losses_sums(lua_State *L) {
                { "made", x->sums.made },     { "dropped", x->sums.dropped }, { "stay", x->sums.stay },
                { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
   lua_createtable(L, 0, 12);
-  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
-    mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
-  }
-  mgrid_lua_set_string(L, "how", answers[x->how]);
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
+  mgrid_lua_set_string(L, "how", mgrid_loss_answers[x->how]);
   mgrid_lua_set_string(L, "why", mgrid_loss_why(x));
   lua_newtable(L);
   lua_Integer k = 0;
