@@ -7,11 +7,6 @@
 
 #include "command/slice.h"
 
-#include <string.h>
-
-/* Return the columns that a table of names needs for one more, at least `wide`. */
-static inline int cli_wider(int wide, const char *name) { return (int)strlen(name) > wide ? (int)strlen(name) : wide; }
-
 /* run A vs B --move: move the tensors of one plan to the other and prove every element. run_move.c */
 mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                           mgrid_error *planning, mgrid_error *err);
