@@ -223,7 +223,7 @@ function Programs:program(rank) end
 ---Return one entry of the program of a rank, without its body: with its `file`, and `after`, the number of the next one. A block
 ---stands before what is in it.
 ---@param rank integer
----@param number integer from 1 on
+---@param number integer from 1 on; raises past the end
 ---@return table
 function Programs:entry(rank, number) end
 
@@ -249,7 +249,7 @@ function Programs:price(options) end
 local Timeline = {}
 
 ---Return a span, in the order in which they began to work.
----@param number integer from 1 on
+---@param number integer 1 to #timeline
 ---@return integer type of `types`
 ---@return integer stream of its `streams`
 ---@return integer entry of its program
@@ -260,8 +260,8 @@ local Timeline = {}
 function Timeline:span(number) end
 
 ---Return the seconds of one compute or call, without waiting; 0 of other entries.
----@param type integer
----@param entry integer
+---@param type integer of `types`
+---@param entry integer of its program
 ---@return number
 function Timeline:seconds(type, entry) end
 

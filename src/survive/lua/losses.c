@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables.
+** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables; and who has the
+** copies of a tensor's parts, plan:holders(...) and plan:together(...).
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -210,11 +211,11 @@ static int losses_sums(lua_State *L) {
 /* plan:together(tensor, family) -> group, rank | nil */
 int mgrid_lua_plan_together(lua_State *L) {
   mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
-  const char         *name = luaL_checkstring(L, 2);
-  const mgrid_tensor *t = mgrid_plan_tensor(p, name);
+  mgrid_error         e = MGRID_ERROR_INIT;
+  const mgrid_tensor *t = mgrid_plan_require_tensor(p, luaL_checkstring(L, 2), &e);
   const mgrid_family *f = mgrid_lua_check_family(L, 3)->f;
   int64_t             world = p->content.world, group, other, position;
-  if (!t) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "together: the plan has no tensor '%s'", name);
+  if (!t) return mgrid_lua_raise_error(L, &e);
   if (f->world != world)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "together: the family is of %" PRId64 " ranks, the plan of %" PRId64,
                               f->world, world);
