@@ -10,15 +10,15 @@ local mg = require "moongrid"
 local MOST = 3 -- waits of a type
 
 -- Add up the waits of each type by call and by the type that came last.
-local function add_up(step, timeline)
-  local types, found = timeline.types, {}
+local function add_up(step, timeline, types)
+  local found = {}
   for i = 1, #timeline do
     local type, _, number, began, from, _, by = timeline:span(i)
     if by then
       local call = step:entry(types[type].rank, number)
       local line = call.line and " line " .. call.line or ""
       local key = ("%s(%s)%s for rank %d"):format(call.operation, call.family, line, types[by].rank)
-      local waits = found[type] or { type = types[type] }
+      local waits = found[type] or {}
       found[type], waits[key] = waits, waits[key] or { key = key, time = 0, times = 0 }
       waits[key].time, waits[key].times = waits[key].time + from - began, waits[key].times + 1
     end
@@ -28,9 +28,7 @@ end
 
 local function longest(waits)
   local list = {}
-  for key, wait in pairs(waits) do
-    if key ~= "type" then list[#list + 1] = wait end
-  end
+  for _, wait in pairs(waits) do list[#list + 1] = wait end
   table.sort(list, function(a, b)
     if a.time ~= b.time then return a.time > b.time end
     return a.key < b.key
@@ -46,13 +44,13 @@ local proved, verdict, message = step:prove()
 if not proved then print(verdict, message) os.exit(1) end
 local price, timeline = step:price { machine = machine, timeline = 1000000 }
 print(("%.3f ms on %s"):format(1e3 * price.seconds, price.machine))
-local found = add_up(step, timeline)
-for type = 1, #timeline.types do
-  local waits = found[type]
-  if waits then
-    print(("rank %d and %d like it"):format(waits.type.rank, waits.type.ranks - 1))
-    for i, wait in ipairs(longest(waits)) do
-      if i > MOST then break end
+local types = timeline.types
+local found = add_up(step, timeline, types)
+for i, type in ipairs(types) do
+  if found[i] then
+    print(("rank %d and %d like it"):format(type.rank, type.ranks - 1))
+    for nth, wait in ipairs(longest(found[i])) do
+      if nth > MOST then break end
       print(("  %8.3f ms, %d times, in %s"):format(wait.time / 1e9, wait.times, wait.key))
     end
   end

@@ -159,13 +159,18 @@ end
 -- The annotations of Lua: a heading for each class and function, its text, its parameters and results.
 local function lua_reference()
   local t = { "# Lua\n\nWhat recipes and `require \"moongrid\"` have, from the annotations for editors." }
-  local titles = { meta_recipe = "The language of recipes", meta = "The module", meta_state = "States",
-    meta_families = "Worlds, grids and families", meta_tensor = "Tensors" }
+  local files = { { "meta_recipe", "The language of recipes" }, { "meta_families", "Worlds, grids and families" },
+    { "meta", "The module" }, { "meta_plan", "Plans" }, { "meta_state", "States" }, { "meta_tensor", "Tensors" },
+    { "meta_losses", "Losses" }, { "meta_step", "Steps" }, { "meta_machine", "Machines" },
+    { "meta_checkpoint", "Checkpoints" }, { "meta_pictures", "Pictures" } }
   local function put(...) t[#t + 1] = string.format(...) end
-  for _, file in ipairs { "meta_recipe", "meta_families", "meta", "meta_state", "meta_tensor" } do
+  local there = io.popen "ls lua/moongrid/meta*.lua | wc -l"
+  assert(there:read "n" == #files, "each lua/moongrid/meta*.lua has a title here")
+  there:close()
+  for _, file in ipairs(files) do
     local text, tags = {}, {}
-    put("\n## %s\n", titles[file])
-    for line in (read("lua/moongrid/" .. file .. ".lua") .. "\n"):gmatch "([^\n]*)\n" do
+    put("\n## %s\n", file[2])
+    for line in (read("lua/moongrid/" .. file[1] .. ".lua") .. "\n"):gmatch "([^\n]*)\n" do
       local tag, said = line:match "^%-%-%-@(%a+) ?(.*)$"
       local name = line:match "^function ([^)]*%))" or line:match "^(%a+) = "
       if tag == "class" then

@@ -3,7 +3,7 @@
 --
 -- Annotations for editors (LuaCATS) of the module `require "moongrid"`: nothing here runs. Worlds, grids and
 -- families are in meta_families.lua, jobs, states and their groups in meta_state.lua, the words that only recipes have in
--- meta_recipe.lua, tensors in meta_tensor.lua, plans in meta_plan.lua, pictures in meta_pictures.lua.
+-- meta_recipe.lua; plans, tensors, losses, steps, machines, checkpoints and pictures in the files of their names.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong

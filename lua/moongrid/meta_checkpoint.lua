@@ -15,7 +15,7 @@ local Checkpoint = {}
 ---@param plan moongrid.Plan
 ---@param folder string there is none of this name yet
 ---@param options? { names?: string, names_from?: string, recipe?: string, recipe_names?: string, convert?: boolean, empty?: boolean, window?: integer } convert:
----between f64, f32, f16 and bf16; empty: ranks may hold nothing of a tensor; window: bytes of memory for elements, 64 MiB
+---between f64, f32, f16 and bf16; empty: ranks may hold nothing of a tensor; window: bytes of memory for elements, 1024 or more (64 MiB)
 ---@return moongrid.Resharding
 function Checkpoint:reshard(plan, folder, options) end
 
@@ -26,8 +26,8 @@ function Checkpoint:reshard(plan, folder, options) end
 ---so far; made: files so far
 local Resharding = {}
 
----Write the next elements, at most `window` bytes.
----@return boolean more false: the copy is complete
+---Write the next elements, at most `window` bytes. Raises if something cannot be read or written; then the copy is ended.
+---@return boolean more false: the copy is complete, or ended
 function Resharding:step() end
 
 ---@class moongrid

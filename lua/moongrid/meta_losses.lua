@@ -18,13 +18,15 @@ function Plan:lose(what) end
 function Plan:losses(options) end
 
 ---Return the ranks that hold the same part of a tensor as this one, which is among them; nil if it holds nothing.
+---Raises for an unknown tensor or rank.
 ---@param tensor string
 ---@param rank integer
 ---@return integer[]?
 function Plan:holders(tensor, rank) end
 
 ---Return the first group of a family that has all copies of some part of a tensor, and the first rank with such a part;
----nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. O(ranks).
+---nil: there is none, or ranks hold only one copy. If that group is lost, so is the part. Raises for an unknown tensor.
+---O(ranks).
 ---@param tensor string
 ---@param family moongrid.Family of the same world, as the nodes of a machine
 ---@return integer? group
@@ -39,7 +41,7 @@ local Losses = {} -- luacheck: ignore
 ---@return moongrid.Loss
 function Losses:lose(ranks) end
 
----Return the sums of a loss alone, whose size does not depend on the world.
+---Return the sums of a loss alone, whose size does not depend on the world. Raises as `plan:lose`.
 ---@param ranks integer[]
 ---@return moongrid.LossSums
 function Losses:sums(ranks) end

@@ -378,20 +378,3 @@ function Buffer:get(n) end
 
 ---Release the memory now.
 function Buffer:close() end
-
--- Losses ------------------------------------------------------------------------
-
----@class moongrid.Loss
----@field how "replace"|"shrink"|"stop"
----@field why string of a stop
----@field plan? moongrid.Plan of the survivors; nil after a stop
----@field lost integer[] ascending
----@field layout integer ranks of the new layout
----@field old_ranks integer[] the old rank of each rank of the plan, from rank 0 on
----@field idle integer[] old ranks that are in none of its families
----@field params string[] parameters that changed, "dp=3"
----@field digest? string of the plan
----@field communicators { kept: integer, made: integer, dropped: integer, families: table<string, table> }
----@field bytes { stay: integer, moved: integer, missing: integer }
----@field uncounted integer tensors that do not move: of one plan alone, or of another shape
----@field missing { tensor: string, range: string, bytes: integer, holders: integer[] }[] parts of which no copy is left

@@ -215,6 +215,7 @@ function Programs:prove(rules, eager) end
 ---@return { families: table<string, { calls: integer, bytes: integer }>, memory: { peak: integer, at: string, rank: integer, by: table<string, integer> } }
 function Programs:sums() end
 
+---Return the program of a rank. Raises for a rank that there is not, as `entry` and `text` do.
 ---@param rank integer
 ---@return table[] # entries with what they have: operation, family, bytes, line, ...; a loop (`times`) or group has its own in `body`
 function Programs:program(rank) end
@@ -222,7 +223,7 @@ function Programs:program(rank) end
 ---Return one entry of the program of a rank, without its body: with its `file`, and `after`, the number of the next one. A block
 ---stands before what is in it.
 ---@param rank integer
----@param number integer from 1 on
+---@param number integer from 1 on; raises past the end
 ---@return table
 function Programs:entry(rank, number) end
 
@@ -231,9 +232,10 @@ function Programs:entry(rank, number) end
 ---@return string
 function Programs:text(rank) end
 
----What the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks are
----means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up to
----about that number of operations.
+---Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks
+---are means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up
+---to about that number of operations. Raises without a machine, for one whose rates are not known, if a rank does not reach the
+---end of its program, and at the limits of the recipe.
 ---@param options? { machine: (string|moongrid.MachineModel)?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: (table|string)?, timeline: number? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: a table or a file of JSON (src/step/README.md), else those in the file of the machine
 ---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, fits: table, families: table, memory: table, busiest: table? }
 ---@return moongrid.Timeline?
@@ -247,7 +249,7 @@ function Programs:price(options) end
 local Timeline = {}
 
 ---Return a span, in the order in which they began to work.
----@param number integer from 1 on
+---@param number integer 1 to #timeline
 ---@return integer type of `types`
 ---@return integer stream of its `streams`
 ---@return integer entry of its program
@@ -258,8 +260,8 @@ local Timeline = {}
 function Timeline:span(number) end
 
 ---Return the seconds of one compute or call, without waiting; 0 of other entries.
----@param type integer
----@param entry integer
+---@param type integer of `types`
+---@param entry integer of its program
 ---@return number
 function Timeline:seconds(type, entry) end
 

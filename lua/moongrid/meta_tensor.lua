@@ -101,7 +101,7 @@ local Moves = {}
 function Moves:sums() end
 
 ---Return the messages that a rank sends, by receiver, then tensor. The first call puts those of all ranks into rounds.
----@param rank integer
+---@param rank integer 0 to ranks - 1
 ---@return { from: integer, to: integer, tensor: string, bytes: integer, round?: integer }[]
 function Moves:messages(rank) end
 

@@ -153,7 +153,6 @@ static void complete(step_machine *m, int32_t cursor) {
   int64_t      at = c->place.at;
   size_t       first = m->first[c->type], end = m->first[c->type + 1];
   c->posted = false;
-  m->executed++;
   mgrid_pay(&m->budget->payer, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
     if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {

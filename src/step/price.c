@@ -87,7 +87,6 @@ static mgrid_status execute(step_price *out, bool whole, step_records *records, 
   if (!status && !done)
     status = mgrid_fail(err, MGRID_UNPROVED, "a step is priced if every rank reaches its end, which this one's do not");
   if (!status) mgrid_step_clock_settle(&m);
-  out->executed = m.executed;
   out->seconds = (double)c.now / STEP_SECOND;
   double world = (double)p->s->plan->content.world;
   for (size_t t = 0; t < p->types.n && !status; t++) {

@@ -176,7 +176,6 @@ typedef struct step_price {
   step_family_price *family;   /* [entries] */
   step_crossing     *crossing; /* [entries * levels] */
   step_busiest       busiest;
-  int64_t            executed;
 } step_price;
 
 /* Whether loops of a stream in which nobody waits are taken as one operation. Times do not depend on that; which share of

@@ -385,7 +385,6 @@ typedef struct step_machine {
   struct step_clock *clock; /* what is done takes time (clock.h); NULL: none */
   step_budget       *budget;
   bool               failed; /* out of memory */
-  int64_t            executed;
   step_post          odd[2]; /* two calls that do not fit; type -1: none */
 } step_machine;
 
@@ -424,8 +423,7 @@ extern const char *const mgrid_step_told_names[]; /* by step_told: "proved" */
 
 typedef struct step_verdict {
   step_told    told;
-  size_t       ntypes, n;
-  int64_t      executed;                  /* operations, without those skipped in loops */
+  size_t       n;
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
 } step_verdict;
 

@@ -134,7 +134,6 @@ static mgrid_status execute(const mgrid_step *s, const step_types *t, step_rules
   step_machine m;
   bool         done;
   mgrid_status status = mgrid_step_machine_run(&m, s, t, rules, eager, NULL, b, &done, err);
-  v->executed += m.executed;
   if (!status && !done) status = tell(&m, v, err);
   mgrid_step_machine_free(&m);
   return status;
@@ -148,7 +147,6 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
   *v = (step_verdict){ .told = STEP_PROVED };
   mgrid_step_budget_begin(&b, &s->limits, "the proof of the step");
   if (mgrid_step_types_of(s, NULL, &b, &t, &own)) return mgrid_error_pass(err, &own);
-  v->ntypes = t.n;
   mgrid_status status = execute(s, &t, rules, eager, &b, v, &own);
   if (!status && v->told == STEP_PROVED && rules == STEP_NCCL && has_streams(s)) {
     status = execute(s, &t, STEP_ISSUED, 0, &b, v, &own);

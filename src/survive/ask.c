@@ -11,7 +11,7 @@
 
 #define POLICY "on_lost"
 
-static const char *const answers[] = { "stop", "replace", "shrink" }; /* by mgrid_loss_answer */
+const char *const mgrid_loss_answers[] = { "stop", "replace", "shrink" };
 
 void mgrid_loss_reply_free(mgrid_loss_reply *r) {
   for (size_t i = 0; i < r->nsets; i++) {
@@ -152,9 +152,9 @@ static mgrid_status read_reply(const mgrid_policy *p, mgrid_loss_reply *r, mgrid
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "policy '" POLICY "' returned no answer: \"replace\", \"shrink\", \"stop\", or a table, { how = "
                       "\"shrink\", params = { dp = 3 } }");
-  while (k < 3 && strcmp(word, answers[k]) != 0) k++;
+  while (k < 3 && strcmp(word, mgrid_loss_answers[k]) != 0) k++;
   if (k == 3) {
-    mgrid_suggest(tail, sizeof tail, word, answers, 3);
+    mgrid_suggest(tail, sizeof tail, word, mgrid_loss_answers, 3);
     return mgrid_fail(err, MGRID_BAD_VALUE, "policy '" POLICY "' returned '%.100s'%s", word, tail);
   }
   r->how = (mgrid_loss_answer)k;
@@ -162,7 +162,8 @@ static mgrid_status read_reply(const mgrid_policy *p, mgrid_loss_reply *r, mgrid
   mgrid_status s = read_params(p, r, err);
   if (!s && r->nsets && r->how != MGRID_LOSS_SHRINK)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
-                   "policy '" POLICY "' returned parameters for '%s'; a shrink alone changes some", answers[k]);
+                   "policy '" POLICY "' returned parameters for '%s'; a shrink alone changes some",
+                   mgrid_loss_answers[k]);
   return s;
 }
 
@@ -196,7 +197,7 @@ mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares
   if (l->how) {
     out->by = "the caller", out->usual = false;
     for (int i = 0; i < 3; i++)
-      if (strcmp(l->how, answers[i]) == 0) out->how = (mgrid_loss_answer)i;
+      if (strcmp(l->how, mgrid_loss_answers[i]) == 0) out->how = (mgrid_loss_answer)i;
     mgrid_loss_set *set = l->nchanged ? add_set(out, l->nchanged, &why) : NULL;
     for (size_t i = 0; set && i < l->nchanged; i++)
       if ((set->params[i] = mgrid_strdup(l->changed[i]))) set->n++;

@@ -51,12 +51,11 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
     return NULL;
   for (size_t i = 0; i < n + o.nparams; i++)
     if (mgrid_lacks(i < n ? args[i] : o.changed[i - n], i < n ? "an argument" : "a parameter", err)) return NULL;
-  static const char *const answers[] = { "stop", "replace", "shrink" };
-  char                     tail[64];
-  size_t                   k = 0;
-  while (o.how && k < 3 && strcmp(answers[k], o.how) != 0) k++;
+  char   tail[64];
+  size_t k = 0;
+  while (o.how && k < 3 && strcmp(mgrid_loss_answers[k], o.how) != 0) k++;
   if (k == 3) {
-    mgrid_suggest(tail, sizeof tail, o.how, answers, 3);
+    mgrid_suggest(tail, sizeof tail, o.how, mgrid_loss_answers, 3);
     return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown answer to a loss '%s'%s", o.how, tail);
   }
   mgrid_losses *l = calloc(1, sizeof *l);

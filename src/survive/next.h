@@ -166,6 +166,8 @@ struct mgrid_loss {
   const char             **tensor; /* [ntensors], those that move; of the old plan */
 };
 
+extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_answer. ask.c */
+
 /* What the policy says, and the parameters that a shrink may change: sets of them, tried in this order; none: as they are.
 ** ask.c */
 typedef struct mgrid_loss_set {

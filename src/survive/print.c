@@ -11,8 +11,6 @@
 
 enum { SHOWN = 12, RUNS = 4 }; /* parts that text lists; runs of an axis in it */
 
-static const char *const answers[] = { "stop", "replace", "shrink" }; /* by mgrid_loss_answer */
-
 static void bytes_text(mgrid_text *t, int64_t bytes) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
   double                   n = (double)bytes;
@@ -118,7 +116,7 @@ static void missing_text(const mgrid_loss *x, mgrid_text *t) {
 static void put_text(const mgrid_loss *x, mgrid_text *t) {
   mgrid_text_add(t, "lost           %zu of %" PRId64 " ranks%s", x->nlost, x->world, x->nlost ? ": " : "");
   ranks_text(t, x->nlost, lost_at, x);
-  mgrid_text_add(t, "\nbecomes        %s", answers[x->how]);
+  mgrid_text_add(t, "\nbecomes        %s", mgrid_loss_answers[x->how]);
   if (!x->plan) {
     mgrid_text_add(t, ": %s\n", mgrid_text_chars(&x->why));
   } else {
@@ -208,8 +206,8 @@ json_t *mgrid_loss_json(const mgrid_loss *x) {
   mgrid_plan_digest(x->plan, digest);
   return json_pack(
       "{so ss ss sI so so so ss? s{sI sI sI so} s{sI sI sI} sI so}", "lost", ranks_json(x->nlost, lost_at, x), "how",
-      answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params", params_json(x),
-      "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
+      mgrid_loss_answers[x->how], "why", mgrid_text_chars(&x->why), "layout", (json_int_t)s->layout, "params",
+      params_json(x), "idle", ranks_json(x->plan ? (size_t)s->idle : 0, idle_at, x), "old_ranks",
       ranks_json(x->plan ? (size_t)x->survivors : 0, was_at, x), "digest", x->plan ? digest : NULL, "communicators",
       "kept", (json_int_t)s->kept, "made", (json_int_t)s->made, "dropped", (json_int_t)s->dropped, "families",
       families_json(x), "bytes", "stay", (json_int_t)s->stay, "moved", (json_int_t)s->moved, "missing",

@@ -72,9 +72,8 @@ static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_json_open(w, "{");
   mgrid_json_field(w, "type", json_string(t->type));
   mgrid_json_in(w, " ", "axes", "[");
-  for (size_t i = 0; i < t->naxes; i++) {
+  for (size_t i = 0; i < t->naxes; i++)
     mgrid_json_element(w, w->first ? "" : " ", mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
-  }
   mgrid_json_close(w, "]");
   mgrid_tensor_text(t, &rule);
   w->text.failed |= rule.failed;
@@ -122,9 +121,7 @@ static void put_flat(const mgrid_content *c, const mgrid_flat *f, size_t *n, mgr
     if (flat_of(c, i) && flat_of(c, i)->rule == f->rule) named[tensor_of(c, i)->at] = true;
   for (size_t k = 0; k < f->n && named; k++) {
     if (named[k]) continue;
-    if ((*n)++ == 0) {
-      mgrid_json_in(w, "\n  ", "flats", "[");
-    }
+    if ((*n)++ == 0) mgrid_json_in(w, "\n  ", "flats", "[");
     t.len = 0;
     mgrid_flat_nth_text(f, k, &t);
     mgrid_json_item(w, "\n    ");

@@ -481,6 +481,10 @@ describe("plan:lose", function()
     assert.same({ 0, 0 }, { plan:together("m", plan:family "tp") }) -- tp pairs have the same rows of m
     assert.same({}, { plan:together("w", plan:family "tp") })
     assert.same({ 0, 0 }, { plan:together("w", plan:family "dp") })
+    for _, ask in ipairs { "holders", "together" } do
+      local _, message = pcall(plan[ask], plan, "mm", ask == "holders" and 0 or plan:family "tp")
+      assert.equal("unknown tensor 'mm'; nearest is 'm' (w, m)", (message:gsub("^[^ ]*:%d+: ", "")))
+    end
   end)
 
   for _, case in ipairs {

@@ -78,14 +78,15 @@ SPY(MPIX_Comm_revoke, (MPI_Comm c), (c))
 SPY(MPIX_Comm_shrink, (MPI_Comm c, MPI_Comm *made), (c, made))
 
 static bool deaf; /* this rank takes part in the next agreement, and does not hear its end */
-int         MPIX_Comm_iagree(MPI_Comm c, int *flag, MPI_Request *r) {
-          static int         unheard;
-          static MPI_Request unseen;
-          counts("MPIX_Comm_iagree");
-          if (!deaf) return PMPIX_Comm_iagree(c, flag, r);
+
+int MPIX_Comm_iagree(MPI_Comm c, int *flag, MPI_Request *r) {
+  static int         unheard;
+  static MPI_Request unseen;
+  counts("MPIX_Comm_iagree");
+  if (!deaf) return PMPIX_Comm_iagree(c, flag, r);
   deaf = false, unheard = *flag;
-          int rc = PMPIX_Comm_iagree(c, &unheard, &unseen);
-          return rc ? rc : PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, r);
+  int rc = PMPIX_Comm_iagree(c, &unheard, &unseen);
+  return rc ? rc : PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, r);
 }
 
 /* ------------------------------------------------------------------------ a round */

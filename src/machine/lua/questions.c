@@ -9,14 +9,13 @@
 
 static const mgrid_machine_model *check(lua_State *L) { return mgrid_lua_check_machine(L, 1); }
 
-/* Set a field of the table on the top. */
 static void set_text(lua_State *L, const char *key, mgrid_text *t) {
   mgrid_lua_push_text(L, t);
   lua_setfield(L, -2, key);
 }
 
-/* Nothing is set to a number below 0: it is not known. */
-static void set_integer(lua_State *L, const char *key, int64_t value) {
+/* A number below 0 is not known. */
+static void set_known(lua_State *L, const char *key, int64_t value) {
   if (value >= 0) mgrid_lua_set_integer(L, key, value);
 }
 
@@ -33,7 +32,7 @@ static int where(lua_State *L) {
     mgrid_text name = { 0 }, link = { 0 };
     lua_createtable(L, 0, 5);
     mgrid_lua_set_string(L, "level", mgrid_level_name(m, l));
-    set_integer(L, "domain", domain);
+    set_known(L, "domain", domain);
     mgrid_lua_set_boolean(L, "crossing", l >= m->ntiers);
     mgrid_domain_text(m, l, domain, &name);
     set_text(L, "text", &name);
@@ -56,8 +55,8 @@ static int levels(lua_State *L) {
     mgrid_lua_set_string(L, "name", l.name);
     mgrid_lua_set_boolean(L, "crossing", l.crosses);
     mgrid_lua_set_boolean(L, "regular", l.regular);
-    set_integer(L, "domains", l.domains);
-    set_integer(L, "places", l.most);
+    set_known(L, "domains", l.domains);
+    set_known(L, "places", l.most);
     mgrid_link_text((mgrid_link){ l.bandwidth, l.latency }, &link);
     set_text(L, "link", &link);
     lua_pushnumber(L, l.bandwidth);
@@ -116,10 +115,10 @@ static int counts(lua_State *L) {
   mgrid_lua_charge(L, f->rule ? 256 : 4 * f->total);
   if (mgrid_machine_count(m, f, luaL_checkstring(L, 3), &c, &e)) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
-  set_integer(L, "inside", c.inside);
-  set_integer(L, "crossing", c.crossing);
-  set_integer(L, "edges", c.edges);
-  set_integer(L, "touched", c.touched);
+  set_known(L, "inside", c.inside);
+  set_known(L, "crossing", c.crossing);
+  set_known(L, "edges", c.edges);
+  set_known(L, "touched", c.touched);
   return 1;
 }
 

@@ -234,8 +234,7 @@ static void push_backend(lua_State *L, const mgrid_descriptor *d) {
   mgrid_lua_set_string(L, "name", d->name);
   mgrid_lua_set_string(L, "doc", d->doc);
   for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {
-    lua_pushboolean(L, abilities[i].is);
-    lua_setfield(L, -2, abilities[i].name);
+    mgrid_lua_set_boolean(L, abilities[i].name, abilities[i].is);
   }
 }
 

@@ -4,7 +4,8 @@
 */
 #include "step/command/sends.h"
 
-#include "step/command/priced.h"
+#include "machine/command/given.h"
+#include "step/price.h"
 
 #include <stdlib.h>
 
@@ -67,18 +68,24 @@ static mgrid_status put_all(const mgrid_step *s, mgrid_text *t, mgrid_error *err
   return t->failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* The price; -1: a bandwidth is not known. Where the rate of computes is not known they take no time. */
+/* The price; -1: a bandwidth is not known, or there is no machine. Where the rate of computes is not known they take no time. */
 static mgrid_status price(const cli *c, const mgrid_step *s, double *seconds, mgrid_error *err) {
-  mgrid_error  why = MGRID_ERROR_INIT;
-  step_price   p;
-  bool         priced = false;
-  mgrid_status status = cli_price(c, &(step_priced){ NULL, NULL }, s, &p, &priced, &why);
-  if (status == MGRID_REFUSED) {
-    why = (mgrid_error)MGRID_ERROR_INIT;
-    status = cli_price(c, &(step_priced){ "1e20", NULL }, s, &p, &priced, &why);
+  mgrid_step_price_options   o = MGRID_STEP_PRICE_OPTIONS_INIT;
+  mgrid_step_time            time = MGRID_STEP_TIME_INIT;
+  mgrid_error                why = MGRID_ERROR_INIT;
+  mgrid_text                 costs = { 0 };
+  const mgrid_machine_model *m = cli_given_machine(c, s->plan, &why);
+  mgrid_status               status = why.status;
+  if (!status && m && c->machine && m->source) status = mgrid_step_costs_file(m->source, true, &costs, &why);
+  o.costs = mgrid_text_chars(&costs);
+  if (!status && m) status = mgrid_step_price(s, m, &o, &time, &why);
+  if (status == MGRID_REFUSED && m) {
+    mgrid_error_clear(&why);
+    o.flops = 1e20;
+    status = mgrid_step_price(s, m, &o, &time, &why);
   }
-  *seconds = priced ? p.seconds : -1;
-  if (priced) mgrid_step_price_free(&p);
+  mgrid_text_free(&costs);
+  *seconds = m && !status ? time.seconds : -1;
   return status && status != MGRID_REFUSED ? mgrid_error_pass(err, &why) : MGRID_OK;
 }
 

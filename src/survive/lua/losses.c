@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables.
+** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts: what a job becomes, as tables; and who has the
+** copies of a tensor's parts, plan:holders(...) and plan:together(...).
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -178,9 +179,8 @@ static int losses_lose(lua_State *L) {
 
 /* losses:sums{ 5, 13 } -> { how, why, params, layout, ... } */
 static int losses_sums(lua_State *L) {
-  static const char *const answers[] = { "stop", "replace", "shrink" }; /* by mgrid_loss_answer */
-  mgrid_error              e = MGRID_ERROR_INIT;
-  size_t                   n;
+  mgrid_error e = MGRID_ERROR_INIT;
+  size_t      n;
   mgrid_lua_check_box(L, 1, LOSSES);
   const int64_t *ranks = mgrid_lua_push_lost(L, 2, "sums", "the argument", &n);
   mgrid_loss   **box = mgrid_lua_new_loss(L), *x;
@@ -194,7 +194,7 @@ static int losses_sums(lua_State *L) {
                { "moved", x->sums.moved },   { "missing", x->sums.missing }, { "uncounted", x->sums.uncounted } };
   lua_createtable(L, 0, 12);
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
-  mgrid_lua_set_string(L, "how", answers[x->how]);
+  mgrid_lua_set_string(L, "how", mgrid_loss_answers[x->how]);
   mgrid_lua_set_string(L, "why", mgrid_loss_why(x));
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
@@ -206,11 +206,11 @@ static int losses_sums(lua_State *L) {
 /* plan:together(tensor, family) -> group, rank | nil */
 int mgrid_lua_plan_together(lua_State *L) {
   mgrid_plan         *p = mgrid_lua_check_plan(L, 1);
-  const char         *name = luaL_checkstring(L, 2);
-  const mgrid_tensor *t = mgrid_plan_tensor(p, name);
+  mgrid_error         e = MGRID_ERROR_INIT;
+  const mgrid_tensor *t = mgrid_plan_require_tensor(p, luaL_checkstring(L, 2), &e);
   const mgrid_family *f = mgrid_lua_check_family(L, 3)->f;
   int64_t             world = p->content.world, group, other, position;
-  if (!t) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "together: the plan has no tensor '%s'", name);
+  if (!t) return mgrid_lua_raise_error(L, &e);
   if (f->world != world)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "together: the family is of %" PRId64 " ranks, the plan of %" PRId64,
                               f->world, world);

@@ -273,9 +273,8 @@ static int moves_messages(lua_State *L) {
   moves                *m = check_moves(L);
   int64_t               rank = mgrid_lua_check_integer(L, 2);
   const mgrid_schedule *s = schedule_of(L, m);
-  if (rank < 0 || rank >= m->pairs.ranks)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                       m->pairs.ranks - 1);
+  mgrid_error           e = MGRID_ERROR_INIT;
+  if (mgrid_check_rank(rank, m->pairs.ranks, &e)) return mgrid_lua_raise_error(L, &e);
   if (!mgrid_pairs_messages(&m->pairs, rank, true, &m->list)) return mgrid_lua_oom(L);
   lua_createtable(L, (int)m->list.n, 0);
   for (size_t i = 0; i < m->list.n; i++) {
