@@ -82,6 +82,14 @@ describe("words in another order", function()
     it("gets the line to type: " .. line, function() refuses(line, 2, "moongrid: " .. message) end)
   end
 
+  it("is not what a mistyped command has", function()
+    for line, near in pairs { ["doctr machine"] = "doctor", ["whi why picotron"] = "why" } do
+      local _, err, code = run("build/moongrid " .. line)
+      assert.truthy(err:find(("unknown command '%s'; nearest is '%s' ("):format(line:match "%a+", near), 1, true), err)
+      assert.equal(2, code)
+    end
+  end)
+
   it("is allowed after the subcommand", function()
     local right = run "build/moongrid why picotron --world 16 tp=2 0 1 --json"
     for _, line in ipairs { "why --world 16 picotron 0 tp=2 1 --json", "why --json tp=2 picotron 0 1 --world=16" } do

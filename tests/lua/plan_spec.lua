@@ -179,6 +179,16 @@ describe("moongrid plan", function()
     for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do bundled[#bundled + 1] = name end
     refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "
       .. "nearest is 'picotron' (" .. table.concat(bundled, ", ") .. ")")
+    for _, name in ipairs { "examples/nodes", "examples/nodes.lau" } do
+      refuses("plan " .. name .. " --world 8", 1, ("moongrid: cannot open %s: No such file or directory, in %s; "
+        .. "nearest is 'examples/nodes.lua'"):format(name, here))
+    end
+    for _, name in ipairs { "nodes", "nodes.lau" } do
+      local _, err, code = run(("cd examples && ../build/moongrid plan %s --world 8"):format(name))
+      assert.equal(("moongrid: no recipe '%s': neither bundled nor a file; known: %s; nearest is 'nodes.lua'\n"):format(name,
+        table.concat(bundled, ", ")), err)
+      assert.equal(1, code)
+    end
   end)
 
   it("takes text alone, never bytecode", function()
