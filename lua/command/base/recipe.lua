@@ -46,7 +46,8 @@ function M.load(of, options)
   local done, loaded = pcall(mg.load, name, options)
   if not done then
     local refused = mg.status(loaded) == 101 or mg.status(loaded) == 100 -- no such name, no such file
-    local near = refused and not line.from_stdin(of) and not loaded:find("; nearest is", 1, true) and nearest_file(name) or ""
+    local open = refused and not line.from_stdin(of) and not loaded:find("; nearest is", 1, true)
+    local near = open and nearest_file(name) or ""
     if near == "" then error(loaded, 0) end
     text.refuse(1, "%s%s", loaded, near)
   end
