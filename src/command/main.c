@@ -30,7 +30,7 @@ static size_t collect(cli_command *all) {
 typedef struct line {
   int         argc;
   char      **argv;
-  bool        finished; /* a subcommand of C has flushed stdout */
+  bool        finished; /* a subcommand of C has flushed stdout, or that failed and was said */
   size_t      count;
   cli_command commands[COMMANDS_MAX];
 } line;
@@ -150,7 +150,7 @@ static int run(lua_State *L) {
 }
 
 /* Say what was raised; return its exit code. An integer is an exit code whose message has been said. */
-static int fail(lua_State *L, int raised) {
+static int fail(lua_State *L, line *l, int raised) {
   cli         c = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
@@ -162,6 +162,7 @@ static int fail(lua_State *L, int raised) {
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
   else
     mgrid_oom(&e);
+  if (e.status == MGRID_OUTPUT) l->finished = true; /* what stdout lacks is said below */
   cli_find_launcher(&c);
   cli_say(&c, &e);
   return (int)e.status / 100;
@@ -179,7 +180,7 @@ int main(int argc, char **argv) {
     lua_pushlightuserdata(L, &l);
     int raised = lua_pcall(L, 1, 1, 0);
     cli_progress_end();
-    code = raised ? fail(L, raised) : (int)lua_tointeger(L, -1);
+    code = raised ? fail(L, &l, raised) : (int)lua_tointeger(L, -1);
     lua_close(L);
   } else {
     fputs("moongrid: out of memory\n", stderr);

@@ -323,7 +323,7 @@ static int apart(lua_State *L) {
 static const char *source_tree(void) {
   char        path[4096], *slash;
   const char *folder = getenv("MOONGRID_LUA");
-  ssize_t     n = folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
+  ssize_t     n = folder && *folder ? readlink("/proc/self/exe", path, sizeof path - 32) : -1;
   if (n < 0) return NULL;
   path[n] = '\0';
   if (!(slash = strrchr(path, '/'))) return NULL;

@@ -21,7 +21,8 @@ describe("habits of command lines:", function()
     ["-V"] = "unknown option '-V'; --version tells the version",
     ["version"] = "unknown command 'version'; --version tells the version",
     ["--verson"] = "unknown option '--verson'; nearest is 'version' (help, version); other options go after a command",
-    ["--world 8 plan picotron"] = "unknown option '--world'; known: help, version; other options go after a command",
+    ["--world 8 plan picotron"] = "unknown option '--world'; the command goes first: moongrid plan --world 8 picotron",
+    ["--world 8 picotron"] = "unknown option '--world'; known: help, version; other options go after a command",
     ["why picotron --world 8 1 -2"] = "unknown option '-2' of why; ranks are 0 or more",
     ["explain picotron --world 8 tp dp"] = "unexpected argument 'dp': moongrid explain RECIPE --world N [...] [FAMILY]",
     ["ask picotron --world 8 --rank 0 tp_rank all"] = "unexpected argument 'all': moongrid ask RECIPE --world N --rank R "

@@ -48,6 +48,7 @@ describe("MOONGRID_LUA", function()
       folder, folder, folder))
     assert.truthy((run(("MOONGRID_LUA=%s/lua build/moongrid --help"):format(folder))):find("what both have", 1, true))
     assert.falsy((run(("MOONGRID_LUA=%s/lua %s/moongrid --help"):format(folder, folder))):find("what both have", 1, true))
+    assert.same({ run "build/moongrid --help" }, { run "MOONGRID_LUA= build/moongrid --help" })
     local _, err, code = run(("MOONGRID_LUA=%s/none build/moongrid --help"):format(folder))
     assert.equal(("moongrid: cannot open %s/none/command/base/main.lua: No such file or directory\n"):format(folder), err)
     assert.equal(1, code)
@@ -80,6 +81,14 @@ describe("words in another order", function()
   } do
     it("gets the line to type: " .. line, function() refuses(line, 2, "moongrid: " .. message) end)
   end
+
+  it("is not what a mistyped command has", function()
+    for line, near in pairs { ["doctr machine"] = "doctor", ["whi why picotron"] = "why" } do
+      local _, err, code = run("build/moongrid " .. line)
+      assert.truthy(err:find(("unknown command '%s'; nearest is '%s' ("):format(line:match "%a+", near), 1, true), err)
+      assert.equal(2, code)
+    end
+  end)
 
   it("is allowed after the subcommand", function()
     local right = run "build/moongrid why picotron --world 16 tp=2 0 1 --json"

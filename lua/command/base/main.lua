@@ -41,17 +41,20 @@ local function unknown(words)
   if word:find "^%-[Vv]$" or word == "version" then
     text.usage("unknown %s '%s'; --version tells the version", word:find "^%-" and "option" or "command", word)
   end
+  local kind, general = option and "option" or "command", { "help", "version" }
+  local _, near = host.nearest(option or word, option and general or require "moongrid".recipes())
+  local belongs = option and not near or not option and (near or word:find "[./=]") -- to a subcommand
   for i, row in ipairs(all()) do
     known[i] = row.name
-    for k = 2, option and 0 or #words do
-      if words[k] == row.name and (word:find "[./=]" or host.nearest(word, require "moongrid".recipes())) then
+    for k = 2, belongs and #words or 0 do
+      if words[k] == row.name then
         table.insert(words, 1, table.remove(words, k))
-        text.usage("unknown command '%s'; the command goes first: moongrid %s", word, table.concat(words, " "))
+        text.usage("unknown %s '%s'; the command goes first: moongrid %s", kind, word, table.concat(words, " "))
       end
     end
   end
-  local tail = host.nearest(option or word, option and { "help", "version" } or known)
-  text.usage("unknown %s '%s'%s%s", option and "option" or "command", word, tail,
+  local tail = host.nearest(option or word, option and general or known)
+  text.usage("unknown %s '%s'%s%s", kind, word, tail,
              option and "; other options go after a command" or "")
 end
 

@@ -17,15 +17,16 @@ local function say_printed(message)
   io.stderr:write(host.shown(message), "\n")
 end
 
--- For a recipe that is not a file: name the file of its folder with the nearest name.
+-- For a recipe that is not there: name the file of its folder with its name and .lua, or with the nearest name.
 local function nearest_file(path)
+  if host.kind(path) then return "" end
   local folder, name = path:match "^(.-)([^/]*)$"
   local known = {}
-  for _, other in ipairs(not host.kind(path) and host.folder(folder == "" and "." or folder) or {}) do
+  for _, other in ipairs(host.folder(folder == "" and "." or folder) or {}) do
     if other:find ".%.lua$" then known[#known + 1] = other end
   end
   table.sort(known)
-  local _, near = host.nearest(name, known)
+  local near = host.kind(path .. ".lua") and name .. ".lua" or select(2, host.nearest(name, known))
   return near and ("; nearest is '%s%s'"):format(folder, near) or ""
 end
 
@@ -44,9 +45,11 @@ function M.load(of, options)
   end
   local done, loaded = pcall(mg.load, name, options)
   if not done then
-    local near = name:find "%.lua" and nearest_file(name) or ""
+    local refused = mg.status(loaded) == 101 or mg.status(loaded) == 100 -- no such name, no such file
+    local open = refused and not line.from_stdin(of) and not loaded:find("; nearest is", 1, true)
+    local near = open and nearest_file(name) or ""
     if near == "" then error(loaded, 0) end
-    text.refuse((mg.status(loaded) or 100) // 100, "%s%s", loaded, near)
+    text.refuse(1, "%s%s", loaded, near)
   end
   if type(of.machine) == "userdata" then loaded:on(of.machine) end
   return loaded

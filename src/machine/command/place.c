@@ -256,9 +256,9 @@ const cli_command        command_place = {
                          "larger than the world. In closed form on regular machines, at any world size.",
          .notes =
              "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
-                    "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives: 2 "
-                    "(n-1)/n of the bytes of an\n"
-                    "all_reduce of n ranks on each edge, (n-1)/n of an all_gather or reduce_scatter; all_to_all goes by pairs.\n"
+                    "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives:\n"
+                    "2 (n-1)/n of the bytes of an all_reduce of n ranks on each edge, (n-1)/n of an all_gather or\n"
+                    "reduce_scatter; all_to_all goes by pairs.\n"
                     "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
          .sample = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
          .options = { CLI_WORLD("ranks in the world"),

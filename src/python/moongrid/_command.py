@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `moongrid`, which the package brings: pictures, explanations and laws are its own."""
+"""The command `moongrid`, which the package brings: explanations, moves of all ranks and laws are its own."""
 from __future__ import annotations
 
 import os
