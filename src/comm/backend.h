@@ -272,8 +272,7 @@ typedef struct mgrid_backend_ops {
                         mgrid_error *err);
   /* Shrink the origins of those of the n that can be MGRID_SHRUNK, each by a call over the new members. If all members could,
   ** set native[i] and `agreed`; `create` makes the others. NULL: `create` makes all. */
-  mgrid_outcome (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native,
-                          mgrid_error *err);
+  void (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native);
   /* Take over a communicator from another backend. */
   void (*adopt)(mgrid_backend *b, mgrid_backend *from, void *native);
 

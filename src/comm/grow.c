@@ -156,8 +156,10 @@ static mgrid_outcome take(mgrid_batch *batch, size_t n, mgrid_outcome s) {
 /* Shrink what can be shrunk, and create the rest. */
 static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
-  if (b->ops->remake && !b->whole)
-    s = all_of(b, b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native, err));
+  if (b->ops->remake && !b->whole) {
+    b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native);
+    s = all_of(b, MGRID_OK);
+  }
   if (s) return take(batch, batch->n, s);
   size_t anew = sort_batch(batch, g, MGRID_ANEW, 0);
   return take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));

@@ -70,23 +70,22 @@ static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32
   return s;
 }
 
-/* Call ncclCommShrink if all members can; else make nothing, and put the reason in *why. `hinders`: why this rank cannot. */
-static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
-                                const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why,
-                                mgrid_error *err) {
+/* Call ncclCommShrink if all members can. If not, or if it fails, make nothing, and put the reason in *why. `hinders`: why this
+** rank cannot. A notice may overtake the first vote: another member then knew its result, called ncclCommShrink, and that failed.
+** So a member that gives up in either vote goes on like all others: without a shrunk communicator. */
+static void try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost, const int *lost,
+                       const char *hinders, nccl_comm **made, mgrid_text *why) {
   bool          all = false;
   mgrid_error   failed = MGRID_ERROR_INIT;
-  mgrid_outcome s = vote(n, spec, 1, !hinders, &all, err);
-  if (s) return s;
-  if (!all) {
+  mgrid_outcome s = vote(n, spec, 1, !hinders, &all, &failed);
+  if (!s && !all) {
     mgrid_text_add(why, "%s", hinders ? hinders : "another rank cannot shrink the old communicator");
-    return MGRID_OK;
+    return;
   }
-  s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
+  if (!s) s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
   s = settle(n, spec, 2, s, old, made, &failed);
   if (s) mgrid_text_add(why, "%s", failed.message);
   mgrid_error_clear(&failed);
-  return MGRID_OK;
 }
 
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int nlost, const int *lost,
@@ -97,8 +96,9 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   char          text[96];
   begin_phase(n, ++old->shrinks, BY_SHRINK);
   n->lib.cudaSetDevice(n->device);
-  mgrid_outcome s = try_shrink(n, spec, old, nlost, lost, hindrance(n, spec, old, text), &made, &why, err);
-  if (!s && !made) {
+  mgrid_outcome s = MGRID_OK;
+  try_shrink(n, spec, old, nlost, lost, hindrance(n, spec, old, text), &made, &why);
+  if (!made) {
     begin_phase(n, old->shrinks, FROM_ID);
     mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
@@ -122,8 +122,8 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
 
 /* Shrink a communicator of an older backend. Do so once: NCCL computes the number of the new one from the old one alone, so a
 ** second attempt would have the number of the first. */
-static mgrid_outcome remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o, const char *hinders,
-                                nccl_comm **made, mgrid_error *err) {
+static void remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o, const char *hinders,
+                       nccl_comm **made) {
   enum { REMAKES = 1 << 28 }; /* above all attempts of mgrid_nccl_shrink */
   nccl_comm *old = o->native;
   mgrid_text why = { 0 };
@@ -131,34 +131,30 @@ static mgrid_outcome remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mg
   if (old->shrinks++) hinders = "it was shrunk before";
   if (!hinders) hinders = hindrance(n, spec, old, text);
   begin_phase(n, REMAKES | (uint32_t)spec->tag, BY_SHRINK);
-  mgrid_outcome s = try_shrink(n, spec, old, o->nlost, o->lost, hinders, made, &why, err);
-  if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
-  if (!s && *made) o->agreed = MGRID_SHRUNK;
+  try_shrink(n, spec, old, o->nlost, o->lost, hinders, made, &why);
+  if (*made) o->agreed = MGRID_SHRUNK;
   if (why.len) snprintf(o->why, sizeof o->why, "%s", why.data ? why.data : "ncclCommShrink failed");
   mgrid_text_free(&why);
-  return s;
 }
 
-mgrid_outcome mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, mgrid_origin *origin,
-                                void **native, mgrid_error *err) {
+void mgrid_nccl_remake(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, mgrid_origin *origin,
+                       void **native) {
   nccl_backend *n = (nccl_backend *)b;
-  mgrid_outcome s = MGRID_OK;
   mgrid_error   busy = MGRID_ERROR_INIT;
   const char   *idle = NULL;
   n->begun = mgrid_now(), n->creates = true; /* one deadline for all of them */
   n->lib.cudaSetDevice(n->device);
-  for (size_t i = 0; i < nspecs && !s; i++) {
+  for (size_t i = 0; i < nspecs; i++) {
     nccl_comm *made = NULL;
     if (origin[i].can != MGRID_SHRUNK) continue;
     if (!idle) idle = mgrid_nccl_idle(n, mgrid_nccl_left(n, &spec[i]), spec[i].name, &busy) ? "its GPU is busy" : "";
-    s = remake_one(n, &spec[i], &origin[i], *idle ? idle : NULL, &made, err);
+    remake_one(n, &spec[i], &origin[i], *idle ? idle : NULL, &made);
     if (made) mgrid_nccl_keep(n, made);
     native[i] = made;
   }
   n->creates = false, n->used = true; /* other ranks may come a deadline later */
   end_phase(n);
   mgrid_error_clear(&busy);
-  return s;
 }
 
 /* ------------------------------------------------------------------ the job goes on
