@@ -215,8 +215,7 @@ mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec
 
 /* recover.c. _remake: shrink those whose origin can be shrunk, each by the vote of _shrink and ncclCommShrink; make none from
 ** an id. */
-void          mgrid_nccl_remake(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
-                                void **native);
+void mgrid_nccl_remake(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native);
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                                 void **native, mgrid_error *err);
 
