@@ -231,7 +231,8 @@ local function read_word(line, word, following)
     local blanks = following:find "^=" or (line.args[#line.args] or ""):find "=$" -- tp = 2 is three words
     local ranks = word:find "^%d+$" and not line.world
     usage("argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
-          blanks and ", without blanks" or "", line.recipe, ranks and ("; the number of ranks is --world %s"):format(word)
+          blanks and ", without blanks" or "", line.recipe,
+          ranks and ("; the number of ranks is --world %s"):format(word)
           or line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans" or "")
   end
 end
