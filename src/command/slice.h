@@ -40,8 +40,6 @@ typedef struct cli_slice {
   mgrid_status (*machine)(const cli *c, const char *machine, mgrid_error *err);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
-  /* For doctor: whether ranks of this host may read each other's memory. MGRID_MISSING: the error says why not. */
-  mgrid_status (*reading)(mgrid_error *err);
 } cli_slice;
 
 /* One row for each slice that has src/NAME/command/slice.c, cli_slice_NAME; NULL ends. The Makefile writes it from SLICES. */

@@ -112,11 +112,11 @@ static int combine(lua_State *L, joining what) {
   for (int i = 1; i <= n; i++) fs[i - 1] = mgrid_lua_check_family(L, i)->f;
   if (what == SPREAD) charge_spread(L, n, fs);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_budget     *budget = mgrid_lua_work(L);
   mgrid_error       e = MGRID_ERROR_INIT;
-  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, &payer, &e)
-                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, &payer, &e);
-  mgrid_lua_settle(L, &payer);
+  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, budget, &e)
+                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, budget, &e);
+  mgrid_lua_charge(L, 0);
   return mgrid_lua_made_family(L, box, &e);
 }
 
@@ -309,9 +309,9 @@ static int family_modes(lua_State *L) {
 }
 
 static int family_eq(lua_State *L) {
-  mgrid_payer payer = mgrid_budget_payer(L);
-  bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
-  mgrid_lua_settle(L, &payer);
+  mgrid_budget *budget = mgrid_lua_work(L);
+  bool equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, budget);
+  mgrid_lua_charge(L, 0);
   lua_pushboolean(L, equal);
   return 1;
 }
@@ -378,38 +378,38 @@ static int family_explain(lua_State *L) {
 static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
 
 /* Finish a law that was checked: raise its error, if any. */
-static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
-  mgrid_lua_settle(L, payer);
+static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid_error *e) {
+  mgrid_lua_charge(L, 0);
   if (!s) return 0;
   return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
 }
 
 static int same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, NULL, &payer, mgrid_law_same(a, b, &payer, &e), &e);
+  return finish_law(L, NULL, mgrid_law_same(a, b, budget, &e), &e);
 }
 
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "within", &payer, mgrid_law_within(a, b, &in_order, &payer, &e), &e);
+  return finish_law(L, "within", mgrid_law_within(a, b, &in_order, budget, &e), &e);
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "disjoint", &payer, mgrid_law_disjoint(a, b, &in_order, &payer, &e), &e);
+  return finish_law(L, "disjoint", mgrid_law_disjoint(a, b, &in_order, budget, &e), &e);
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
+  return finish_law(L, "covers", mgrid_law_covers(f, budget, &e), &e);
 }
 
 static const luaL_Reg        family_fields[] = { { "count", family_count },
