@@ -87,8 +87,13 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 /* The allocator where the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* Room for one more than n elements in an array, which has doubled at each power of two; NULL: no memory. */
-void *mgrid_grow(void *array, size_t n, size_t each);
+/* An array on the heap, NULL at first, gets room for `more` elements after its n. It doubles at powers of two, so no field
+** has its room. False: no memory, and it stays as it is. array.c */
+#define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
+bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
+/* The same for an array that shrinks, or is emptied and filled again: it gets room for n elements, and `room` has its room. */
+#define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
+bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
 ** rest of the process (comm/recipe.c). */
 void mgrid_release(void *block);

@@ -136,12 +136,11 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
     mgrid_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it", name);
     return NULL;
   }
-  size_t    n = strlen(folder) + strlen(name) + 1;
-  char     *path = malloc(n);
-  st_file **more = realloc(s->file, (s->nfiles + 1) * sizeof *more);
-  st_file  *f = NULL;
-  if (more) s->file = more;
-  if (!path || !more || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
+  size_t   n = strlen(folder) + strlen(name) + 1;
+  char    *path = malloc(n);
+  st_file *f = NULL;
+  if (!path || !MGRID_GROW(s->file, s->nfiles, 1)
+      || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
     mgrid_oom(err);
   else if (snprintf(path, n, "%s%s", folder, name), access(path, F_OK) && errno == ENOENT)
     mgrid_fail(err, MGRID_REFUSED, "%s is missing; the index names it", path);

@@ -172,7 +172,7 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
   for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status; line = stop + 1) {
     char      *word[WORDS], *save = NULL;
     size_t     n = 0;
-    names_rule rule = { .line = ++nth }, *more;
+    names_rule rule = { .line = ++nth };
     reading    r = { .all = out, .rule = &rule, .line = line, .err = err };
     if (!(stop = memchr(line, '\n', (size_t)(end - line)))) stop = end;
     *stop = '\0';
@@ -182,8 +182,7 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
     if (n == 0) continue;
     if (n == WORDS) return wrong(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
     if (read_rule(&r, n, word)) return err->status;
-    if (!(more = mgrid_grow(out->rule, out->n, sizeof *more))) return mgrid_oom(err);
-    out->rule = more;
+    if (!MGRID_GROW(out->rule, out->n, 1)) return mgrid_oom(err);
     out->rule[out->n++] = rule;
   }
   return err->status;

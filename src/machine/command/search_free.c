@@ -8,9 +8,8 @@
 #include <string.h>
 
 static bool add_value(free_param *p, const char *text, size_t len) {
-  char **more = mgrid_grow(p->value, p->n, sizeof *more), *own = strndup(text, len);
-  if (more) p->value = more;
-  if (!more || !own) return free(own), false;
+  char *own = strndup(text, len);
+  if (!own || !MGRID_GROW(p->value, p->n, 1)) return free(own), false;
   p->value[p->n++] = own;
   return true;
 }
