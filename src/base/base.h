@@ -21,6 +21,9 @@ enum { MGRID_TEXT_MAX = 1 << 20 };  /* bytes of a file to read, and of a string 
 /* Set *err (which may be NULL) to a status and a message, unless it holds an error already: the first error of a chain of
 ** calls stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+/* The same about a file: "FILE: ", or "FILE:LINE: " with a line of 1 or more, and the message. */
+mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line, const char *fmt, ...)
+    MGRID_PRINTF(5, 6);
 mgrid_status mgrid_oom(mgrid_error *err);
 mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink or a file accepted no more */
 /* MGRID_OUT_OF_RANGE unless a world of that size has the rank. */
