@@ -229,19 +229,6 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
 /* The same, for the errno of a failed call. */
 const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
-/* What keeps a process from reading the memory of another process of the same user. ptrace.c */
-typedef struct mgrid_guards {
-  int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no Yama, or all are allowed */
-  bool capable;  /* has CAP_SYS_PTRACE, which Yama accepts below 3 */
-  bool filtered; /* seccomp filters its system calls */
-} mgrid_guards;
-enum { MGRID_REFUSAL = 256 };
-mgrid_guards mgrid_guards_here(void);
-/* Write the end of a message after the kernel refused with this errno: which of them refused and how to allow it; or "".
-** Returns buf. */
-const char *mgrid_refused_by(int number, char buf[MGRID_REFUSAL]);
-const char *mgrid_refused_of(const mgrid_guards *g, int number, char buf[MGRID_REFUSAL]);
-
 /* Count the processes of this cgroup that the kernel has killed for lack of memory; false: no count is available. */
 bool mgrid_cgroup_kills(int64_t *killed);
 

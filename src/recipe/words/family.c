@@ -316,15 +316,49 @@ static int family_eq(lua_State *L) {
   return 1;
 }
 
-static int family_tostring(lua_State *L) {
-  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  char          rule[160];
+/* Push how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)". */
+static void push_summary(lua_State *L, const mgrid_family *f) {
+  char rule[160];
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
-  lua_pushfstring(L, "Family of %I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
+  lua_pushfstring(L, "%I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
                   f->size < 0 ? "up to " : "", (LUAI_UACINT)(f->size < 0 ? f->max_size : f->size), rule);
+}
+
+static int family_tostring(lua_State *L) {
+  lua_pushliteral(L, "Family of ");
+  push_summary(L, mgrid_lua_check_family(L, 1)->f);
+  lua_concat(L, 2);
   return 1;
+}
+
+void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of,
+                         const char *(*push)(lua_State *L, const void *of, size_t i)) {
+  enum { LINES = 20, COLUMNS = 79 }; /* of a screen */
+  int head = lua_gettop(L);
+  luaL_checkstack(L, LINES + 4, NULL);
+  size_t shown = n <= LINES ? n : LINES - 1;
+  for (size_t i = 0; i < shown; i++) {
+    char        line[COLUMNS + 1];
+    const char *name = push(L, of, i);
+    size_t      whole = (size_t)snprintf(line, sizeof line, "\n  %-20s  %s", name, lua_tostring(L, -1));
+    mgrid_text_ellipsis(line, sizeof line, whole);
+    lua_pop(L, 1);
+    lua_pushstring(L, line);
+  }
+  if (shown < n) lua_pushfstring(L, "\n  ... %d more", (int)(n - shown));
+  lua_concat(L, lua_gettop(L) - head + 1);
+}
+
+static const char *push_entry(lua_State *L, const void *content, size_t i) {
+  const mgrid_entry *entry = &((const mgrid_content *)content)->entry[i];
+  push_summary(L, entry->family);
+  return entry->name;
+}
+
+void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
+  mgrid_lua_add_lines(L, c->nentries, c, push_entry);
 }
 
 /* family:explain() -> its rule, and the rule in words */

@@ -356,8 +356,10 @@ static int plan_tostring(lua_State *L) {
   char        digest[33];
   mgrid_plan_digest(p, digest);
   digest[8] = '\0';
-  lua_pushfstring(L, "Plan of %d families over %I ranks, digest %s...", (int)p->content.nentries,
-                  (LUAI_UACINT)p->content.world, digest);
+  lua_pushfstring(L, "Plan of %d famil%s over %I rank%s, digest %s...", (int)p->content.nentries,
+                  p->content.nentries == 1 ? "y" : "ies", (LUAI_UACINT)p->content.world, mgrid_s_of(p->content.world),
+                  digest);
+  mgrid_lua_add_families(L, &p->content);
   return 1;
 }
 
