@@ -4,6 +4,8 @@
 */
 #include "checkpoints/index.h"
 
+#include "plan/json.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -243,7 +243,7 @@ st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error
   mgrid_text    text = { 0 };
   mgrid_json_text(header, JSON_COMPACT, &text);
   json_decref(header);
-  while (text.len % 8) mgrid_text_str(&text, " "); /* data start there */
+  while (text.len % 8 && !text.failed) mgrid_text_str(&text, " "); /* data start there */
   mgrid_status s = text.failed || !w ? mgrid_oom(err) : MGRID_OK;
   if (!s) w->file = mgrid_output_file(path, MGRID_WRITE_NEW, err);
   for (int i = 0; i < 8; i++) first[i] = (unsigned char)(text.len >> 8 * i);
