@@ -244,6 +244,11 @@ static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i)
 /* Append what the step reads that differs between ranks: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
 
+/* ----------------------------------------------------------------- sends.c */
+
+/* Append what families send, "tp = 12 B all_reduce; dp = 3 B send", for a model of traffic. */
+mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err);
+
 /* ----------------------------------------------------------------- types.c */
 
 /* The ranks of a communicator as seen by types: those of its members. Equal ones are one. */
