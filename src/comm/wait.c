@@ -8,13 +8,13 @@
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who) {
   for (int turn = 0;; turn++) {
     mgrid_outcome outcome = look(ud);
-    if (outcome != MGRID_NOT_YET) return outcome;
+    if (outcome != MGRID_NOT_YET && outcome != MGRID_BUSY) return outcome;
     if (mgrid_now() > until) return MGRID_LATE;
     int64_t told = carrier ? carrier->ops->carrier->heard(carrier) : -1;
     if (told >= 0) {
       *who = told;
       return MGRID_GAVE_UP;
     }
-    mgrid_pause(turn);
+    if (outcome == MGRID_NOT_YET) mgrid_pause(turn);
   }
 }
