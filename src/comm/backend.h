@@ -335,9 +335,10 @@ struct mgrid_backend {
   mgrid_hooks hooks;       /* of core: mgrid_backend_set_hooks */
 };
 
-/* Call look(ud) until it returns something else than MGRID_NOT_YET, after which it pauses, or MGRID_BUSY, after which it
-** does not; that is the result. Or until mgrid_now() reaches `until` (MGRID_LATE), or until a rank tells over the carrier
-** that it gave up (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL then. wait.c */
+/* Call look(ud) until it returns something else than MGRID_NOT_YET, after which the loop may sleep, or MGRID_BUSY, after
+** which it only gives way; that is the result. Or until mgrid_now() reaches `until` (MGRID_LATE), or until a rank tells
+** over the carrier that it gave up (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL
+** then. wait.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
 

@@ -5,6 +5,8 @@
 */
 #include "comm/backend.h"
 
+enum { BUSY_LOOKS = 17 }; /* after which one that is busy gives way: mgrid_pause does so from the 17th look on */
+
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who) {
   for (int turn = 0;; turn++) {
     mgrid_outcome outcome = look(ud);
@@ -15,6 +17,6 @@ mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend
       *who = told;
       return MGRID_GAVE_UP;
     }
-    if (outcome == MGRID_NOT_YET) mgrid_pause(turn);
+    mgrid_pause(outcome == MGRID_BUSY ? turn % BUSY_LOOKS : turn);
   }
 }
