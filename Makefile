@@ -74,7 +74,7 @@ RECIPES_tensors := llama
 # And the subcommands of lua/command.
 COMMANDS_tensors := move
 COMMANDS_checkpoints := reshard
-COMMANDS_machine := machine
+COMMANDS_machine := machine place
 COMMANDS_step := step
 COMMANDS_survive := lose
 ifdef CORE

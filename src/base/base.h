@@ -21,6 +21,9 @@ enum { MGRID_TEXT_MAX = 1 << 20 };  /* bytes of a file to read, and of a string 
 /* Set *err (which may be NULL) to a status and a message, unless it holds an error already: the first error of a chain of
 ** calls stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+/* The same about a file: "FILE: ", or "FILE:LINE: " with a line of 1 or more, and the message. */
+mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line, const char *fmt, ...)
+    MGRID_PRINTF(5, 6);
 mgrid_status mgrid_oom(mgrid_error *err);
 mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink or a file accepted no more */
 /* MGRID_OUT_OF_RANGE unless a world of that size has the rank. */
@@ -53,22 +56,32 @@ mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const
 /* Copy results to a checked struct. `given` NULL: do nothing. */
 void mgrid_struct_write(void *given, const void *own, size_t known);
 
-/* The budget of long work for a recipe: charge each step before doing it. When `pay` refuses, `spent` is set and the work
-** ends without an error of its own. NULL: work for a host, which is free. */
-typedef struct mgrid_payer {
-  bool (*pay)(void *ud, int64_t work); /* in instructions of Lua, about */
-  void   *ud;
-  int64_t owed; /* small charges are collected here */
-  bool    spent;
-} mgrid_payer;
+/* What long work may cost: an amount of work, counted in about the instructions that Lua would need, and seconds of
+** processor time (0: any). Work is charged before it is done. Once it is more than the limit, or takes too long, the budget
+** is exhausted and stays so: the work ends without an error of its own, and whoever made the budget makes one. A NULL is work
+** for a host, which is free. budget.c */
+typedef struct mgrid_budget {
+  uint64_t limit, used;
+  uint64_t look;            /* the use at which the clock is looked at again */
+  double   seconds, spent;  /* `spent`: of them before `began` */
+  double   began, looked;   /* mgrid_now() */
+  double   processor;       /* mgrid_processor_now() at the first look; below 0: there was none yet */
+  bool     exhausted, slow; /* slow: for its time */
+} mgrid_budget;
 
-static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
-  if (!p || p->spent) return !p;
-  p->owed = work < INT64_MAX - p->owed ? p->owed + work : INT64_MAX;
-  if (p->owed < 4096) return true;
-  p->spent = !p->pay(p->ud, p->owed);
-  p->owed = 0;
-  return !p->spent;
+mgrid_budget mgrid_budget_new(uint64_t limit, double seconds);
+/* Charge work and look at the clock at once. Negative work is more than any limit. */
+bool mgrid_budget_look(mgrid_budget *b, int64_t work);
+/* Keep the time between the two out of the count. */
+void mgrid_budget_pause(mgrid_budget *b);
+void mgrid_budget_resume(mgrid_budget *b);
+
+/* Charge work; false: the budget is exhausted. */
+static inline bool mgrid_spend(mgrid_budget *b, int64_t work) {
+  if (!b) return true;
+  if (b->exhausted || (uint64_t)work >= b->look - b->used) return mgrid_budget_look(b, work);
+  b->used += (uint64_t)work;
+  return true;
 }
 
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of `block`; bytes 0
@@ -77,8 +90,13 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 /* The allocator where the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* Room for one more than n elements in an array, which has doubled at each power of two; NULL: no memory. */
-void *mgrid_grow(void *array, size_t n, size_t each);
+/* An array on the heap, NULL at first, gets room for `more` elements after its n. It doubles at powers of two, so no field
+** has its room. False: no memory, and it stays as it is. array.c */
+#define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
+bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
+/* The same for an array that shrinks, or is emptied and filled again: it gets room for n elements, and `room` has its room. */
+#define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
+bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
 ** rest of the process (comm/recipe.c). */
 void mgrid_release(void *block);

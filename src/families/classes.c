@@ -10,13 +10,11 @@
 enum { COMPARED_MAX = 4096 }; /* positions that are compared one by one */
 
 mgrid_class *mgrid_classes_add(mgrid_classes *list) {
-  mgrid_class *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
-  return more ? &(list->at = more)[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
 }
 
 mgrid_points *mgrid_sets_add(mgrid_sets *list) {
-  mgrid_points *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
-  return more ? &(list->at = more)[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
 }
 
 void mgrid_class_spread(mgrid_class *c, int64_t times) {
@@ -73,10 +71,10 @@ mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const 
 }
 
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn, void *ud,
-                     mgrid_payer *payer) {
+                     mgrid_budget *budget) {
   const mgrid_points **others = malloc((sets->n + 1) * sizeof *others);
   for (size_t i = 0; i < sets->n && others; i++) others[i] = &sets->at[i];
-  bool done = others && mgrid_points_each(a, sets->n, others, every, fn, ud, payer);
+  bool done = others && mgrid_points_each(a, sets->n, others, every, fn, ud, budget);
   free(others);
   return done;
 }
@@ -88,18 +86,18 @@ static bool find_outside(void *lowest, int64_t point, int64_t weight, int64_t in
   return true;
 }
 
-bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer) {
+bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
   *lowest = -1;
-  return mgrid_sets_each(a, sets, false, find_outside, lowest, payer);
+  return mgrid_sets_each(a, sets, false, find_outside, lowest, budget);
 }
 
 static bool find_inside(void *lowest, int64_t point, int64_t weight, int64_t in) {
   return in < 0 || find_outside(lowest, point, weight, -1);
 }
 
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer) {
+bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
   *lowest = -1;
-  return mgrid_sets_each(a, sets, false, find_inside, lowest, payer);
+  return mgrid_sets_each(a, sets, false, find_inside, lowest, budget);
 }
 
 /* ----------------------------------------------------------------- partners */

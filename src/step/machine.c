@@ -25,37 +25,24 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
                        c->circle,
                        m->clock,
                        c->type,
-                       &m->budget->payer };
+                       &m->budget->work };
 }
 
 /* ---------------------------------------------------------------- meetings */
 
-static size_t start_of(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
+static uint64_t hash_of(int32_t circle, int32_t from, int32_t to) {
   uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
-  return (size_t)(x ^ x >> 29) & (m->room - 1);
+  return x ^ x >> 29;
 }
 
-static int32_t *find(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
-  size_t i = start_of(m, circle, from, to);
-  for (; m->index[i] >= 0; i = (i + 1) & (m->room - 1)) {
-    const step_meeting *x = &m->meeting[m->index[i]];
-    if (x->circle == circle && x->from == from && x->to == to) break;
+static int32_t find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from, int32_t to) {
+  size_t at = 0;
+  for (int32_t i; (i = mgrid_index_next(&m->meetings, hash, &at)) >= 0;) {
+    const step_meeting *x = &m->meeting[i];
+    if (x->circle == circle && x->from == from && x->to == to) return i;
   }
-  return &m->index[i];
-}
-
-static bool grow(step_machine *m) {
-  if (2 * (m->nmeetings + 1) <= m->room) return true;
-  size_t   room = m->room ? 2 * m->room : 64;
-  int32_t *index = malloc(room * sizeof *index);
-  if (!index) return false;
-  memset(index, -1, room * sizeof *index);
-  free(m->index);
-  m->index = index, m->room = room;
-  for (size_t i = 0; i < m->nmeetings; i++)
-    *find(m, m->meeting[i].circle, m->meeting[i].from, m->meeting[i].to) = (int32_t)i;
-  return true;
+  return -1;
 }
 
 /* Which circle, from where, to where: of an entry of a type. */
@@ -71,37 +58,30 @@ static void way_of(const step_machine *m, int32_t type, const step_node *n, int3
 static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *n) {
   int32_t circle, from, to;
   way_of(m, type, n, &circle, &from, &to);
-  if (!grow(m)) return NULL;
-  int32_t *at = find(m, circle, from, to);
-  if (*at >= 0) return &m->meeting[*at];
-  step_meeting *more = mgrid_grow(m->meeting, m->nmeetings, sizeof *more);
-  if (!more) return NULL;
-  m->meeting = more;
+  uint64_t hash = hash_of(circle, from, to);
+  int32_t  i = find(m, hash, circle, from, to);
+  if (i >= 0) return &m->meeting[i];
+  if (!MGRID_GROW(m->meeting, m->nmeetings, 1) || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
+    return NULL;
   m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
-  *at = (int32_t)m->nmeetings;
   return &m->meeting[m->nmeetings++];
 }
 
 const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node) {
   int32_t circle, from, to;
   way_of(m, type, &mgrid_step_machine_program(m, type)->node[node], &circle, &from, &to);
-  int32_t at = m->room ? *find(m, circle, from, to) : -1;
-  return at < 0 ? NULL : &m->meeting[at];
+  int32_t i = find(m, hash_of(circle, from, to), circle, from, to);
+  return i < 0 ? NULL : &m->meeting[i];
 }
 
 static void push(step_machine *m, step_meeting *x, int side, step_post post) {
   if (!mgrid_step_budget_hold(m->budget, sizeof post)) return;
-  step_post *more = mgrid_grow(x->post[side], x->first[side] + x->nposts[side], sizeof *more);
-  if (!more) {
-    m->failed = true;
-    return;
-  }
-  x->post[side] = more;
-  mgrid_step_posts(x, side)[x->nposts[side]++] = post;
+  m->failed |= !MGRID_GROW(x->post[side], x->first[side] + x->nposts[side], 1);
+  if (!m->failed) mgrid_step_posts(x, side)[x->nposts[side]++] = post;
 }
 
 static void drop_first(step_machine *m, step_meeting *x, int side) {
-  m->budget->held -= sizeof **x->post;
+  m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
   if (x->first[side] < x->nposts[side]) return; /* else fewer are moved than have met since the last time */
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
@@ -153,7 +133,7 @@ static void complete(step_machine *m, int32_t cursor) {
   int64_t      at = c->place.at;
   size_t       first = m->first[c->type], end = m->first[c->type + 1];
   c->posted = false;
-  mgrid_pay(&m->budget->payer, (int64_t)(end - first));
+  mgrid_spend(&m->budget->work, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
     if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
@@ -196,7 +176,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
   step_meeting *x = meeting_of(m, post.type, n);
   if (x) push(m, x, 0, post);
   m->failed |= !x;
-  if (m->failed || m->budget->large) return;
+  if (m->failed || m->budget->memory.exhausted) return;
   if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
   step_post *all = mgrid_step_posts(x, 0);
   uint32_t   count = x->nposts[0];
@@ -205,7 +185,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
       return;
   x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
-  m->budget->held -= count * sizeof *all;
+  m->budget->memory.used -= count * sizeof *all;
   int64_t time = takes(m, all, count);
   for (uint32_t i = 0; i < count; i++) met(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
@@ -253,7 +233,7 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
     if (o->circle < 0 || o->place.at >= c->place.at) continue;
-    mgrid_pay(&m->budget->payer, p->node[c->place.node].end - c->place.node);
+    mgrid_spend(&m->budget->work, p->node[c->place.node].end - c->place.node);
     for (uint32_t k = c->place.node; k < p->node[c->place.node].end; k++)
       if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return false;
   }
@@ -299,9 +279,9 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
   const step_program *p = mgrid_step_machine_program(m, type);
   const int32_t      *circle = m->types->type[type].circle;
   size_t              n = 0, slots = m->step->nslots;
-  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_pay(&m->budget->payer, (int64_t)p->n)) return 0;
+  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n)) return 0;
   for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
-    if (!mgrid_pay(&m->budget->payer, (int64_t)a / 8)) return 0;
+    if (!mgrid_spend(&m->budget->work, (int64_t)a / 8)) return 0;
     size_t first = 0;
     while (circle[first] != circle[a]) first++;
     scratch[a] = first < a ? (int32_t)first : NONE, scratch[slots + a] = NONE;
@@ -336,7 +316,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   m->cursor = calloc(room + 1, sizeof *m->cursor);
   m->queue = malloc((room + 1) * sizeof *m->queue);
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
-  for (size_t t = 0; t < types && !m->budget->payer.spent; t++) {
+  for (size_t t = 0; t < types && !m->budget->work.exhausted; t++) {
     size_t n = shared_circles(m, (int32_t)t, scratch, shared), streams = m->first[t + 1] - m->first[t] - n;
     for (size_t i = 0; i < streams + n; i++) {
       step_cursor *c = &m->cursor[m->first[t] + i];
@@ -371,8 +351,9 @@ static mgrid_status give_up(const step_machine *m, mgrid_error *err) {
              "%s; %s so far: all ranks get to operation %" PRId64 " of %" PRId64 " or further, rank %" PRId64
              " is last",
              why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves, m->types->type[last->type].first);
-  if (last->place.node < p->n && p->node[last->place.node].line)
-    mgrid_error_reword(err, "%s, in line %d", err->message, p->node[last->place.node].line);
+  const step_place *at = &last->place; /* the walk to it may have ended behind a loop that begins again */
+  uint32_t          node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
+  if (node < p->n && p->node[node].line) mgrid_error_reword(err, "%s, in line %d", err->message, p->node[node].line);
   return MGRID_LIMIT;
 }
 
@@ -384,7 +365,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
   if (clock) clock->machine = m;
   mgrid_status status = begin(m, err);
   if (!status && clock) status = mgrid_step_clock_begin(m, err);
-  while (!status && !b->payer.spent && (m->queued || clock)) {
+  while (!status && !b->work.exhausted && (m->queued || clock)) {
     if (m->queued) {
       advance(m, take_first(m));
     } else {
@@ -399,7 +380,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
     if (m->failed) status = mgrid_oom(err);
     if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
-  if (!status && b->payer.spent) status = give_up(m, err);
+  if (!status && b->work.exhausted) status = give_up(m, err);
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
     *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;
@@ -416,5 +397,5 @@ void mgrid_step_machine_free(step_machine *m) {
   free(m->cursor);
   free(m->queue);
   free(m->meeting);
-  free(m->index);
+  mgrid_index_free(&m->meetings);
 }

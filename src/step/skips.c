@@ -17,7 +17,8 @@ typedef struct kept {
   int64_t      times, next; /* compared; when to keep another state */
   size_t       nmeetings;   /* SIZE_MAX: nothing is kept */
   step_cursor *was;         /* [ncursors] */
-  uint32_t    *posts;       /* [2 * nmeetings] */
+  uint32_t    *posts;       /* [2 * nmeetings], */
+  size_t       room;        /* in room for so many */
   step_moment *moment;      /* with a clock: what it showed */
 } kept;
 
@@ -51,13 +52,12 @@ void mgrid_step_skips_free(struct step_skips *s) {
 }
 
 static void keep(step_machine *m, kept *s) {
-  uint32_t *posts = realloc(s->posts, (2 * m->nmeetings + 1) * sizeof *posts);
-  if (posts) s->posts = posts;
-  s->nmeetings = posts ? m->nmeetings : SIZE_MAX;
-  for (size_t i = 0; posts && i < m->nmeetings; i++)
-    posts[2 * i] = m->meeting[i].nposts[0], posts[2 * i + 1] = m->meeting[i].nposts[1];
+  bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmeetings);
+  s->nmeetings = whole ? m->nmeetings : SIZE_MAX;
+  for (size_t i = 0; whole && i < m->nmeetings; i++)
+    s->posts[2 * i] = m->meeting[i].nposts[0], s->posts[2 * i + 1] = m->meeting[i].nposts[1];
   memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
-  mgrid_pay(&m->budget->payer, (int64_t)m->ncursors / 16);
+  mgrid_spend(&m->budget->work, (int64_t)m->ncursors / 16);
   if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
 }
 
@@ -97,7 +97,7 @@ static int64_t rounds(const step_machine *m, const kept *s) {
   for (size_t i = 0; i < m->ncursors; i++) {
     int64_t by;
     int     level = moved(&s->was[i], &m->cursor[i], &by);
-    if (level == -2 || (i % 16 == 0 && !mgrid_pay(&m->budget->payer, 1))) return 0;
+    if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
     if (level < 0) continue;
     if (!together(m, s, &m->cursor[i], level, by)) return 0;
     int64_t can = (m->cursor[i].place.in[level].left - 2) / by;

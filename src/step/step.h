@@ -7,7 +7,7 @@
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
 
-#include "base/base.h"
+#include "base/index.h"
 #include "plan/plan.h"
 
 /* Limits: of ranks; of classes; of the entries of all programs; of loops in loops; of the streams of a program. */
@@ -67,10 +67,10 @@ extern const step_operation mgrid_step_rows[STEP_KINDS]; /* by step_kind */
 
 /* Lists of numbers, each once: list i is data[start[i]] to data[start[i + 1] - 1]. */
 typedef struct step_lists {
-  size_t    n, used, cap, room; /* lists; numbers, and room for them; slots of `index`, a power of two */
-  size_t   *start;
-  int32_t  *data, *index; /* index: by the hash; -1: free */
-  uint64_t *hash;
+  size_t      n, used; /* lists; numbers in all */
+  size_t     *start;
+  int32_t    *data;
+  mgrid_index index;
 } step_lists;
 
 /* Return the number of the list; -1: no memory. */
@@ -80,21 +80,17 @@ void    mgrid_step_lists_free(step_lists *x);
 /* ---------------------------------------------------------------- budget.c */
 
 /* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds that the runtime has
-** for a plan (mgrid_limits), and STEP_MEMORY_MAX. */
+** for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no more work. */
 typedef struct step_budget {
-  mgrid_payer         payer;
+  mgrid_budget        work, memory; /* memory: bytes */
   const mgrid_limits *limits;
   const char         *what; /* "the proof of the step" */
-  uint64_t            count;
-  double              began; /* processor time */
-  size_t              held;  /* bytes */
-  bool                slow, large;
 } step_budget;
 
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
-/* Count bytes before they are allocated. False: there may be no more, and the payer is spent. */
+/* Count bytes before they are allocated. False: there may be no more. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
-/* Once the payer is spent: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
+/* Once it is exhausted: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 
 /* ----------------------------------------------------------------- programs */
@@ -165,17 +161,17 @@ typedef struct step_class {
 struct mgrid_step {
   atomic_int    refs;
   mgrid_plan   *plan;
-  size_t        nwords, nslots, nprograms, nclasses, nbranches, nedges, room; /* room: of edge, a power of two */
-  char        **word;                                                         /* [nwords], each once; word 0 is "" */
+  size_t        nwords, nslots, nprograms, nclasses, nbranches, nedges;
+  char        **word; /* [nwords], each once; word 0 is "" */
   step_slot    *slot;
   step_program *program;
   step_class *class;
   step_branch *branch; /* the tree; the root is 0. None: the step reads nothing */
-  step_edge   *edge;   /* [room], by the hash of node and value */
-  int32_t     *of;     /* [world]: the class of each rank */
-  size_t       nodes;  /* entries of all programs */
-  step_lists   words;  /* of the words: the hash, and how many before it have that hash; by number */
-  step_lists   kept;   /* of the programs, likewise */
+  step_edge   *edge;
+  mgrid_index  edges; /* by node and value */
+  int32_t     *of;    /* [world]: the class of each rank */
+  size_t       nodes; /* entries of all programs */
+  mgrid_index  words, programs;
   step_lists   reads;  /* of the branches, each once: a step_read */
   mgrid_limits limits; /* of the runtime that evaluated it */
   uint64_t     digest[2];
@@ -247,6 +243,11 @@ static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i)
 }
 /* Append what the step reads that differs between ranks: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
+
+/* ----------------------------------------------------------------- sends.c */
+
+/* Append what families send, "tp = 12 B all_reduce; dp = 3 B send", for a model of traffic. */
+mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err);
 
 /* ----------------------------------------------------------------- types.c */
 
@@ -322,7 +323,7 @@ typedef struct step_stops {
   int32_t                  stream, only; /* only: the circle; -1: any */
   const struct step_clock *clock; /* computes take time, and loops that it takes as a whole are stops; NULL: none */
   int32_t                  type;
-  mgrid_payer             *payer; /* of the walks; NULL: none */
+  mgrid_budget            *budget; /* of the walks; NULL: none */
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
@@ -335,7 +336,7 @@ bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
 /* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a later one; the
 ** program's n: there is none. */
-uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_payer *payer,
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud);
 
 /* --------------------------------------------------------------- machine.c */
@@ -375,9 +376,9 @@ typedef struct step_machine {
   size_t             ncursors; /* those of type t are first[t] to first[t + 1] - 1 */
   step_cursor       *cursor;
   size_t            *first;
-  size_t             nmeetings, room;
+  size_t             nmeetings;
   step_meeting      *meeting;
-  int32_t           *index; /* [room], of meetings by their hash; -1: free */
+  mgrid_index        meetings;
   int32_t           *queue; /* [ncursors]: a heap of those to look at */
   size_t             queued;
   int32_t            again; /* the cursor whose long loop began again; -1: none */

@@ -87,13 +87,11 @@ static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, 
 
 /* Evaluate for rank 0 again: the program must be the same. */
 static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  size_t       before = s->nprograms;
   mgrid_status status = evaluate(rt, w, s, 0, err);
   if (status) return status;
   int32_t again = mgrid_step_keep(w);
   if (again < 0) return mgrid_oom(err);
   if (again == s->class[s->of[0]].program) return MGRID_OK;
-  if (s->nprograms > before) s->nodes -= s->program[--s->nprograms].n, mgrid_release(s->program[before].node);
   return mgrid_fail(
       err, MGRID_REFUSED,
       "the step made another program for rank 0 when it was evaluated again: it may not change anything that "
@@ -142,11 +140,12 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
   mgrid_step_budget_begin(&b, &s->limits, "the evaluation of the step for all ranks");
   for (int64_t rank = 0; rank < world; rank++) {
     int32_t class = mgrid_step_find_class(s, rank);
-    if (!mgrid_pay(&b.payer, 1)) return give_up(s, &b, rank, err);
+    if (!mgrid_spend(&b.work, 1)) return give_up(s, &b, rank, err);
     if (class < 0) {
       mgrid_status status = add_class(rt, w, s, rank, err);
       if (status) return status;
-      if (!b.payer.pay(&b, 0)) return give_up(s, &b, rank, err); /* each class has the instructions of a call */
+      if (!mgrid_budget_look(&b.work, 0))
+        return give_up(s, &b, rank, err); /* each class has the instructions of a call */
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;
