@@ -81,6 +81,11 @@ local Move = {}
 ---@return integer? status
 function Move:prove(job, options) end
 
+---Sum up what all ranks send, as `Moves:sums` without rounds. Local, O(messages of all ranks).
+---@return moongrid.MoveSums[] tensors
+---@return moongrid.MoveSums all
+function Move:sums() end
+
 ---@class moongrid.MovePeer
 ---@field rank integer
 ---@field send integer bytes, all tensors in one message; 0: none
@@ -122,6 +127,12 @@ function Moves:messages(rank) end
 
 ---@class moongrid
 local moongrid = {}
+
+---Find out whether ranks of this host may read each other's memory, as moves over MPI do; if not, they send messages. Tries it
+---with a child process.
+---@return boolean works
+---@return string? why not
+function moongrid.peer_memory() end
 
 ---Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
 ---tensor is in only one of the plans, or its axes or type differ. Local.

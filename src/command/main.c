@@ -13,15 +13,11 @@
 
 /* ------------------------------------------------- subcommands that are C */
 
-extern const cli_command command_run;
-
 enum { COMMANDS_MAX = 8 };
 
-/* List them, with those of slices. Return how many. */
+/* List those of slices. Return how many. */
 static size_t collect(cli_command *all) {
-  size_t n = 1;
-  all[0] = command_run;
-  cli_add(&all[0]);
+  size_t n = 0;
   for (const cli_slice *const *s = cli_slices; *s; s++)
     for (const cli_command *const *c = (*s)->commands; c && *c && n < COMMANDS_MAX; c++) all[n++] = **c;
   return n;

@@ -82,7 +82,7 @@ return function(words)
   end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
-  local line, other = (command.sides and reader.sides or reader.read)(command, rest)
+  local line, other = reader.read(command, rest)
   if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
   return 0
 end

@@ -76,27 +76,7 @@ static mgrid_status after(const cli *c, const mgrid_plan *p, mgrid_error *err) {
 
 extern const cli_command command_place;
 
-/* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
-** the slots of multicast. */
-static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
-  const mgrid_machine_item  *item = mgrid_content_machine(&p->content);
-  const mgrid_machine_model *m = c->machine ? cli_given_machine(c, p, err) : NULL;
-  mgrid_error                mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
-  char                       name[256] = "";
-  if (!m || (item && !item->unread)) return MGRID_OK; /* on all ranks, because --machine is the same */
-  uint64_t    *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof *hosts);
-  mgrid_status s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, err);
-  if (!s) s = mgrid_hosts_find(b, hosts, err);
-  gethostname(name, sizeof name - 1);
-  if (!s) mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &told);
-  free(hosts);
-  if (!s && told.status && b->rank == 0) fprintf(stderr, "moongrid: note: %s\n", told.message);
-  return s || told.status == MGRID_OK || told.status == MGRID_REFUSED ? s : mgrid_error_pass(err, &told);
-}
-
 static const cli_command *const commands[] = { &command_place, NULL };
 
 extern const cli_slice cli_slice_machine;
-const cli_slice        cli_slice_machine = {
-         .commands = commands, .before = before, .after = after, .machine = check, .meets = meets
-};
+const cli_slice        cli_slice_machine = { .commands = commands, .before = before, .after = after, .machine = check };

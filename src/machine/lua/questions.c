@@ -149,11 +149,18 @@ static int notes(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_machine_questions[] = {
-  { "where", where },     { "levels", levels }, { "fits", fits }, { "node_size", node_size },
-  { "family", family },   { "text", text },     { "json", json }, { "notes", notes },
-  { "domains", domains }, { "counts", counts }, { NULL, NULL }
-};
+const luaL_Reg mgrid_lua_machine_questions[] = { { "where", where },
+                                                 { "levels", levels },
+                                                 { "fits", fits },
+                                                 { "node_size", node_size },
+                                                 { "family", family },
+                                                 { "text", text },
+                                                 { "json", json },
+                                                 { "notes", notes },
+                                                 { "domains", domains },
+                                                 { "counts", counts },
+                                                 { "meets", mgrid_lua_machine_meets },
+                                                 { NULL, NULL } };
 
 /* moongrid.presets() -> a list of { name, text, source } */
 int mgrid_lua_machine_presets(lua_State *L) {

@@ -27,6 +27,7 @@ int                   mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_
 extern const luaL_Reg mgrid_lua_machine_questions[]; /* methods of Machine: questions.c */
 int                   mgrid_lua_machine_presets(lua_State *L);
 int                   mgrid_lua_job_machine(lua_State *L); /* collect.c */
+int                   mgrid_lua_machine_meets(lua_State *L);
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */
 const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L);
 

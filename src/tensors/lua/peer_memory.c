@@ -4,7 +4,7 @@
 ** tries it.
 */
 #include "tensors/peer_memory.h"
-#include "tensors/command/words.h"
+#include "tensors/lua/words.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static mgrid_status not_tried(const char *lacks, int number, mgrid_error *err) {
                     mgrid_allowed_by(number, most));
 }
 
-mgrid_status cli_reading(mgrid_error *err) {
+static mgrid_status find_out(mgrid_error *err) {
   char         why[MGRID_REFUSAL];
   mgrid_trial *t = mgrid_trial_new();
   if (!t) return not_tried("file in memory", errno, err);
@@ -35,4 +35,12 @@ mgrid_status cli_reading(mgrid_error *err) {
                       "the process that tried it was killed, as filters of system calls (seccomp) do");
   if (failed) return mgrid_fail(err, MGRID_MISSING, "%s%s", strerror(failed), mgrid_refused_by(failed, why));
   return MGRID_OK;
+}
+
+/* moongrid.peer_memory() -> true | false, why not */
+int mgrid_lua_peer_memory(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  lua_pushboolean(L, find_out(&e) == MGRID_OK);
+  lua_pushstring(L, e.status ? e.message : NULL);
+  return 2;
 }
