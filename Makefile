@@ -72,7 +72,7 @@ RECIPES_tensors := llama
 # And the subcommands of lua/command.
 COMMANDS_tensors := move
 COMMANDS_checkpoints := reshard
-COMMANDS_machine := machine
+COMMANDS_machine := machine place
 COMMANDS_step := step
 COMMANDS_survive := lose
 ifdef CORE
@@ -141,14 +141,14 @@ SRC_pmix := src/comm/carriers/pmix.c
 APART_rccl := rccl/
 
 # The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
-# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
+# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/).
 WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
 SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_LUA),$(SLICES))))
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command)) $(B)/gen/texts.o $(B)/gen/command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/pictures/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(addprefix lua/pictures/,page.html page.js page_panels.js)
@@ -169,11 +169,11 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
+COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
 $(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
-$(B)/tensors/chunks.o $(B)/tensors/peer_memory.o: OPT += -O3
+$(B)/tensors/chunks.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.
@@ -210,9 +210,6 @@ $(B)/gen/slices_lua.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/lua/sl
 	$(call table,lua/slice.c,recipe/slice.h,mgrid_lua_slice) > $@
 $(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item_reader.c))
 	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
-
-$(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
-	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
 
 # Which lines of Lua are reached: linked with everything (COV=1).
 $(B)/lines.o: tests/lines.c

@@ -303,7 +303,6 @@ if rawget(mg, "move") then
     { "convert", help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
     { "rounds", help = "in rounds: a rank sends one message at a time and receives one" },
     { "window", "MIB", line.number, help = "memory for packing on a rank, 64" },
-    { "messages", help = "only by messages: ranks of a machine do not read each other's memory" },
   })
 end
 if recipe.field(mg.plan(mg.topology(mg.world(1))), "step") then

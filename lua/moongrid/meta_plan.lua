@@ -5,6 +5,7 @@
 
 ---A topology made canonical: shared groups found, creation scheduled, digest taken. Equal
 ---plans have equal digests. `#plan` counts the families, `pairs(plan)` visits name, Family.
+---`print(plan)` gives an overview, at most a screen of families; `plan:text()` is all of it.
 ---@class moongrid.Plan
 ---@field world integer ranks of the world
 ---@field digest string 32 hexadecimal digits, the same in every process and on every machine
@@ -12,6 +13,7 @@
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
+---@field traffic string? what its recipe says that each family sends in a step, "tp = 2 GiB all_reduce x 96"; nil: nothing
 ---@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
 ---@field laws string[]|false laws about that machine that held, "within(tp, machine.node)"; false: the recipe read no machine
 ---@field params moongrid.PlanParam[] its parameters

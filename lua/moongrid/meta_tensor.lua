@@ -74,8 +74,8 @@ local Move = {}
 ---Test a move: fill the parts of every rank with numbers that encode the index of the element, run the move over the
 ---job's backend, and check every element where it arrives. Collective: each rank calls its own move.
 ---@param job moongrid.Job
----@param options? { window?: integer, timeout?: number, messages?: boolean } bytes of memory for packing, 64 MiB; seconds
----without progress; use only messages, even if ranks of one host may read each other's memory
+---@param options? { window?: integer, timeout?: number } bytes of memory for packing, 64 MiB; seconds
+---without progress
 ---@return true? ok nil, message, status if an element is wrong, ranks differ, or the job failed
 ---@return string? message
 ---@return integer? status
@@ -127,12 +127,6 @@ function Moves:messages(rank) end
 
 ---@class moongrid
 local moongrid = {}
-
----Find out whether ranks of this host may read each other's memory, as moves over MPI do; if not, they send messages. Tries it
----with a child process.
----@return boolean works
----@return string? why not
-function moongrid.peer_memory() end
 
 ---Plan the move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises if a
 ---tensor is in only one of the plans, or its axes or type differ. Local.

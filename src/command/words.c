@@ -4,10 +4,8 @@
 */
 #include "command/words.h"
 
-#include "base/base.h"
 #include "base/output.h"
 #include "command/built_in_texts.h"
-#include "command/slice.h"
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
@@ -76,34 +74,28 @@ static int put_out(lua_State *L) {
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
 ** before anything is printed */
 static int progress(lua_State *L) {
-  cli c = { 0 };
-  cli_find_launcher(&c);
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
   else
-    cli_progress(&c, "%s", luaL_checkstring(L, 1));
+    cli_progress(luaL_checkstring(L, 1));
   return 0;
 }
 
 /* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error was said, or all is done */
 static int guard(lua_State *L) {
-  cli                  c = { 0 };
   const mgrid_backend *b = mgrid_lua_to_backend(L, 1);
-  cli_find_launcher(&c);
   lua_settop(L, 1);
-  cli_guard(&c, b ? b->doing : luaL_optstring(L, 1, NULL));
+  cli_guard(b ? b->doing : luaL_optstring(L, 1, NULL));
   lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard); /* keeps it until the next one */
   return 0;
 }
 
 /* alarm([seconds, what]): end the process after that time with "after N seconds WHAT"; nothing: no more */
 static int alarm_at(lua_State *L) {
-  cli c = { 0 };
-  cli_find_launcher(&c);
   if (lua_isnoneornil(L, 1))
     cli_guard_end();
   else
-    cli_guard_alarm(&c, luaL_checknumber(L, 1), luaL_checkstring(L, 2));
+    cli_guard_alarm(luaL_checknumber(L, 1), luaL_checkstring(L, 2));
   return 0;
 }
 
@@ -115,10 +107,8 @@ static int refuse(lua_State *L) {
 /* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the words of those that are not, or
 ** of all */
 static int limits(lua_State *L) {
-  cli        c = { 0 };
   mgrid_text words = { 0 };
-  cli_find_launcher(&c);
-  lua_pushboolean(L, cli_limits(&c, lua_toboolean(L, 1), &words));
+  lua_pushboolean(L, cli_limits(mgrid_launcher().size, lua_toboolean(L, 1), &words));
   mgrid_lua_push_text(L, &words);
   return 2;
 }

@@ -51,7 +51,7 @@ void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
 
 /* -------------------------------------------------------------------- read.c */
 
-/* Read the grid that mgrid_grid_text wrote. NULL after a fault, or once the payer has nothing left. */
+/* Read the grid that mgrid_grid_text wrote. NULL after a fault, or once the budget is exhausted. */
 mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world);
 
 /* ------------------------------------------------------------------- order.c */

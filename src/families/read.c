@@ -15,9 +15,9 @@ typedef mgrid_family family;
 
 static family *read_rule(mgrid_scan *s, int64_t world, int depth);
 
-/* Return f; or free it and return NULL after a failure, or once the payer has nothing left. */
+/* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
 static family *made(mgrid_scan *s, family *f) {
-  if (f && (!s->payer || !s->payer->spent) && !s->failed) return f;
+  if (f && (!s->budget || !s->budget->exhausted) && !s->failed) return f;
   mgrid_family_free(f);
   mgrid_scan_fail(s);
   return NULL;
@@ -91,7 +91,7 @@ static family *read_table(mgrid_scan *s, int64_t world) {
     starts = more;
     starts[count] = total;
   }
-  if (s->failed || !mgrid_pay(s->payer, total * MEMBER)) {
+  if (s->failed || !mgrid_spend(s->budget, total * MEMBER)) {
     free(starts);
     free(ranks);
     return made(s, NULL);
@@ -159,7 +159,8 @@ static family *read_pick(mgrid_scan *s, int64_t world) {
   int64_t *positions = mgrid_scan_numbers(s, &n);
   mgrid_scan_want(s, "} of ");
   family *base = s->failed ? NULL : read_strided(s, world, false);
-  family *f = base && mgrid_pay(s->payer, (int64_t)n * MEMBER) ? mgrid_family_pick(base, n, positions, s->err) : NULL;
+  family *f = base && mgrid_spend(s->budget, (int64_t)n * MEMBER) ? mgrid_family_pick(base, n, positions, s->err)
+                                                                  : NULL;
   free(positions);
   mgrid_family_free(base);
   return made(s, f);
@@ -197,7 +198,7 @@ static family *read_parts(mgrid_scan *s, int64_t world, bool zip, int depth) {
     if (n > MGRID_PARTS_MAX) mgrid_scan_fault(s, "at most 4096 families");
   } while (mgrid_scan_take(s, " | "));
   mgrid_scan_want(s, "]");
-  if (!s->failed) f = mgrid_family_combine(zip, n, (const family *const *)child, s->payer, s->err);
+  if (!s->failed) f = mgrid_family_combine(zip, n, (const family *const *)child, s->budget, s->err);
   mgrid_families_free(n, child);
   return made(s, f);
 }
@@ -235,7 +236,8 @@ static family *read_order(mgrid_scan *s, int64_t world) {
     s->at = from;
     mgrid_scan_fault(s, "ranks of this world");
   }
-  if (!s->failed && mgrid_pay(s->payer, (int64_t)n * MEMBER) && !(ranks = malloc(n * sizeof *ranks))) mgrid_oom(s->err);
+  if (!s->failed && mgrid_spend(s->budget, (int64_t)n * MEMBER) && !(ranks = malloc(n * sizeof *ranks)))
+    mgrid_oom(s->err);
   for (size_t i = 0; i < n && ranks; i++) ranks[i] = (int32_t)list[i];
   free(list);
   return made(s, ranks ? mgrid_order_list(mgrid_world(world), (int64_t)n, ranks, s->err) : NULL);

@@ -376,6 +376,8 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, con
   return mgrid_oom(err);
 }
 
+void mgrid_assignment_free(mgrid_assignment *a) { free(a->host); }
+
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a, const int32_t *hosts,
                                     int64_t world, mgrid_error *err) {
   mgrid_machine_model *own = mgrid_machine_copy(m, err);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_MOST = 1 << 24 };                   /* bytes: JSON takes up to 24 times its length of memory */
-static const int64_t BUDGET = INT64_C(1) << 25; /* work, mgrid_payer: a second or two */
+enum { JSON_MOST = 1 << 24 }; /* bytes: JSON takes up to 24 times its length of memory */
+enum { WORK = 1 << 25 };      /* a second or two */
 
 typedef struct line { /* without its newline; not terminated by 0 */
   const char *at;
@@ -25,8 +25,7 @@ typedef struct saved {
   line           *rule; /* [nrules], the lines of the text */
   size_t          nrules;
   const json_t   *all; /* the object; NULL: it is text */
-  int64_t         budget;
-  mgrid_payer     payer;
+  mgrid_budget    budget;
   mgrid_topology *t;
   void           *items[READERS]; /* state of each of mgrid_item_readers; NULL: it was not needed */
 } saved;
@@ -39,11 +38,9 @@ static size_t lines_of(const saved *v) {
   return n;
 }
 
-static bool pay(void *ud, int64_t work) { return (*(int64_t *)ud -= work) > 0; }
-
 /* Add the place to an error: rule i, or with `field` element i of that field of the JSON. */
 static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_error *why) {
-  if (v->payer.spent)
+  if (v->budget.exhausted)
     *why = (mgrid_error)MGRID_ERROR_INIT, mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (v->all || field)
     return mgrid_error_reword(why, "%.200s: %s[%zu]: %s", v->name, field ? field : "rules", i, why->message);
@@ -54,7 +51,8 @@ static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_
 }
 
 static mgrid_status of_all(const saved *v, mgrid_error *why) {
-  if (v->payer.spent && !why->status) mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
+  if (v->budget.exhausted && !why->status)
+    mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   return mgrid_error_reword(why, "%.200s: %s", v->name, why->message);
 }
 
@@ -138,7 +136,7 @@ static void read_concurrent(saved *v, mgrid_scan *s) {
   const char **names = s->failed ? NULL : malloc(n * sizeof *names);
   if (!names && !s->failed) mgrid_oom(s->err), mgrid_scan_fail(s);
   for (size_t i = 0; i < n && names; i++) names[i] = name[i];
-  if (names && mgrid_concurrent_add(v->t, n, names, s->payer, s->err)) mgrid_scan_fail(s);
+  if (names && mgrid_concurrent_add(v->t, n, names, s->budget, s->err)) mgrid_scan_fail(s);
   free(names);
   free(name);
 }
@@ -188,7 +186,7 @@ static void read_line(saved *v, size_t i, bool later, mgrid_scan *s) {
 static mgrid_status read_lines(saved *v, mgrid_error *why) {
   for (int later = 0; later < 2; later++)
     for (size_t i = later ? 2 : 0; i < v->nrules; i++) {
-      mgrid_scan s = mgrid_scan_begin(v->rule[i].at, v->rule[i].len, &v->payer, why);
+      mgrid_scan s = mgrid_scan_begin(v->rule[i].at, v->rule[i].len, &v->budget, why);
       read_line(v, i, later, &s);
       if (s.failed) return at_place(v, NULL, i, why);
     }
@@ -205,7 +203,7 @@ static mgrid_status put_items(saved *v, mgrid_error *why) {
     for (size_t k = 0; k < json_array_size(list); k++) {
       const json_t            *text = json_array_get(list, k);
       const mgrid_item_reader *r = reader_of(v, i, why);
-      mgrid_scan               s = mgrid_scan_begin(json_string_value(text), json_string_length(text), &v->payer, why);
+      mgrid_scan               s = mgrid_scan_begin(json_string_value(text), json_string_length(text), &v->budget, why);
       if (!json_is_string(text)) mgrid_scan_fault(&s, "a text");
       if (r && !s.failed) r->line(v->items[i], NULL, v->t->content.world, &s);
       if (r && !s.failed && s.at < s.end) mgrid_scan_fault(&s, "the end of the text");
@@ -249,7 +247,7 @@ static int compare(void *ud, const char *text, size_t len) {
 static mgrid_plan *plan_of(saved *v, const char *recipe, mgrid_error *why) {
   if (read_lines(v, why) || put_items(v, why)) return NULL;
   if (recipe && mgrid_topology_recipe(v->t, recipe, why)) return NULL;
-  mgrid_plan *p = mgrid_plan_make(v->t, &v->payer, why);
+  mgrid_plan *p = mgrid_plan_make(v->t, &v->budget, why);
   comparing   c = { .v = v, .why = why };
   mgrid_error unused = MGRID_ERROR_INIT;
   if (!p) {
@@ -357,10 +355,9 @@ bool mgrid_plan_is_saved(const char *text, size_t length) {
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {
   if (mgrid_lacks(text, "the text of a plan", err)) return NULL;
-  saved       v = { .name = name ? name : "plan", .budget = BUDGET };
+  saved       v = { .name = name ? name : "plan", .budget = mgrid_budget_new(WORK, 0) };
   mgrid_error why = MGRID_ERROR_INIT;
   size_t      blank = 0;
-  v.payer = (mgrid_payer){ .pay = pay, .ud = &v.budget };
   while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
   bool        json = blank < length && text[blank] == '{';
   size_t      most = json ? JSON_MOST : MGRID_SAVED_MAX;

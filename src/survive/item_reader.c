@@ -22,7 +22,7 @@ static void line(void *all, const char *name, int64_t world, mgrid_scan *s) {
     mgrid_scan_fault(s, "one line of spares");
   else if ((r->f = mgrid_family_read(s, world)) && (r->f->count != 1 || r->f->total >= world))
     mgrid_scan_fault(s, "one group of spares, and other ranks");
-  else if (r->f && !mgrid_pay(s->payer, r->f->total)) /* they become a list */
+  else if (r->f && !mgrid_spend(s->budget, r->f->total)) /* they become a list */
     mgrid_scan_fail(s);
 }
 

@@ -94,7 +94,7 @@ static mgrid_tensor *read_tensor(mgrid_scan *s, int64_t world) {
   mgrid_scan_want(s, " over ");
   if (!s->failed) g = mgrid_grid_read(s, world);
   if (g && mgrid_scan_take(s, " on ")) read_some(s, r, g);
-  if (!s->failed && mgrid_pay(s->payer, (int64_t)(r->naxes * MGRID_DIMS_MAX) + (s->end - s->begin)))
+  if (!s->failed && mgrid_spend(s->budget, (int64_t)(r->naxes * MGRID_DIMS_MAX) + (s->end - s->begin)))
     t = mgrid_tensor_at_some(g, type, r->naxes, r->axis, r->some, s->err);
   for (size_t i = 0; i < MGRID_AXES_MAX; i++) free(r->list[i][0]), free(r->list[i][1]);
   for (size_t d = 0; d < MGRID_DIMS_MAX; d++) free(r->some[d].at);
@@ -166,9 +166,9 @@ static uint64_t read_rule(mgrid_scan *s) {
 
 /* Find the flat of that rule, most often that of the previous text. NULL: a new one, or the scan has failed. */
 static flat *known_flat(tensors *r, uint64_t rule, mgrid_scan *s) {
-  for (size_t i = r->nflats; i-- > 0 && mgrid_pay(s->payer, 1);)
+  for (size_t i = r->nflats; i-- > 0 && mgrid_spend(s->budget, 1);)
     if (r->flat[i].rule == rule) return &r->flat[i];
-  if (s->payer && s->payer->spent) mgrid_scan_fail(s);
+  if (s->budget && s->budget->exhausted) mgrid_scan_fail(s);
   return NULL;
 }
 

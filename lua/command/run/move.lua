@@ -28,6 +28,6 @@ return function(of, job, from, to, machine)
     })
   end)
   local begun = mg.now()
-  jobs.need(move:prove(job, { window = of.window and of.window << 20, timeout = of.timeout, messages = of.messages }))
+  jobs.need(move:prove(job, { window = of.window and of.window << 20, timeout = of.timeout }))
   if job.rank == 0 then tell(job, move, mg.now() - begun) end
 end

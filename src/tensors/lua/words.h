@@ -16,7 +16,7 @@
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
 void mgrid_lua_open_flat(lua_State *L);
-void mgrid_lua_open_move(lua_State *L); /* move, moves, peer_memory */
+void mgrid_lua_open_move(lua_State *L); /* move, moves */
 
 /* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor.c; so are the last two,
 ** a field and a method of Plan. */
@@ -32,6 +32,5 @@ int mgrid_lua_flat(lua_State *L);
 /* Return a Tensor as its flat holds it, which the caller owns; NULL: it is not of a flat. */
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
 int           mgrid_lua_relabel(lua_State *L);     /* relabel(was, now): relabel.c */
-int           mgrid_lua_peer_memory(lua_State *L); /* peer_memory.c */
 
 #endif
