@@ -272,8 +272,8 @@ local options = {
   line.world "refuse to run on another number of ranks; with two sides: the ranks of that side, which may be fewer",
   { "backend", nil, values = backends, agreed = true,
     help = "auto: one of GPUs if every rank has its own GPU, else that of MPI. One that only carries messages "
-           .. "(--carrier) agrees on the plan and makes nothing. dry: no launcher; one process plays every rank of --world N and "
-           .. "checks that the creation schedule is consistent" },
+           .. "(--carrier) agrees on the plan and makes nothing. dry: no launcher; one process plays every rank of "
+           .. "--world N and checks that the creation schedule is consistent" },
   { "carrier", nil, values = function() return jobs.names "carries" end, agreed = true,
     help = "what carries the messages of a backend of GPUs: MPI, or a launcher without it (prterun, srun --mpi=pmix); "
            .. "with auto and no GPU, as --backend C" },

@@ -54,14 +54,9 @@ static mgrid_status look(machine *m, const mgrid_plan *p, int64_t rank, const mg
   mgrid_resources *taken = &m->taken[rank - m->first];
   mgrid_status     s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
-  if (m->n + v.ncomms > m->room) {
-    size_t room = 2 * (m->n + v.ncomms);
-    use   *more = realloc(m->uses, room * sizeof *more);
-    if (!more) {
-      mgrid_view_free(&v);
-      return mgrid_oom(err);
-    }
-    m->uses = more, m->room = room;
+  if (!MGRID_ROOM(m->uses, m->room, m->n + v.ncomms)) {
+    mgrid_view_free(&v);
+    return mgrid_oom(err);
   }
   for (size_t i = 0; i < v.ncomms; i++) {
     const mgrid_creation *c = &v.comm[i];

@@ -144,13 +144,8 @@ static void add_round(const mgrid_step *s, int64_t world, const step_span *all, 
   for (int64_t rank = 0; rank < world; rank++) {
     const step_program *p = &s->program[s->class[s->of[rank]].program];
     for (const step_span *x = all + rank * ROUND, *end = x + ROUND; x < end && x->node < p->n; x++) {
-      if (to->n == to->room) {
-        size_t       room = to->room ? 2 * to->room : 1024;
-        step_record *more = to->n < STEP_RECORDS_MAX ? realloc(to->record, room * sizeof *more) : NULL;
-        if (!more) to->full = true;
-        if (!more) return;
-        to->record = more, to->room = room;
-      }
+      to->full |= to->n == STEP_RECORDS_MAX || !MGRID_ROOM(to->record, to->room, to->n + 1);
+      if (to->full) return;
       int64_t begun = mgrid_step_ticks(x->begun), ended = begun + mgrid_step_ticks((double)x->seconds);
       to->record[to->n++] = (step_record){ (int32_t)rank, p->node[x->node].stream, x->node, 0, begun, begun, ended };
     }

@@ -167,14 +167,8 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
 }
 
 static void add_span(step_spans *x, uint32_t node, double begun, double seconds) {
-  if (x->n == x->room) {
-    size_t     room = x->room ? 2 * x->room : 1024;
-    step_span *more = x->n < STEP_SPANS_MAX ? realloc(x->span, room * sizeof *more) : NULL;
-    if (!more) x->full = true;
-    if (!more) return;
-    x->span = more, x->room = room;
-  }
-  x->span[x->n++] = (step_span){ node, (float)seconds, begun };
+  x->full |= x->n == STEP_SPANS_MAX || !MGRID_ROOM(x->span, x->room, x->n + 1);
+  if (!x->full) x->span[x->n++] = (step_span){ node, (float)seconds, begun };
 }
 
 void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds) {

@@ -31,6 +31,6 @@ int           mgrid_lua_plan_tensor(lua_State *L);
 int mgrid_lua_flat(lua_State *L);
 /* Return a Tensor as its flat holds it, which the caller owns; NULL: it is not of a flat. */
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
-int           mgrid_lua_relabel(lua_State *L);     /* relabel(was, now): relabel.c */
+int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
 
 #endif
