@@ -11,9 +11,9 @@ local text = require "command.base.text"
 local function tell(job, move, seconds)
   local n, _, all = #move.tensors, move:sums()
   local crossing = all.crossing and (", %s between machines"):format(text.bytes(all.crossing)) or ""
-  text.printf("moved          %d tensor%s on %s: %s sent%s, %s stayed, in %.3g s; "
-              .. "every element proved on %s%d rank%s\n", n, text.plural(n), job.backend, text.bytes(all.sent), crossing,
-              text.bytes(all.stay), seconds, job.world == 1 and "" or "all ", job.world, text.plural(job.world))
+  text.printf("moved          %d tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on ", n,
+              text.plural(n), job.backend, text.bytes(all.sent), crossing, text.bytes(all.stay), seconds)
+  text.printf("%s%d rank%s\n", job.world == 1 and "" or "all ", job.world, text.plural(job.world))
   io.stdout:flush()
 end
 
