@@ -83,7 +83,7 @@ mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, cons
   return unknown(name, known, mgrid_backend_names(known, MGRID_BACKENDS_CARRIED), err);
 }
 
-mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options) {
+mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   mgrid_nccl_options         o = MGRID_NCCL_OPTIONS_INIT;
   const mgrid_backend_entry *entry[MGRID_BACKENDS_MAX];
   uint64_t                   all[MGRID_BACKENDS_MAX]; /* can every rank open it? */
@@ -98,8 +98,7 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
     all[n] = entry[n] && entry[n]->probe(text, sizeof text, &why) == MGRID_OK;
     n++;
   }
-  mgrid_error_clear(&why);
-  if (carrier->ops->allreduce_min(carrier, all, n, &why)) return mgrid_backend_ref(carrier);
+  if (carrier->ops->allreduce_min(carrier, all, n, err)) return NULL;
   for (size_t i = 0; i < n; i++) {
     mgrid_error_clear(&why);
     mgrid_backend *best = all[i] ? entry[i]->over(carrier, &o, &why) : NULL;
@@ -124,7 +123,7 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
   if ((d && d->carried) || strcmp(name, known[0]) == 0) {
     mgrid_backend *carrier = open_alone(mgrid_backend_usual(), &o, err), *opened = NULL;
     over.timeout = o.timeout;
-    if (carrier) opened = d ? open_over(carrier, d, &over, err) : mgrid_backend_best(carrier, &over);
+    if (carrier) opened = d ? open_over(carrier, d, &over, err) : mgrid_backend_best(carrier, &over, err);
     mgrid_backend_free(carrier); /* a backend over it holds its own reference */
     return opened;
   }

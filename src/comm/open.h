@@ -12,7 +12,7 @@
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err);
 
 /* Return the first backend with a GPU that every rank can open, over this carrier, else the carrier itself with one more
-** reference. Collective. */
-mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options);
+** reference; NULL: ranks are missing. Collective. */
+mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
 
 #endif

@@ -122,7 +122,7 @@ static int open_over(lua_State *L) {
   }
   mgrid_backend **box = mgrid_lua_new_job(L);
   mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : carrier_of(L, name, o.timeout, &e);
-  if (carrier) *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o);
+  if (carrier) *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o, &e);
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
 }

@@ -152,7 +152,7 @@ describe("run --step", function()
         return job.rank == 1 and 0 or flops
       end
       local _, told = pcall(state.run_step, state, { compute = work })
-      io.stderr:write("told ", told:gsub("^.-:%%d+: ", ""), "\n")
+      io.stderr:write("told " .. told:gsub("^.-:%%d+: ", "") .. "\n")
       assert(state:prove())
       state:close()
       job:close()]]):format(recipe "s:compute { flops = 1e6 } s:all_reduce(s.dp, 8)"))
