@@ -156,16 +156,18 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
   $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/joining.d $(B)/tests/lua_host.d $(B)/tests/carrier.d
 .PHONY: tests core
 
-# The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.
-FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c $(if $(HAVE_pmix),,tests/fuzz/pmix.c),$(sort $(wildcard tests/fuzz/*.c)))
-FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/tests/fuzz/%)
+# The fuzz targets: each tests/fuzz/NAME.c but fuzz.c and replay.c is one. FUZZ=1 compiles them by clang, and links libFuzzer's
+# main; SAN=1 links that of replay.c, which tries the corpus.
+FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c tests/fuzz/replay.c $(if $(HAVE_pmix),,tests/fuzz/pmix.c),$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/tests/fuzz/%)
+FUZZ_WITH := $(B)/tests/fuzz/fuzz.o $(if $(FUZZ),,$(B)/tests/fuzz/replay.o)
 
 fuzz:
 	+$(MAKE) FUZZ=1 fuzzers
 
 fuzzers: $(FUZZ_BIN)
 
-ifdef FUZZ
+ifneq ($(FUZZ)$(SAN),)
 $(B)/gen/calls.h: tests/fuzz/calls.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
@@ -178,7 +180,8 @@ $(B)/gen/names.h: tests/fuzz/embed.lua tests/fuzz/names.lua
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-$(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
+# gcc takes a variable for one that hides a type of its name.
+$(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B) -Wno-shadow
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
 $(B)/tests/fuzz/names.o: $(B)/gen/names.h
@@ -187,13 +190,13 @@ $(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)
 $(B)/tests/fuzz/pmix: $(B)/comm/carriers/pmix.o
-$(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) $(FLAGS_pmix)
+$(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) -Wno-shadow -Wno-array-parameter $(FLAGS_pmix)
 $(B)/tests/fuzz/moves: FUZZED = $(shell $(PKG_CONFIG) --libs cmocka)
-$(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(LUA_OBJ) $(B)/libmoongrid.a
+$(FUZZ_BIN): %: %.o $(FUZZ_WITH) $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(FUZZED) $(WITH_LUA)
+	$(CC) $(ALL_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(FUZZ_WITH) $(FUZZED) $(WITH_LUA)
 
--include $(FUZZ_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/fuzz/fuzz.d
+-include $(FUZZ_SRC:tests/%.c=$(B)/tests/%.d) $(FUZZ_WITH:.o=.d)
 endif
 .PHONY: fuzz fuzzers
 .SECONDARY: $(FUZZ_BIN:=.o)

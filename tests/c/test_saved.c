@@ -118,7 +118,7 @@ static void draw_more(rng *r, drawn_topology *t) {
 
 static void test_drawn(void **unused) {
   (void)unused;
-  for (uint64_t seed = first_seed(); seed < first_seed() + 1500; seed++) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + cases(1500); seed++) {
     mgrid_error    e = MGRID_ERROR_INIT;
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 60);
@@ -133,7 +133,7 @@ static void test_drawn(void **unused) {
 
 static void test_families(void **unused) {
   (void)unused;
-  for (uint64_t seed = first_seed(); seed < first_seed() + 3000; seed++) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + cases(3000); seed++) {
     mgrid_error     e = MGRID_ERROR_INIT;
     lists           l;
     rng             r = rng_new(seed);
@@ -157,7 +157,7 @@ static void test_tensors(void **unused) {
   int     flat = 0;
   world  *w = malloc(sizeof *w);
   int64_t length[DEALT_AXES];
-  for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + cases(1000); seed++) {
     rng    r = rng_new(seed);
     size_t n = (size_t)rng_between(&r, 1, 2);
     memset(w, 0, sizeof *w);
@@ -362,7 +362,7 @@ static bool check_canonical(const rng *r, const char *text, size_t len) {
 static void test_bent(void **unused) {
   (void)unused;
   int made = 0;
-  for (uint64_t seed = first_seed(); seed < first_seed() + 400; seed++) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + cases(400); seed++) {
     mgrid_error    e = MGRID_ERROR_INIT;
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 40);

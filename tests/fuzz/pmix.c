@@ -68,7 +68,7 @@ pmix_status_t PMIx_Get(const pmix_proc_t *p, const pmix_key_t key, const pmix_in
   if (v->type == PMIX_STRING)
     v->data.string = how < 200 ? strdup(peers[how % 6]) : NULL;
   else if (v->type == PMIX_UINT32)
-    v->data.uint32 = how < 200 ? 1 + how % 4 : how < 210 ? UINT32_MAX : how < 220 ? 0 : (uint32_t)1 << 31;
+    v->data.uint32 = how < 200 ? 1 + how % 4U : how < 210 ? UINT32_MAX : how < 220 ? 0 : (uint32_t)1 << 31;
   *value = v;
   return PMIX_SUCCESS;
 }

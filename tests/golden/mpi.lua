@@ -9,9 +9,8 @@ local adapter = require "adapter"
 local cases = require "cases"
 local mg = require "moongrid"
 
-local SAMPLE = 6 -- cases of a system
-
 local job = assert(mg.mpi())
+local SAMPLE = job.world > 8 and 2 or 4 -- cases of a system
 local deviations = cases.read(arg[1] .. "/deviations.json")
 
 -- Cases of this world that are not refused, spread evenly over the table.

@@ -213,7 +213,7 @@ local function run_all()
     local file = assert(io.open(("%s/%s.lua"):format(folder, name), "wb"))
     file:write(text)
     file:close()
-    jobs:write(("timeout 90 build/moongrid plan %s/%s.lua --world 8 >/dev/null 2>%s.err; echo $? >%s.rc\n"):format(
+    jobs:write(("ulimit -t 60; build/moongrid plan %s/%s.lua --world 8 >/dev/null 2>%s.err; echo $? >%s.rc\n"):format(
       folder, name, out, out))
   end
   for name, case in pairs(hostile) do job(name, case[1], folder .. "/" .. name) end

@@ -73,11 +73,13 @@ end
 local temporary = setmetatable({}, { __gc = function(paths) for _, path in ipairs(paths) do os.remove(path) end end })
 debug.getregistry()[temporary] = true
 
+function M.removed(path) table.insert(temporary, path) end
+
 -- A temporary file with a text; its path ends in .lua.
 function M.file(text)
   local name = os.tmpname()
   os.remove(name)
-  table.insert(temporary, name .. ".lua")
+  M.removed(name .. ".lua")
   return M.write(name .. ".lua", text)
 end
 
