@@ -3,8 +3,8 @@
 ** text.c - machines as words: read into a list of words, where a later word for the same level replaces what an earlier
 ** one says, and then made. So a preset is its text, with more words behind.
 */
-#include "base/scan.h"
 #include "machine/model.h"
+#include "machine/scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -345,26 +345,4 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
   mgrid_text t = { 0 };
   if (m) mgrid_machine_text(m, &t);
   return mgrid_text_finish(&t, buf, len);
-}
-
-mgrid_machine_model *mgrid_machine_read_line(mgrid_scan *s) {
-  words               *w = calloc(1, sizeof *w);
-  mgrid_machine_model *m = NULL;
-  size_t               len = (size_t)(s->end - s->at);
-  char                *copy = w ? strndup(s->at, len) : NULL; /* numbers are read up to a final 0 */
-  mgrid_scan           own = mgrid_scan_begin(copy, copy ? strlen(copy) : 0, s->payer, s->err);
-  if (copy) {
-    read_words(&own, w);
-    if (!own.failed) m = made(w, s->err);
-    free_words(w);
-  } else {
-    mgrid_oom(s->err);
-  }
-  free(copy);
-  free(w);
-  if (m)
-    s->at = s->end;
-  else
-    mgrid_scan_fail(s);
-  return m;
 }
