@@ -171,11 +171,11 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/base/output.o $(B)/base/field.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
+COLD := $(B)/base/output.o $(B)/base/field.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
 $(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/recipe/budget.o: OPT += -O2
-$(B)/tensors/chunks.o $(B)/tensors/peer_memory.o: OPT += -O3
+$(B)/tensors/chunks.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.

@@ -257,14 +257,13 @@ typedef struct mgrid_buffer { /* never changes */
 } mgrid_buffer;
 
 typedef struct mgrid_move_run_options {
-  size_t  size;     /* sizeof(mgrid_move_run_options) */
-  int64_t window;   /* most bytes of memory for packing on a rank; 0: 64 MiB. Equal on all ranks */
-  double  timeout;  /* seconds without any progress after which a rank gives up, and of a call over all ranks; 0: that
+  size_t  size;    /* sizeof(mgrid_move_run_options) */
+  int64_t window;  /* most bytes of memory for packing on a rank; 0: 64 MiB. Equal on all ranks */
+  double  timeout; /* seconds without any progress after which a rank gives up, and of a call over all ranks; 0: that
                       of the backend. Equal on all ranks */
-  bool    messages; /* use messages only: ranks of one host do not read each other's memory. Equal on all ranks */
 } mgrid_move_run_options;
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
-  { sizeof(mgrid_move_run_options), 0, 0, false }
+  { sizeof(mgrid_move_run_options), 0, 0 }
 
 /* Move the elements: from[i] is this rank's part of tensor i in the old layout, to[i] that in the new one; the rest
 ** of a larger buffer is not touched. Buffers may not overlap, and a move runs once at a time. options may be NULL.
@@ -274,12 +273,10 @@ typedef struct mgrid_move_run_options {
 ** any other error the contents of `to` are undefined, and after a failure in transfer the backend cannot be used any
 ** more. At most `window` bytes are packed; pieces that are contiguous in both parts are not.
 **
-** mpi: buffers are in memory of the CPU, or of a GPU if MPI is CUDA-aware. Ranks of one host and user read each other's
-** memory (process_vm_readv) if the kernel allows all of them to, which the first move finds out (MGRID_LOG_DEBUG); what
-** they packed for that stays allocated for the next move. nccl: buffers are on this rank's GPU, and nothing writes
-** `from` any more. The window is there, too, and stays with the backend; the first move makes a communicator of all
-** ranks. dry, pmix and the host's carriers move nothing (MGRID_UNSUPPORTED), except in a world of one rank. Types of
-** elements change in memory of the CPU only. */
+** mpi: buffers are in memory of the CPU, or of a GPU if MPI is CUDA-aware. nccl: buffers are on this rank's GPU, and
+** nothing writes `from` any more. The window is there, too, and stays with the backend; the first move makes a
+** communicator of all ranks. dry, pmix and the host's carriers move nothing (MGRID_UNSUPPORTED), except in a world of one
+** rank. Types of elements change in memory of the CPU only. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                                       const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);
 /* Prove a move: every rank fills its parts with numbers that identify tensor and element, moves them by

@@ -34,7 +34,7 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 $(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(B)/tests/joining.o $(B)/tests/lua_host.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
-	$(CC) $< -o $@ $(WITH_COMMAND) $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
+	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Calls of every public function, from the headers.
 $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
@@ -63,10 +63,6 @@ $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $
 STARVED := test_memory test_starved test_reshard
 $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-
-# The command without its main.
-$(B)/tests/test_reading: $(filter-out %/main.o,$(COMMAND))
-$(B)/tests/test_reading: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
 # These use internal functions, too.
 INSIDE := %/step_ends %/join_other %/closing %/struck %/calls

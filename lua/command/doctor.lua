@@ -14,11 +14,6 @@ local has_ras = host.c_rows().ras ~= nil
 local function examine()
   local parts = mg.probe()
   local function add(name, works, words) parts[#parts + 1] = { name = name, works = works, text = words } end
-  local works, why = host.reading()
-  if works ~= nil then
-    add("reading", works, works and "ranks of this host read each other's memory when tensors move over MPI"
-        or "between ranks of this host tensors move by messages: " .. why)
-  end
   add("launcher", text.launcher ~= nil, text.launcher and ("rank %d of %d"):format(text.rank, text.ranks)
       or "none: start with mpirun to run on several ranks")
   local enough, limits = host.limits()
@@ -56,8 +51,6 @@ return {
     .. (has_ras and "\n       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]" or ""),
   about = "Report what works here: planning, the backends, the launcher, and whether the limits on memory, threads\n"
     .. "and open files (ulimit, cgroup) are enough for this job's ranks.",
-  notes = '"reading" is whether ranks may read each other\'s memory, as moves of tensors on one host do. If not, they\n'
-    .. "send messages.",
   example = "moongrid doctor --json",
   recipe = has_ras,
   options = options,

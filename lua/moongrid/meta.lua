@@ -64,7 +64,8 @@
 ---assignments is the order of creation), `t.tp` returns it. A name is assigned once, but
 ---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` removes it.
 ---`#t` counts the families and `pairs(t)` visits them in that order. Grids only serve
----coordinates. Tensors are assigned likewise, after the grids that they name.
+---coordinates. Tensors are assigned likewise, after the grids that they name. `print(t)` gives an
+---overview, at most a screen of families.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
 local Topology = {}

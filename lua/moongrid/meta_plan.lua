@@ -5,6 +5,7 @@
 
 ---A topology made canonical: shared groups found, creation scheduled, digest taken. Equal
 ---plans have equal digests. `#plan` counts the families, `pairs(plan)` visits name, Family.
+---`print(plan)` gives an overview, at most a screen of families; `plan:text()` is all of it.
 ---@class moongrid.Plan
 ---@field world integer ranks of the world
 ---@field digest string 32 hexadecimal digits, the same in every process and on every machine

@@ -57,6 +57,7 @@ function Job:close() end
 ---family tp, nil if it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
 ---(nil outside). The names below take precedence. `#state` is ngroups; `pairs(state)` visits each
 ---family's name with the Group, or false. `local s <close> = ...` closes it at the end of the block.
+---`print(state)` gives an overview: this rank's groups, at most a screen of them.
 ---@class moongrid.State
 ---@field rank integer
 ---@field world integer

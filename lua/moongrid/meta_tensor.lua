@@ -74,8 +74,8 @@ local Move = {}
 ---Test a move: fill the parts of every rank with numbers that encode the index of the element, run the move over the
 ---job's backend, and check every element where it arrives. Collective: each rank calls its own move.
 ---@param job moongrid.Job
----@param options? { window?: integer, timeout?: number, messages?: boolean } bytes of memory for packing, 64 MiB; seconds
----without progress; use only messages, even if ranks of one host may read each other's memory
+---@param options? { window?: integer, timeout?: number } bytes of memory for packing, 64 MiB; seconds
+---without progress
 ---@return true? ok nil, message, status if an element is wrong, ranks differ, or the job failed
 ---@return string? message
 ---@return integer? status

@@ -61,16 +61,11 @@ static void begin(mgrid_plan *before, mgrid_plan *after) {
   from = room(from_bytes = bytes_of(before)), to = room(to_bytes = bytes_of(after));
 }
 
-static void run_move(bool messages) {
-  mgrid_error            e = MGRID_ERROR_INIT;
-  mgrid_buffer           a = { from, from_bytes }, b = { to, to_bytes };
-  mgrid_move_run_options how = MGRID_MOVE_RUN_OPTIONS_INIT;
-  how.messages = messages;
-  if (mgrid_move_run(move, backend, &a, &b, &how, &e)) give_up(e.message);
+static void by_move(void) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_buffer a = { from, from_bytes }, b = { to, to_bytes };
+  if (mgrid_move_run(move, backend, &a, &b, NULL, &e)) give_up(e.message);
 }
-
-static void by_move(void) { run_move(false); }
-static void by_messages(void) { run_move(true); }
 
 /* ------------------------------------------------------------- MPI_Alltoallw */
 

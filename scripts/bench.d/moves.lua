@@ -85,7 +85,7 @@ end
 
 -- ---------------------------------------------------------------- carried out
 
-local MOVE, MESSAGES, W = "mgrid_move_run", "the same by messages", "MPI_Alltoallw"
+local MOVE, W = "mgrid_move_run", "MPI_Alltoallw"
 
 local function launch(B, data, ranks, program, ...)
   return B.samples(data, ("LAUNCH_SECONDS=400 scripts/launch %d %s/%s %s 2>/dev/null"):format(ranks, B.dir, program,
@@ -104,7 +104,7 @@ local function carried(B, a, b)
   local t = B.table(("a square of f32, edge %d, %s, %d ranks"):format(edge,
     b == 1 and "from rows to columns" or ("(Shard0, Shard1) to (Shard1, Shard0) on %d x %d"):format(a, b), ranks),
     "ms", { W })
-  rows(t, data, { { "move", MOVE }, { "messages", MESSAGES }, { "alltoallw", W },
+  rows(t, data, { { "move", MOVE }, { "alltoallw", W },
     { "types", "non-blocking messages of its datatypes" },
     { "persistent", "packed, persistent messages" }, { "gather", "all-gather of the whole, and a slice" } })
   t:note("%.1f MiB go, which is the minimum", data.bytes[1] / MEBI)
@@ -138,7 +138,7 @@ local function blocks(B)
     if launch(B, data, c[1], "blocks", edge, B.quick and 3 or 11, c[2]) then
       local t = B.table(("f64, edge %d, blocks of %s on %s x %s to blocks of %s on %s x %s"):format(
         edge, n, p, q, n2, p2, q2), "ms", { W })
-      rows(t, data, { { "move", MOVE }, { "messages", MESSAGES }, { "scalapack", "pdgemr2d" }, { "alltoallw", W },
+      rows(t, data, { { "move", MOVE }, { "scalapack", "pdgemr2d" }, { "alltoallw", W },
         { "types", "non-blocking messages of its datatypes" } })
       t:note("%.1f MiB go, which is the minimum; the same elements by each", data.bytes[1] / MEBI)
       if c[1] >= 8 then t:target("pdgemr2d over a move", t:times("pdgemr2d", MOVE), 10, true) end

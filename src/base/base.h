@@ -53,22 +53,32 @@ mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const
 /* Copy results to a checked struct. `given` NULL: do nothing. */
 void mgrid_struct_write(void *given, const void *own, size_t known);
 
-/* The budget of long work for a recipe: charge each step before doing it. When `pay` refuses, `spent` is set and the work
-** ends without an error of its own. NULL: work for a host, which is free. */
-typedef struct mgrid_payer {
-  bool (*pay)(void *ud, int64_t work); /* in instructions of Lua, about */
-  void   *ud;
-  int64_t owed; /* small charges are collected here */
-  bool    spent;
-} mgrid_payer;
+/* What long work may cost: an amount of work, counted in about the instructions that Lua would need, and seconds of
+** processor time (0: any). Work is charged before it is done. Once it is more than the limit, or takes too long, the budget
+** is exhausted and stays so: the work ends without an error of its own, and whoever made the budget makes one. A NULL is work
+** for a host, which is free. budget.c */
+typedef struct mgrid_budget {
+  uint64_t limit, used;
+  uint64_t look;            /* the use at which the clock is looked at again */
+  double   seconds, spent;  /* `spent`: of them before `began` */
+  double   began, looked;   /* mgrid_now() */
+  double   processor;       /* mgrid_processor_now() at the first look; below 0: there was none yet */
+  bool     exhausted, slow; /* slow: for its time */
+} mgrid_budget;
 
-static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
-  if (!p || p->spent) return !p;
-  p->owed = work < INT64_MAX - p->owed ? p->owed + work : INT64_MAX;
-  if (p->owed < 4096) return true;
-  p->spent = !p->pay(p->ud, p->owed);
-  p->owed = 0;
-  return !p->spent;
+mgrid_budget mgrid_budget_new(uint64_t limit, double seconds);
+/* Charge work and look at the clock at once. Negative work is more than any limit. */
+bool mgrid_budget_look(mgrid_budget *b, int64_t work);
+/* Keep the time between the two out of the count. */
+void mgrid_budget_pause(mgrid_budget *b);
+void mgrid_budget_resume(mgrid_budget *b);
+
+/* Charge work; false: the budget is exhausted. */
+static inline bool mgrid_spend(mgrid_budget *b, int64_t work) {
+  if (!b) return true;
+  if (b->exhausted || (uint64_t)work >= b->look - b->used) return mgrid_budget_look(b, work);
+  b->used += (uint64_t)work;
+  return true;
 }
 
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of `block`; bytes 0
@@ -214,19 +224,6 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
 /* The same, for the errno of a failed call. */
 const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
-/* What keeps a process from reading the memory of another process of the same user. ptrace.c */
-typedef struct mgrid_guards {
-  int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no Yama, or all are allowed */
-  bool capable;  /* has CAP_SYS_PTRACE, which Yama accepts below 3 */
-  bool filtered; /* seccomp filters its system calls */
-} mgrid_guards;
-enum { MGRID_REFUSAL = 256 };
-mgrid_guards mgrid_guards_here(void);
-/* Write the end of a message after the kernel refused with this errno: which of them refused and how to allow it; or "".
-** Returns buf. */
-const char *mgrid_refused_by(int number, char buf[MGRID_REFUSAL]);
-const char *mgrid_refused_of(const mgrid_guards *g, int number, char buf[MGRID_REFUSAL]);
-
 /* Count the processes of this cgroup that the kernel has killed for lack of memory; false: no count is available. */
 bool mgrid_cgroup_kills(int64_t *killed);
 

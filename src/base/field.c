@@ -23,7 +23,7 @@ void mgrid_field_fail(const mgrid_field *f) {
   mgrid_text   place = { 0 };
   if (f->all->failed) return;
   f->all->failed = true;
-  if (!err->status) return; /* nobody paid */
+  if (!err->status) return; /* of the budget */
   put_place(f, &place);
   if (place.len > 0) mgrid_error_reword(err, "%.400s: %s", place.data, err->message);
   mgrid_text_free(&place);
@@ -47,8 +47,8 @@ void mgrid_field_fault(const mgrid_field *f, const char *expected) {
   mgrid_field_fail(f);
 }
 
-bool mgrid_field_pay(const mgrid_field *f, int64_t work) {
-  if (!f->all->failed && mgrid_pay(f->all->payer, work)) return true;
+bool mgrid_field_spend(const mgrid_field *f, int64_t work) {
+  if (!f->all->failed && mgrid_spend(f->all->budget, work)) return true;
   mgrid_field_fail(f);
   return false;
 }
@@ -132,7 +132,7 @@ const char *mgrid_field_text(const mgrid_field *f) {
 
 int64_t *mgrid_field_numbers(const mgrid_field *f, int64_t low, int64_t high, size_t *n) {
   const size_t length = mgrid_field_list(f, 0, SIZE_MAX);
-  int64_t     *list = mgrid_field_pay(f, (int64_t)length) ? malloc((length + 1) * sizeof *list) : NULL;
+  int64_t     *list = mgrid_field_spend(f, (int64_t)length) ? malloc((length + 1) * sizeof *list) : NULL;
   *n = 0;
   if (!list && !f->all->failed) mgrid_oom(f->all->err), mgrid_field_fail(f);
   for (size_t i = 0; i < length && list && !f->all->failed; i++) {

@@ -13,7 +13,7 @@
 
 typedef struct mgrid_fields { /* of one JSON text */
   mgrid_error *err;            /* gets the first fault; not NULL */
-  mgrid_payer *payer;          /* of what is made of it */
+  mgrid_budget *budget;         /* of what is made of it */
   bool         failed;
 } mgrid_fields;
 
@@ -27,10 +27,10 @@ typedef struct mgrid_field {
 
 /* MGRID_BAD_VALUE: "PLACE: `expected` expected, not 9". */
 void mgrid_field_fault(const mgrid_field *f, const char *expected);
-/* Something could not be made of it: the error is in all->err already and gets the place, or the payer pays no more. */
+/* Something could not be made of it: the error is in all->err already and gets the place, or the budget is exhausted. */
 void mgrid_field_fail(const mgrid_field *f);
-/* Return whether the reading goes on: nothing failed, and the payer has paid for `work` more. */
-bool mgrid_field_pay(const mgrid_field *f, int64_t work);
+/* Return whether the reading goes on: nothing failed, and the budget has `work` more. */
+bool mgrid_field_spend(const mgrid_field *f, int64_t work);
 
 /* Return a field of an object, _at: an element of a list. It lies in *f, which must outlive it. */
 mgrid_field mgrid_field_of(const mgrid_field *f, const char *name);

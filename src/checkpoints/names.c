@@ -216,7 +216,7 @@ typedef struct matching {
   bool                 walks; /* the table has all its rows; else the last two, in turn */
   bool                *table; /* [nname + 2][npattern + 1] */
   choice              *made;  /* [npattern] */
-  size_t               left;  /* steps of the walk */
+  mgrid_budget         steps; /* of the walk */
   names_bound          bound;
 } matching;
 
@@ -246,10 +246,7 @@ static bool fill_table(const matching *m) {
   return *row_of(m, 0);
 }
 
-static bool take_steps(matching *m, size_t n) {
-  m->left = m->left > n ? m->left - n : 0;
-  return m->left > 0;
-}
+static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
 /* Choose the next text after which the rest can follow: a capture has the most first, * the least. */
 static bool choose(matching *m, choice *c) {
@@ -331,7 +328,7 @@ static bool recurs(const matching *m) {
 }
 
 static mgrid_status pay(const names *all, size_t steps, mgrid_error *err) {
-  if (!all->payer || mgrid_pay(all->payer, (int64_t)steps)) return MGRID_OK;
+  if (mgrid_spend(all->budget, (int64_t)steps)) return MGRID_OK;
   return mgrid_fail(err, MGRID_LIMIT, "%.250s: matching names by its rules takes more work than allowed", all->from);
 }
 
@@ -347,7 +344,7 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   *fits = false;
   if (bound) *bound = m.bound;
   if (pay(all, 1, err) || !begin(&m, r->side[side].name[i], name, fits)) return err->status;
-  size_t places = (m.nname + 1) * (m.npattern + 1), rows = 2, most = STEPS + STEPS_FOR_PLACE * places;
+  size_t places = (m.nname + 1) * (m.npattern + 1), rows = 2;
   m.walks = bound || recurs(&m);
   if (m.walks) rows = m.nname + 2;
   if (m.walks && places > TABLE_MOST) return too_many(all, r, name, err);
@@ -355,12 +352,12 @@ mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i
   m.made = malloc(m.walks * m.npattern * sizeof *m.made + rows * (m.npattern + 1) * sizeof *m.table);
   if (!m.made) return mgrid_oom(err);
   m.table = (bool *)(m.made + m.walks * m.npattern);
-  m.left = most;
+  m.steps = mgrid_budget_new(STEPS + STEPS_FOR_PLACE * places, 0);
   *fits = fill_table(&m) && (!m.walks || walk(&m));
   free(m.made);
-  if (m.left == 0) return too_many(all, r, name, err);
+  if (m.steps.exhausted) return too_many(all, r, name, err);
   if (*fits && bound) *bound = m.bound;
-  return pay(all, most - m.left, err);
+  return pay(all, m.steps.used, err);
 }
 
 mgrid_status names_laid_out(const names *all, const names_rule *r, const char *name, bool *fits, mgrid_error *err) {

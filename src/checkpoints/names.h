@@ -42,11 +42,11 @@ typedef struct names_rule {
 } names_rule;
 
 typedef struct names {
-  const char  *from; /* where they are written, for messages */
-  char        *text; /* owns what rules point to */
-  size_t       n;
-  names_rule  *rule;
-  mgrid_payer *payer; /* of matching, for rules of a recipe; NULL: a user's own, which are free */
+  const char   *from; /* where they are written, for messages */
+  char         *text; /* owns what rules point to */
+  size_t        n;
+  names_rule   *rule;
+  mgrid_budget *budget; /* of matching, for rules of a recipe; NULL: a user's own, which are free */
 } names;
 
 /* What the captures of a rule stand for in a name. */

@@ -18,8 +18,7 @@ struct resharding {
   mgrid_plan     *plan; /* owned */
   shards         *from;
   names           given, own;
-  mgrid_payer     payer; /* of `own`: */
-  int64_t         steps;
+  mgrid_budget    budget; /* of `own` */
   outputs         to;
   mgrid_output   *folder; /* NULL: it has ended */
   json_t         *index;
@@ -147,17 +146,13 @@ mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err) {
 
 reshard_done reshard_so_far(const resharding *r) { return r->told; }
 
-/* Matching for the rules of a recipe, which may come from anybody: a few seconds of it. */
-static bool pay(void *steps, int64_t n) { return (*(int64_t *)steps -= n) > 0; }
-
 static mgrid_status begin(resharding *r, mgrid_error *err) {
   static const char *const files[] = { "model-*-of-*.safetensors", SHARDS_INDEX, NULL };
   const reshard_options   *o = &r->how;
   if (o->given && names_read(&r->given, o->given_from, o->given, o->given_length, err)) return err->status;
   if (o->own && names_read(&r->own, o->recipe, o->own, o->own_length, err)) return err->status;
-  r->steps = INT64_C(1) << 30;
-  r->payer = (mgrid_payer){ .pay = pay, .ud = &r->steps };
-  r->own.payer = &r->payer;
+  r->budget = mgrid_budget_new(1 << 30, 0); /* a recipe may come from anybody: a few seconds of matching */
+  r->own.budget = &r->budget;
   r->to = (outputs){ .plan = r->plan,
                      .from = r->from,
                      .recipe = o->recipe,

@@ -27,27 +27,12 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
   return s;
 }
 
-void mgrid_attach(mgrid_backend *b, mgrid_attached *a) {
-  a->next = b->attached;
-  b->attached = a;
-}
-
-mgrid_attached *mgrid_attached_of(const mgrid_backend *b, void (*free)(mgrid_attached *a)) {
-  mgrid_attached *a = b->attached;
-  while (a && a->free != free) a = a->next;
-  return a;
-}
-
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
   while (b->states) { /* abandoned ones; each counts as a user while it is freed */
     b->users += 2;
     mgrid_state_end(b->states);
     b->users--;
-  }
-  for (mgrid_attached *a; (a = b->attached);) {
-    b->attached = a->next;
-    a->free(a);
   }
   b->ops->close(b);
 }

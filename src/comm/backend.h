@@ -133,8 +133,6 @@ typedef struct mgrid_transport_ops {
   mgrid_status (*ready)(mgrid_backend *b, mgrid_error *err);
   /* Check that messages can begin and end in this memory, which `what` names. Local. NULL: in any. */
   mgrid_status (*reaches)(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
-  /* Return whether other processes can read the parts of this rank in all moves of the backend. Local. NULL: no. */
-  bool (*reads)(mgrid_backend *b);
   /* After the ranks agreed, make what messages go over. Collective, with a verdict. NULL: it is there. */
   mgrid_status (*connect)(mgrid_backend *b, mgrid_error *err);
   /* Return memory to pack in. It is the backend's; the next call may return the same. Local. NULL: malloc. */
@@ -304,15 +302,6 @@ enum { MGRID_LAYOUT = 0x6d000000 + MGRID_VERSION_MAJOR * 10000 + MGRID_VERSION_M
 /* MGRID_MISSING unless both are of one version; `what` names the other. verdict.c */
 mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
 
-/* Data that a slice keeps with a backend until it closes, for example which ranks read each other in moves. The struct
-** of the slice begins with one of these; its function `free`, which no other slice has, identifies it. */
-typedef struct mgrid_attached {
-  struct mgrid_attached *next;
-  void (*free)(struct mgrid_attached *a);
-} mgrid_attached;
-void            mgrid_attach(mgrid_backend *b, mgrid_attached *a);
-mgrid_attached *mgrid_attached_of(const mgrid_backend *b, void (*free)(mgrid_attached *a)); /* NULL: it has none */
-
 /* A backend sets the first five fields and `users` = 1; all others begin as 0. */
 struct mgrid_backend {
   int                      layout; /* MGRID_LAYOUT */
@@ -334,13 +323,11 @@ struct mgrid_backend {
   ** these options gets a communicator; single: make it. Both are local; NULL if the backend makes none. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-  mgrid_place     place;
-  double          waited;      /* of a backend over this one: seconds of the deadline that passed before the call */
-  bool            left;        /* of core: mgrid_state_leave was called, and others may have that state still */
-  mgrid_attached *attached;    /* of core: what slices keep with it */
-  int64_t         read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
-  bool            hooks_fixed; /* of core: a state was made, so the hooks are fixed */
-  mgrid_hooks     hooks;       /* of core: mgrid_backend_set_hooks */
+  mgrid_place place;
+  double      waited;      /* of a backend over this one: seconds of the deadline that passed before the call */
+  bool        left;        /* of core: mgrid_state_leave was called, and others may have that state still */
+  bool        hooks_fixed; /* of core: a state was made, so the hooks are fixed */
+  mgrid_hooks hooks;       /* of core: mgrid_backend_set_hooks */
 };
 
 /* Call look(ud) until it returns something else than MGRID_NOT_YET, which is the result, or until

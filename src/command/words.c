@@ -121,17 +121,6 @@ static int limits(lua_State *L) {
   return 2;
 }
 
-/* reading() -> whether ranks of this host may read each other's memory, and why not; nothing: no moves are here */
-static int reading(lua_State *L) {
-  mgrid_error             e = MGRID_ERROR_INIT;
-  const cli_slice *const *s = cli_slices;
-  while (*s && !(*s)->reading) s++;
-  if (!*s) return 0;
-  lua_pushboolean(L, (*s)->reading(&e) == MGRID_OK);
-  lua_pushstring(L, e.message);
-  return 2;
-}
-
 /* start(words) -> exit code of moongrid with these words, in a process of its own */
 static int start(lua_State *L) {
   enum { WORDS = 512 };
@@ -345,7 +334,6 @@ int cli_open_words(lua_State *L) {
                                     { "progress", progress },
                                     { "start", start },
                                     { "limits", limits },
-                                    { "reading", reading },
                                     { "editor", cli_editor },
                                     { "job", job },
                                     { "job_done", job_done },

@@ -73,10 +73,10 @@ mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const 
 }
 
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn, void *ud,
-                     mgrid_payer *payer) {
+                     mgrid_budget *budget) {
   const mgrid_points **others = malloc((sets->n + 1) * sizeof *others);
   for (size_t i = 0; i < sets->n && others; i++) others[i] = &sets->at[i];
-  bool done = others && mgrid_points_each(a, sets->n, others, every, fn, ud, payer);
+  bool done = others && mgrid_points_each(a, sets->n, others, every, fn, ud, budget);
   free(others);
   return done;
 }
@@ -88,18 +88,18 @@ static bool find_outside(void *lowest, int64_t point, int64_t weight, int64_t in
   return true;
 }
 
-bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer) {
+bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
   *lowest = -1;
-  return mgrid_sets_each(a, sets, false, find_outside, lowest, payer);
+  return mgrid_sets_each(a, sets, false, find_outside, lowest, budget);
 }
 
 static bool find_inside(void *lowest, int64_t point, int64_t weight, int64_t in) {
   return in < 0 || find_outside(lowest, point, weight, -1);
 }
 
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer) {
+bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget) {
   *lowest = -1;
-  return mgrid_sets_each(a, sets, false, find_inside, lowest, payer);
+  return mgrid_sets_each(a, sets, false, find_inside, lowest, budget);
 }
 
 /* ----------------------------------------------------------------- partners */

@@ -63,14 +63,14 @@ mgrid_told mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, const 
 mgrid_points *mgrid_sets_add(mgrid_sets *list);
 /* Call mgrid_points_each with a list of sets. */
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn, void *ud,
-                     mgrid_payer *payer);
+                     mgrid_budget *budget);
 /* Find the lowest point of a that is in none of the sets; _meet: that is in one of them. -1: there is none. False as
 ** mgrid_points_each. */
-bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer);
-bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_payer *payer);
+bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget);
+bool mgrid_sets_meet(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest, mgrid_budget *budget);
 /* Return whether a and b have the same groups in the same order. *differs becomes the first group that differs; it may
 ** be NULL. Both families are of one world and have the same number of groups. */
-mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs, mgrid_payer *payer);
+mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs, mgrid_budget *budget);
 /* Append the ranks at a position of each group of a class. */
 bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t position, mgrid_sets *list);
 /* Append the ranks x of a class for which x and x + distance are in the same group. distance is not 0. */

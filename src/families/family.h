@@ -214,8 +214,8 @@ static inline int64_t mgrid_run_at(const int64_t *starts, int64_t n, int64_t at)
 
 /* ------------------------------------------------------------------- equal.c */
 
-/* As mgrid_family_equal, and the payer pays for the work. The result means nothing once the payer has nothing left. */
-bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer);
+/* As mgrid_family_equal, and the work is charged to the budget. The result means nothing once the budget is exhausted. */
+bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget);
 
 /* -------------------------------------------------------------------- pick.c */
 
@@ -290,7 +290,7 @@ bool          mgrid_parts_members(const mgrid_family *f, mgrid_sets *list);
 extern const mgrid_form mgrid_union_form, mgrid_zip_form;
 /* As mgrid_parts_new. */
 mgrid_family *mgrid_union_new(size_t n, mgrid_family **child, mgrid_error *err);
-mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_payer *payer, mgrid_error *err);
+mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget, mgrid_error *err);
 /* Apply op to each part of a union and make a union of the results; NULL if op fails on one. */
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
@@ -308,13 +308,13 @@ extern const mgrid_form mgrid_pairs_form;
 
 /* -------------------------------------------------------------------- join.c */
 
-/* As mgrid_family_union, _zip and _zip_spread, and the payer pays for the work. The result means nothing once the payer
+/* As mgrid_family_union, _zip and _zip_spread, and the work is charged to the budget. The result means nothing once the budget
 ** has nothing left. */
-mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_budget *budget,
                                    mgrid_error *err);
 /* Return the members of all groups of a family that a zip spreads over `count` groups; above MGRID_WORLD_MAX only that. */
 int64_t       mgrid_spread_total(const mgrid_family *f, int64_t count);
-mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err);
+mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget, mgrid_error *err);
 
 /* ------------------------------------------------------------------- split.c */
 
@@ -331,8 +331,8 @@ mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, m
 
 /* -------------------------------------------------------------------- read.c */
 
-/* Read the family that mgrid_family_json wrote, in the same form. NULL after a fault, or once the payer has nothing
-** left. */
+/* Read the family that mgrid_family_json wrote, in the same form. NULL after a fault, or once the budget is
+** exhausted. */
 mgrid_family *mgrid_family_read(const mgrid_field *s, int64_t world);
 
 #endif

@@ -52,8 +52,8 @@ void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t);
 
 /* -------------------------------------------------------------------- read.c */
 
-/* Read the fields that mgrid_grid_json wrote, of an object that may have more. NULL after a fault, or once the payer has
-** nothing left. */
+/* Read the fields that mgrid_grid_json wrote, of an object that may have more. NULL after a fault, or once the budget is
+** exhausted. */
 #define MGRID_GRID_FIELDS "dims order offset size"
 mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world);
 

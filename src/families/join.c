@@ -9,7 +9,7 @@
 
 /* Return a rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes). In small families, or
 ** where modes cannot tell, all members are searched. */
-static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   enum { FEW = 64 };
   int64_t group, position, rank = -1;
   if (a->high < b->low || b->high < a->low) return -1;
@@ -17,8 +17,8 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_p
   if (small->total > FEW) {
     mgrid_sets own = { 0 }, theirs = { 0 };
     bool       told = mgrid_members_of(small, &own) && mgrid_members_of(large, &theirs);
-    for (size_t i = 0; i < own.n && told && rank < 0 && mgrid_pay(payer, (int64_t)theirs.n); i++)
-      told = mgrid_sets_meet(&own.at[i], &theirs, &rank, payer);
+    for (size_t i = 0; i < own.n && told && rank < 0 && mgrid_spend(budget, (int64_t)theirs.n); i++)
+      told = mgrid_sets_meet(&own.at[i], &theirs, &rank, budget);
     free(own.at);
     free(theirs.at);
     if (told) return rank;
@@ -27,14 +27,14 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_p
     for (int64_t p = 0, n = mgrid_family_size(small, g); p < n; p++) {
       rank = mgrid_family_rank(small, g, p);
       if (mgrid_family_locate(large, rank, 0, &group, &position)) return rank;
-      if (!mgrid_pay(payer, 2 * (a->nodes + b->nodes))) return -1;
+      if (!mgrid_spend(budget, 2 * (a->nodes + b->nodes))) return -1;
     }
   return -1;
 }
 
 /* Check that the families are of one world and that no two share a rank. For a zip, also that the groups within a
 ** family share none; with `even`, that all have the same number of groups. */
-static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *fs, mgrid_budget *budget,
                      mgrid_error *err) {
   const char *what = (zip ? &mgrid_zip_form : &mgrid_union_form)->name;
   if (mgrid_count_check(what, n, err) || mgrid_lacks_list(n, fs, "families", err)) return false;
@@ -57,7 +57,7 @@ static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *f
       return false;
     }
     for (size_t k = 0; k < i; k++) {
-      int64_t rank = shared_rank(fs[k], fs[i], payer);
+      int64_t rank = shared_rank(fs[k], fs[i], budget);
       if (rank < 0) continue;
       mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in families %zu and %zu" MGRID_BY_LIST, what, rank, k + 1,
                  i + 1);
@@ -67,13 +67,13 @@ static bool can_join(bool zip, bool even, size_t n, const mgrid_family *const *f
   return true;
 }
 
-mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const *fs, mgrid_budget *budget,
                                    mgrid_error *err) {
-  if (!can_join(zip, zip, n, fs, payer, err)) return NULL;
+  if (!can_join(zip, zip, n, fs, budget, err)) return NULL;
   mgrid_family **child = malloc((n ? n : 1) * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < n; i++) child[i] = mgrid_family_ref(fs[i]);
-  return zip ? mgrid_zip_new(n, child, payer, err) : mgrid_union_new(n, child, err);
+  return zip ? mgrid_zip_new(n, child, budget, err) : mgrid_union_new(n, child, err);
 }
 
 mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
@@ -116,8 +116,8 @@ mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, m
   return mgrid_family_spread(n, fs, NULL, err);
 }
 
-mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err) {
-  if (!can_join(true, false, n, fs, payer, err)) return NULL;
+mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget, mgrid_error *err) {
+  if (!can_join(true, false, n, fs, budget, err)) return NULL;
   int64_t count = 0, total = 0;
   bool    even = true;
   for (size_t i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
@@ -125,13 +125,13 @@ mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid
     even &= fs[i]->count == count;
     if (fs[i]->count == 0)
       return mgrid_null(err, MGRID_REFUSED, "zip: no groups cannot be spread over %" PRId64, count);
-    if (!mgrid_pay(payer, fs[i]->size < 0 ? fs[i]->count * fs[i]->nodes : 1)) return NULL;
+    if (!mgrid_spend(budget, fs[i]->size < 0 ? fs[i]->count * fs[i]->nodes : 1)) return NULL;
     total += mgrid_spread_total(fs[i], count);
     if (total > MGRID_WORLD_MAX)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",
                         MGRID_WORLD_MAX);
   }
-  if (even) return mgrid_family_combine(true, n, fs, payer, err);
-  if (payer && payer->spent) return NULL;
+  if (even) return mgrid_family_combine(true, n, fs, budget, err);
+  if (budget && budget->exhausted) return NULL;
   return list_spread(n, fs, count, total, err);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-  CUTS_MAX = 1024,    /* pieces of one mode, if no rule shows that they look the same */
-  WORK_MAX = 1 << 21, /* checks of a set, in total */
+  CUTS_MAX = 1024,      /* pieces of one mode, if no rule shows that they look the same */
+  CHECKS_MAX = 1 << 21, /* checks of a set, in total */
 };
 
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride) {
@@ -58,8 +58,7 @@ typedef struct walk {
   mgrid_points_fn            fn;
   void                      *ud;
   bool                       every;
-  mgrid_payer               *payer;
-  int64_t                    work;
+  mgrid_budget              *budget, checks;
   rest                      *rests; /* those of a piece follow those of the piece that it is cut from */
   size_t                     room;
 } walk;
@@ -202,8 +201,8 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
 static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
   size_t  to = from + n, kept = 0;
-  w->work += (int64_t)n + 1;
-  if (w->work > WORK_MAX || !mgrid_pay(w->payer, (int64_t)n + 1) || !make_room(w, to + n)) return false;
+  if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1) || !make_room(w, to + n))
+    return false;
   for (size_t i = from; i < to; i++) {
     rest r = w->rests[i];
     if (narrow(w->others[r.which], a->offset, span, &r)) w->rests[to + kept++] = r;
@@ -236,8 +235,10 @@ static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, s
 }
 
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others, bool every,
-                       mgrid_points_fn fn, void *ud, mgrid_payer *payer) {
-  walk w = { .others = others, .fn = fn, .ud = ud, .every = every, .payer = payer };
+                       mgrid_points_fn fn, void *ud, mgrid_budget *budget) {
+  walk w = {
+    .others = others, .fn = fn, .ud = ud, .every = every, .budget = budget, .checks = mgrid_budget_new(CHECKS_MAX, 0)
+  };
   bool done = make_room(&w, n + 1);
   for (size_t i = 0; i < n && done; i++) w.rests[i] = (rest){ i, 0, others[i]->offset };
   done = done && visit(&w, a, 1, 0, n);

@@ -27,9 +27,9 @@ bool mgrid_points_apart(const mgrid_points *p);
 ** others[in], or with in = -1 in none. Return false to end the walk. */
 typedef bool (*mgrid_points_fn)(void *ud, int64_t point, int64_t weight, int64_t in);
 /* Report for all points of a in which of the n others they are. With `every`, report points together only if they are
-** all in the same others: if one set has `point`, it has all points of that weight. False: `fn` or the payer ended the
+** all in the same others: if one set has `point`, it has all points of that weight. False: `fn` or the budget ended the
 ** walk, out of memory, or the modes fit together so badly that it would take too long. */
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others, bool every,
-                       mgrid_points_fn fn, void *ud, mgrid_payer *payer);
+                       mgrid_points_fn fn, void *ud, mgrid_budget *budget);
 
 #endif

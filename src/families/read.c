@@ -14,9 +14,9 @@ typedef mgrid_family family;
 
 static family *read_rule(const mgrid_field *s, int64_t world, int depth);
 
-/* Return f; or free it and return NULL after a failure, or once the payer has nothing left. */
+/* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
 static family *made(const mgrid_field *s, family *f) {
-  if (f && mgrid_field_pay(s, 1)) return f;
+  if (f && mgrid_field_spend(s, 1)) return f;
   mgrid_family_free(f);
   mgrid_field_fail(s);
   return NULL;
@@ -65,7 +65,7 @@ static family *read_pick(const mgrid_field *s, int64_t world, int depth) {
   (void)depth;
   if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
   if (!s->all->failed) base = read_rule(&of, world, 0);
-  if (base && mgrid_field_pay(s, (int64_t)n * MEMBER)) f = mgrid_family_pick(base, n, positions, s->all->err);
+  if (base && mgrid_field_spend(s, (int64_t)n * MEMBER)) f = mgrid_family_pick(base, n, positions, s->all->err);
   free(positions);
   mgrid_family_free(base);
   return f;
@@ -86,7 +86,7 @@ static family *read_table(const mgrid_field *s, int64_t world, int depth) {
     total += (int64_t)mgrid_field_list(&group, 1, SIZE_MAX);
   }
   if (starts) starts[n] = total;
-  if (!mgrid_field_pay(s, total * MEMBER)) return free(starts), NULL;
+  if (!mgrid_field_spend(s, total * MEMBER)) return free(starts), NULL;
   if (starts) ranks = malloc(((size_t)total + 1) * sizeof *ranks);
   for (size_t i = 0; i < n && ranks; i++) {
     const mgrid_field group = mgrid_field_at(&groups, i);
@@ -174,7 +174,7 @@ static family *read_parts(const mgrid_field *s, int64_t world, bool zip, int dep
   }
   if (!child) mgrid_oom(s->all->err);
   if (child && !s->all->failed)
-    f = mgrid_family_combine(zip, n, (const family *const *)child, s->all->payer, s->all->err);
+    f = mgrid_family_combine(zip, n, (const family *const *)child, s->all->budget, s->all->err);
   mgrid_families_free(child ? n : 0, child);
   return f;
 }
@@ -228,7 +228,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
   }
   if (order.v) {
     family *ranks = read_rule(&order, world, 0);
-    if (ranks && mgrid_field_pay(s, ranks->rule ? 1 : ranks->total * MEMBER))
+    if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
       g = mgrid_grid_over(ranks, n, dims, s->all->err);
     mgrid_family_free(ranks);
   } else {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_payer *payer, mgrid_error *err) {
+mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget, mgrid_error *err) {
   mgrid_family *f = mgrid_parts_new(&mgrid_zip_form, n, child, err);
   if (!f) return NULL;
   f->count = child[0]->count;
@@ -21,7 +21,7 @@ mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_payer *payer, 
   mgrid_classes classes = { 0 };
   bool          told = mgrid_classes_of(f, &classes);
   int64_t       looks = told ? (int64_t)classes.n : f->count;
-  for (int64_t g = 0; g < looks && (told || mgrid_pay(payer, 8 * (int64_t)n)); g++) {
+  for (int64_t g = 0; g < looks && (told || mgrid_spend(budget, 8 * (int64_t)n)); g++) {
     int64_t size = told ? classes.at[g].size : mgrid_family_size(f, g);
     if (size > f->max_size) f->max_size = size;
     if (size < least) least = size;

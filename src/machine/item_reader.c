@@ -10,7 +10,7 @@
 
 static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
   const int64_t        world = t->content.world;
-  mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->payer, all->err);
+  mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->budget, all->err);
   mgrid_machine_item  *x = NULL;
   if (m && !mgrid_machine_fits(m, world, all->err)) x = mgrid_machine_item_new(m, world, all->err);
   if (x) mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, x, all->err);
@@ -35,7 +35,7 @@ static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t)
     read_traffic(text, t, s->all->err);
   else
     mgrid_field_fault(&word, "'machine' or 'traffic'");
-  if (s->all->err->status || s->all->payer->spent) mgrid_field_fail(&field);
+  if (s->all->err->status || s->all->budget->exhausted) mgrid_field_fail(&field);
 }
 
 extern const mgrid_item_reader mgrid_item_reader_machine;

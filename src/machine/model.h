@@ -114,9 +114,9 @@ static inline int64_t mgrid_machine_at(const mgrid_machine_model *m, int64_t ran
 
 /* Append the canonical text. */
 void mgrid_machine_text(const mgrid_machine_model *m, mgrid_text *t);
-/* Make a machine from words: text, or a preset and text, for which the payer pays. NULL with *err, or once it has nothing
-** left. `what` is before messages: "machine". */
-mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_payer *payer, mgrid_error *err);
+/* Make a machine from words: text, or a preset and text, charged to the budget. NULL with *err, or without it once that is
+** exhausted. `what` is before messages: "machine". */
+mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget, mgrid_error *err);
 /* Apply more words to a machine that a reader made, "gpu:8 rail = gpu", and finish it. */
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *words, mgrid_error *err);
 

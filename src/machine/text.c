@@ -66,7 +66,7 @@ static void read_link(mgrid_scan *s, mgrid_link *link) {
 
 /* Pay for numbers that the text makes, by their memory. */
 static void pay_for(mgrid_scan *s, int64_t numbers) {
-  if (!s->failed && !mgrid_pay(s->payer, 64 * numbers)) mgrid_scan_fail(s);
+  if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) mgrid_scan_fail(s);
 }
 
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
@@ -262,7 +262,7 @@ static mgrid_status refuse_name(const char *text, mgrid_error *err) {
 
 static bool is_number(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
-mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_payer *payer, mgrid_error *err) {
+mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget, mgrid_error *err) {
   const char          *rest;
   char                 plain[64];
   mgrid_error          why = MGRID_ERROR_INIT;
@@ -281,7 +281,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   if (!w) return mgrid_null_oom(err);
   mgrid_scan s = mgrid_scan_begin(preset ? preset->text : "", preset ? strlen(preset->text) : 0, NULL, &why);
   read_words(&s, w);
-  s = mgrid_scan_begin(rest, strlen(rest), payer, &why);
+  s = mgrid_scan_begin(rest, strlen(rest), budget, &why);
   read_words(&s, w);
   if (!s.failed) m = made(w, &why);
   if (m && preset && !(m->source = mgrid_strdup(preset->name))) {

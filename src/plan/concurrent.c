@@ -98,10 +98,10 @@ static size_t names_in_lists(const mgrid_content *c) {
 
 /* Mark every family that the lists put after this one. next[]: the marked families whose followers remain to be
 ** marked. */
-static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next, mgrid_payer *payer) {
+static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next, mgrid_budget *budget) {
   int64_t all = (int64_t)names_in_lists(c);
   size_t  left = 0;
-  while (mgrid_pay(payer, all)) {
+  while (mgrid_spend(budget, all)) {
     for (size_t i = 0; i < c->nconcurrent; i++) {
       const mgrid_concurrent *list = &c->concurrent[i];
       for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
@@ -116,7 +116,7 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
 }
 
 /* Refuse a list with two families in the opposite order of the lists before it. */
-static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_payer *payer,
+static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_budget *budget,
                                 mgrid_error *err) {
   int  *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
   bool *later = (bool *)(next + c->nentries);
@@ -124,8 +124,8 @@ static mgrid_status check_order(const mgrid_content *c, size_t n, const char *co
   mgrid_status s = MGRID_OK;
   for (size_t k = 1; k < n && !s; k++) {
     memset(later, 0, c->nentries * sizeof *later);
-    mark_later(c, names[k], later, next, payer);
-    if (!mgrid_pay(payer, (int64_t)(k * c->nentries))) break;
+    mark_later(c, names[k], later, next, budget);
+    if (!mgrid_spend(budget, (int64_t)(k * c->nentries))) break;
     for (size_t i = 0; i < k && !s; i++)
       if (later[mgrid_content_find(c, names[i])])
         s = mgrid_fail(err, MGRID_REFUSED,
@@ -140,15 +140,15 @@ mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *
   return mgrid_concurrent_add(t, n, names, NULL, err);
 }
 
-mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_budget *budget,
                                   mgrid_error *err) {
   if (!t) return MGRID_USAGE;
   size_t had = names_in_lists(&t->content);
   if (n > MGRID_CONCURRENT_MAX - had)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "concurrent: more than %d names in all lists", MGRID_CONCURRENT_MAX);
-  mgrid_pay(payer, (int64_t)(n * n));
+  mgrid_spend(budget, (int64_t)(n * n));
   mgrid_status s = check_names(&t->content, n, names, err);
-  if (!s) s = check_order(&t->content, n, names, payer, err);
+  if (!s) s = check_order(&t->content, n, names, budget, err);
   return s ? s : append(&t->content, n, names, err);
 }
 
@@ -192,14 +192,14 @@ static bool is_listed(const mgrid_content *c, const char *family) {
 }
 
 /* Choose lanes in the order of the topology, not of the lists: so another launch order makes the same communicators. */
-static void give_lanes(const mgrid_content *c, place *p, mgrid_payer *payer) {
+static void give_lanes(const mgrid_content *c, place *p, mgrid_budget *budget) {
   int64_t names = (int64_t)names_in_lists(c);
-  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, names); i++) {
+  for (size_t i = 0; i < c->nentries && mgrid_spend(budget, names); i++) {
     const mgrid_entry *e = &c->entry[i];
     p[i].listed = is_listed(c, e->name);
     if (!can_share(e) || !p[i].listed) continue;
     int lane = 0;
-    while (is_taken(c, e->name, lane, p) && mgrid_pay(payer, 2 * names)) lane++;
+    while (is_taken(c, e->name, lane, p) && mgrid_spend(budget, 2 * names)) lane++;
     p[i].lane = lane;
   }
 }
@@ -221,27 +221,27 @@ static void give_priority(const mgrid_content *c, place *p) {
 }
 
 /* Put a family that is in no list into the lane of a listed one with the same groups, so that the two still share. */
-static void follow(const mgrid_content *c, place *p, mgrid_payer *payer) {
-  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, (int64_t)c->nentries); i++) {
+static void follow(const mgrid_content *c, place *p, mgrid_budget *budget) {
+  for (size_t i = 0; i < c->nentries && mgrid_spend(budget, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
     bool               found = !can_share(e) || p[i].listed;
     for (size_t k = 0; k < c->nentries && !found; k++) {
       const mgrid_entry *other = &c->entry[k];
       if (!p[k].listed || !mgrid_choice_shares(e->choice, other->choice)) continue;
-      found = mgrid_all_within(e->family, other->family, payer) || mgrid_all_within(other->family, e->family, payer);
+      found = mgrid_all_within(e->family, other->family, budget) || mgrid_all_within(other->family, e->family, budget);
       if (found) p[i] = p[k];
     }
   }
 }
 
-mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_error *err) {
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgrid_error *err) {
   if (c->nconcurrent == 0) return MGRID_OK;
   place *p = malloc(c->nentries * sizeof *p);
   if (!p) return mgrid_oom(err);
   for (size_t i = 0; i < c->nentries; i++) p[i] = (place){ -1, false, false };
-  give_lanes(c, p, payer);
-  if (mgrid_pay(payer, (int64_t)names_in_lists(c))) give_priority(c, p);
-  follow(c, p, payer);
+  give_lanes(c, p, budget);
+  if (mgrid_spend(budget, (int64_t)names_in_lists(c))) give_priority(c, p);
+  follow(c, p, budget);
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < c->nentries && !s; i++) {
     mgrid_choice *own = NULL;
@@ -266,7 +266,7 @@ static void each_next(const mgrid_content *c, const char *family, int *waits, in
   }
 }
 
-mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_error *err) {
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err) {
   const mgrid_content *c = &p->content;
   int64_t              names = (int64_t)names_in_lists(c), entries = (int64_t)c->nentries;
   int64_t              number = 0;
@@ -277,15 +277,15 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_err
     return MGRID_OK;
   }
   if (!(waits = calloc(c->nentries + 1, sizeof *waits))) return mgrid_oom(err);
-  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, 2 * names); i++) {
+  for (size_t i = 0; i < c->nentries && mgrid_spend(budget, 2 * names); i++) {
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);
   }
   for (size_t n = 0, from = 0; n < c->nentries; n++) { /* launch the first family of the schedule that waits for none */
     size_t k = from;
-    if (!mgrid_pay(payer, 2 * names + entries / 8)) break;
+    if (!mgrid_spend(budget, 2 * names + entries / 8)) break;
     while (k < c->nentries && (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0)) k++;
-    if (k == c->nentries) { /* mgrid_concurrent_add refuses such lists, unless its payer had nothing left */
+    if (k == c->nentries) { /* mgrid_concurrent_add refuses such lists, unless its budget was exhausted */
       free(waits);
       return mgrid_fail(err, MGRID_REFUSED, "concurrent: the lists have no common order");
     }

@@ -15,18 +15,19 @@ enum { RULE = 160 };
 ** directly. */
 enum { FEW = 64 };
 
-mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer, mgrid_error *err) {
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget, mgrid_error *err) {
   char    x[RULE], y[RULE];
   int64_t g = 0, p = 0;
-  if (mgrid_family_equal_paid(a, b, payer)) return MGRID_OK;
+  if (mgrid_family_equal_paid(a, b, budget)) return MGRID_OK;
   mgrid_family_describe(a, x, sizeof x);
   mgrid_family_describe(b, y, sizeof y);
   if (a->world != b->world || a->count != b->count)
     return mgrid_fail(err, MGRID_REFUSED, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s",
                       a->count, x, b->count, y);
-  if (a->total > FEW && mgrid_classes_equal(a, b, &g, payer) != MGRID_NO) g = 0;
-  while (mgrid_same_group(a, g, b, g) && mgrid_pay(payer, 2 * (a->nodes + b->nodes) * mgrid_family_size(a, g))) g++;
-  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p) && mgrid_pay(payer, 2 * (a->nodes + b->nodes))) p++;
+  if (a->total > FEW && mgrid_classes_equal(a, b, &g, budget) != MGRID_NO) g = 0;
+  while (mgrid_same_group(a, g, b, g) && mgrid_spend(budget, 2 * (a->nodes + b->nodes) * mgrid_family_size(a, g))) g++;
+  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p) && mgrid_spend(budget, 2 * (a->nodes + b->nodes)))
+    p++;
   int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
   if (in_a < 0 || in_b < 0)
     return mgrid_fail(err, MGRID_REFUSED,
@@ -49,10 +50,11 @@ static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
 }
 
 /* Return how many members of group g of a, from the first on, are in that group of b. */
-static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group, mgrid_payer *payer) {
+static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group,
+                          mgrid_budget *budget) {
   int64_t n = 0;
   while (n < mgrid_family_size(a, g) && has(b, group, mgrid_family_rank(a, g, n))
-         && mgrid_pay(payer, a->nodes + b->nodes))
+         && mgrid_spend(budget, a->nodes + b->nodes))
     n++;
   return n;
 }
@@ -60,11 +62,11 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
 /* Return whether group g of a is inside one of b. Else *first and *other become ranks of it that no group of b has
 ** both; *other -1: no group of b has *first. */
 static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first, int64_t *other,
-                      mgrid_payer *payer) {
+                      mgrid_budget *budget) {
   int64_t size = mgrid_family_size(a, g), most = 0, group, position;
   *first = mgrid_family_rank(a, g, 0);
   for (int64_t nth = 0; most < size && mgrid_family_locate(b, *first, nth, &group, &position); nth++) {
-    int64_t n = members_in(a, g, b, group, payer);
+    int64_t n = members_in(a, g, b, group, budget);
     if (n > most) most = n;
   }
   *other = most == 0 ? -1 : mgrid_family_rank(a, g, most);
@@ -75,7 +77,7 @@ typedef struct pairing { /* members of a and of b at one distance */
   const mgrid_family *a, *b;
   mgrid_classes       of_b;
   mgrid_sets          sets;
-  mgrid_payer        *payer;
+  mgrid_budget       *budget;
   int64_t             worst; /* the lowest group of a that is not inside one of b */
 } pairing;
 
@@ -84,7 +86,8 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
   int64_t  group, position;
   (void)weight;
   for (int64_t nth = 0; in < 0 && mgrid_family_locate(w->a, rank, nth, &group, &position); nth++)
-    if (group < w->worst && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->payer)) w->worst = group;
+    if (group < w->worst && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->budget))
+      w->worst = group;
   return true;
 }
 
@@ -95,7 +98,7 @@ static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
   if (distance == 0) told = mgrid_members_of(w->b, &w->sets);
   for (size_t k = 0; k < w->of_b.n && told && distance; k++)
     told = mgrid_class_partners(w->b, &w->of_b.at[k], distance, &w->sets);
-  return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->payer);
+  return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->budget);
 }
 
 /* Check that adjacent members of the groups of a class of a are always in one group of b. If groups of b share no
@@ -123,11 +126,11 @@ static bool look_at_class(pairing *w, const mgrid_class *c) {
 }
 
 /* Return the first group of a that is not inside one of b, a->count if all are; -1: the modes cannot tell. */
-static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
-  pairing       w = { .a = a, .b = b, .payer = payer, .worst = a->count };
+static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
+  pairing       w = { .a = a, .b = b, .budget = budget, .worst = a->count };
   mgrid_classes own = { 0 };
   bool told = (!b->overlapping || a->max_size <= 2) && mgrid_classes_of(a, &own) && mgrid_classes_of(b, &w.of_b);
-  for (size_t i = 0; i < own.n && told && mgrid_pay(payer, (int64_t)w.of_b.n + 1); i++)
+  for (size_t i = 0; i < own.n && told && mgrid_spend(budget, (int64_t)w.of_b.n + 1); i++)
     told = look_at_class(&w, &own.at[i]);
   free(own.at);
   free(w.of_b.at);
@@ -136,13 +139,13 @@ static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mg
 }
 
 mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                              mgrid_payer *payer, mgrid_error *err) {
+                              mgrid_budget *budget, mgrid_error *err) {
   int64_t first, other, g = 0;
   if (a->world != b->world)
     return mgrid_fail(err, MGRID_REFUSED, "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
                       b->world);
-  if (a->total > FEW && (g = first_not_within(a, b, payer)) < 0) g = 0;
-  while (g < a->count && is_within(a, g, b, &first, &other, payer) && mgrid_pay(payer, a->nodes + b->nodes)) g++;
+  if (a->total > FEW && (g = first_not_within(a, b, budget)) < 0) g = 0;
+  while (g < a->count && is_within(a, g, b, &first, &other, budget) && mgrid_spend(budget, a->nodes + b->nodes)) g++;
   if (g == a->count) return MGRID_OK;
   if (other < 0)
     return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first, g,
@@ -156,15 +159,15 @@ mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, cons
 
 /* Find the lowest rank that is in both families, or with `b` NULL in no group of a; -1: none. False: the modes cannot
 ** tell. */
-static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank, mgrid_payer *payer) {
+static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank, mgrid_budget *budget) {
   mgrid_sets   own = { 0 }, theirs = { 0 };
   mgrid_points world = { .offset = 0 };
   int64_t      found, lowest = -1;
   bool         told = mgrid_points_push(&world, a->world, 1) && mgrid_members_of(a, &own)
               && (!b || mgrid_members_of(b, &theirs));
-  if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, payer);
-  for (size_t i = 0; i < own.n && told && b && mgrid_pay(payer, (int64_t)theirs.n + 1); i++) {
-    told = mgrid_sets_meet(&own.at[i], &theirs, &found, payer);
+  if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, budget);
+  for (size_t i = 0; i < own.n && told && b && mgrid_spend(budget, (int64_t)theirs.n + 1); i++) {
+    told = mgrid_sets_meet(&own.at[i], &theirs, &found, budget);
     if (told && found >= 0 && (lowest < 0 || found < lowest)) lowest = found;
   }
   free(own.at);
@@ -183,25 +186,26 @@ static mgrid_status refuse_disjoint(const mgrid_family *a, const mgrid_family *b
 }
 
 mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                mgrid_payer *payer, mgrid_error *err) {
+                                mgrid_budget *budget, mgrid_error *err) {
   const mgrid_family *f = a->total < b->total ? a : b, *other = f == a ? b : a;
   int64_t             group, position, rank;
-  if (f->total > FEW && find_rank(a, b, &rank, payer))
+  if (f->total > FEW && find_rank(a, b, &rank, budget))
     return rank < 0 ? MGRID_OK : refuse_disjoint(a, b, names, rank, err);
   for (int64_t g = 0; g < f->count; g++)
-    for (int64_t k = 0, n = mgrid_family_size(f, g); k < n && mgrid_pay(payer, a->nodes + b->nodes); k++) {
+    for (int64_t k = 0, n = mgrid_family_size(f, g); k < n && mgrid_spend(budget, a->nodes + b->nodes); k++) {
       rank = mgrid_family_rank(f, g, k);
       if (mgrid_family_locate(other, rank, 0, &group, &position)) return refuse_disjoint(a, b, names, rank, err);
     }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_payer *payer, mgrid_error *err) {
+mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid_error *err) {
   int64_t group, position, rank = 0;
   if (mgrid_family_coverage(f) == MGRID_PARTITION) return MGRID_OK;
-  if (!find_rank(f, NULL, &rank, payer)) {
+  if (!find_rank(f, NULL, &rank, budget)) {
     rank = 0;
-    while (rank < f->world && mgrid_pay(payer, f->nodes) && mgrid_family_locate(f, rank, 0, &group, &position)) rank++;
+    while (rank < f->world && mgrid_spend(budget, f->nodes) && mgrid_family_locate(f, rank, 0, &group, &position))
+      rank++;
     if (rank == f->world) rank = -1;
   }
   return rank < 0 ? MGRID_OK : mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", rank);

@@ -67,13 +67,13 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
 
 /* Count the groups of a class by the entry that leads them. */
 static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
-                        mgrid_payer *payer) {
+                        mgrid_budget *budget) {
   size_t               room = r->classes.n + 1, n = 0;
   mgrid_points         own;
   mgrid_points        *sets = malloc(room * sizeof *sets);
   const mgrid_points **others = malloc(room * sizeof *others);
   int                 *owner = malloc(room * sizeof *owner);
-  bool                 told = sets && others && owner && mgrid_class_starts(c, &own) && mgrid_pay(payer, (int64_t)room);
+  bool told = sets && others && owner && mgrid_class_starts(c, &own) && mgrid_spend(budget, (int64_t)room);
   for (size_t k = 0; k < r->classes.n && told; k++) {
     const mgrid_class *d = &r->classes.at[k];
     mgrid_told alike = mgrid_class_alike(p->content.entry[i].family, c, p->content.entry[r->owner[k]].family, d);
@@ -83,7 +83,7 @@ static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const 
     owner[n++] = r->owner[k];
   }
   t->owner = owner;
-  told = told && mgrid_points_each(&own, n, others, false, count, t, payer);
+  told = told && mgrid_points_each(&own, n, others, false, count, t, budget);
   free(sets);
   free(others);
   free(owner);
@@ -92,7 +92,7 @@ static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const 
 
 /* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes tell. groups[] as in
 ** mgrid_plan_leaders; it may be NULL. */
-static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_payer *payer) {
+static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   mgrid_classes       own = { 0 };
   rivals             *r = calloc(1, sizeof *r);
@@ -101,7 +101,7 @@ static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *grou
   for (size_t k = 0; k < own.n && told; k++) {
     const mgrid_class *c = &own.at[k];
     if (c->size < 2 || (round >= 0 && c->round >= 0 && c->round != round)) continue;
-    told = (round < 0 || c->round >= 0) && count_class(p, i, c, r, &t, payer);
+    told = (round < 0 || c->round >= 0) && count_class(p, i, c, r, &t, budget);
   }
   free(own.at);
   if (r) free(r->classes.at);
@@ -124,28 +124,28 @@ static int leader_of(const mgrid_plan *p, int i, int64_t group) {
 }
 
 /* Pay for checking one group. */
-static bool pay_group(const mgrid_plan *p, int i, mgrid_payer *payer) {
+static bool pay_group(const mgrid_plan *p, int i, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
-  return !payer || mgrid_pay(payer, 4 * f->nodes + (int64_t)p->content.nentries);
+  return mgrid_spend(budget, 4 * f->nodes + (int64_t)p->content.nentries);
 }
 
-int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_payer *payer) {
+int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
-  mgrid_pay(payer, f->nodes + (int64_t)p->content.nentries);
+  mgrid_spend(budget, f->nodes + (int64_t)p->content.nentries);
   if (!is_open(p, i)) {
     if (round < 0 || !f->overlapping) return round > 0 ? 0 : f->count - mgrid_family_singles(f);
     if (f->size >= 0) return mgrid_family_in_round(f, round);
   }
-  int64_t led = by_class(p, i, round, NULL, payer);
+  int64_t led = by_class(p, i, round, NULL, budget);
   if (led >= 0) return led;
   led = 0;
-  for (int64_t g = 0; g < f->count && pay_group(p, i, payer); g++)
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
     led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && leader_of(p, i, g) < 0;
   return led;
 }
 
-void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_payer *payer) {
+void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   memset(groups, 0, p->content.nentries * sizeof *groups);
   if (f->max_size < 2 || p->content.entry[i].choice->none) return;
@@ -153,23 +153,23 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_payer
     groups[p->shares[i]] = f->count - mgrid_family_singles(f);
     return;
   }
-  if (!is_open(p, i) || by_class(p, i, -1, groups, payer) >= 0) return;
+  if (!is_open(p, i) || by_class(p, i, -1, groups, budget) >= 0) return;
   memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
-  for (int64_t g = 0; g < f->count && pay_group(p, i, payer); g++) {
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++) {
     int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;
   }
 }
 
-void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX], mgrid_payer *payer) {
+void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX], mgrid_budget *budget) {
   const mgrid_family *f = p->content.entry[i].family;
   int64_t             rounds = mgrid_family_rounds(f);
   if (rounds <= 3) { /* pairs, which modes may decide */
-    for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, payer);
+    for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, budget);
     return;
   }
   memset(led, 0, (size_t)rounds * sizeof *led);
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
-  for (int64_t g = 0; g < f->count && pay_group(p, i, payer); g++)
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
     led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && leader_of(p, i, g) < 0;
 }

@@ -15,7 +15,7 @@ static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c
 
 mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) { return mgrid_plan_make(t, NULL, err); }
 
-mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err) {
+mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err) {
   if (!t) return NULL;
   if (t->broken.status) {
     mgrid_error_pass(err, &t->broken);
@@ -28,12 +28,12 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
     free(p);
     return NULL;
   }
-  if (mgrid_concurrent_lanes(&p->content, payer, err)) {
+  if (mgrid_concurrent_lanes(&p->content, budget, err)) {
     mgrid_plan_free(p);
     return NULL;
   }
   size_t n = p->content.nentries, filled = 0;
-  mgrid_pay(payer, (int64_t)p->content.held / 2); /* the text of items, for the digest */
+  mgrid_spend(budget, (int64_t)p->content.held / 2); /* the text of items, for the digest */
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
   p->launch = malloc((n + 1) * sizeof *p->launch);
@@ -47,20 +47,20 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
-    mgrid_pay(payer, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and text for the digest */
+    mgrid_spend(budget, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and text for the digest */
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
       /* a family that shares is led by an earlier one, which this loop also reaches */
       if (p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
-          && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, payer))
+          && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, budget))
         p->shares[i] = j;
     }
-    if (payer && payer->spent) {
+    if (budget && budget->exhausted) {
       mgrid_plan_free(p);
       return NULL;
     }
   }
-  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, payer, err) || (payer && payer->spent)
+  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, budget, err) || (budget && budget->exhausted)
       || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
@@ -114,7 +114,8 @@ mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid
   return mgrid_plan_count_paid(p, NULL, out, err);
 }
 
-mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgrid_plan_counts *out, mgrid_error *err) {
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out,
+                                   mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
   mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
@@ -125,7 +126,7 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgri
     int64_t             ones = mgrid_family_singles(f);
     c.singles += ones;
     c.groups += f->count - ones;
-    c.communicators += mgrid_plan_led(p, i, -1, payer);
+    c.communicators += mgrid_plan_led(p, i, -1, budget);
   }
   mgrid_struct_write(out, &c, sizeof c);
   return MGRID_OK;

@@ -57,12 +57,12 @@ typedef struct mgrid_view {
 
 /* ------------------------------------------------------------------ plan.c */
 
-/* As mgrid_plan_new, and the payer pays for the work. NULL without an error once the payer has nothing left. */
-mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err);
+/* As mgrid_plan_new, and the work is charged to the budget. NULL without an error once the budget is exhausted. */
+mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err);
 /* Return whether a group of the later entry may use a communicator of the earlier one. */
 bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
-/* As mgrid_plan_count, and the payer pays for the work. The result means nothing once the payer has nothing left. */
-mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgrid_plan_counts *out, mgrid_error *err);
+/* As mgrid_plan_count, and the work is charged to the budget. The result means nothing once the budget is exhausted. */
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out, mgrid_error *err);
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void         mgrid_view_free(mgrid_view *v);
@@ -72,13 +72,13 @@ void         mgrid_view_free(mgrid_view *v);
 /* Return the number of groups of an entry that no earlier group leads: the communicators that it adds to the job.
 ** `round` >= 0 counts only that round. Groups are compared by their modes, O(modes). Where these cannot tell (tables of
 ** more than 1024 groups, rounds of pairs around a ring that their step does not divide, modes that fit badly together),
-** they are compared one by one, O(groups). The result means nothing once the payer has nothing left. */
-int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_payer *payer);
+** they are compared one by one, O(groups). The result means nothing once the budget is exhausted. */
+int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_budget *budget);
 /* The same for each round of an entry; led[] is filled up to its number of rounds. */
-void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX], mgrid_payer *payer);
+void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX], mgrid_budget *budget);
 /* Count the groups of an entry that an earlier one leads, by the entry of their leader: groups[nentries]. groups[entry]
 ** counts those that repeat one of its own. The cost is that of mgrid_plan_led. */
-void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_payer *payer);
+void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_budget *budget);
 /* Return whether some groups of entry i, but not all, may be groups of the earlier entry j. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
 
@@ -93,17 +93,17 @@ typedef enum mgrid_overlap {
 ** count. O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
 /* Return whether every group of a of more than one rank occurs in b. Where the modes cannot tell, up to 4096 groups are
-** compared one by one. With more groups, or once the payer has nothing left, the answer is false. */
-bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer);
+** compared one by one. With more groups, or once the budget is exhausted, the answer is false. */
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget);
 /* Return whether the two groups have the same members in the same order. */
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* Return the first group of b that equals group ga of a, only groups before `limit`; or -1. */
-int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_payer *payer);
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_budget *budget);
 
 /* -------------------------------------------------- concurrent.c, parent.c */
 
 /* Fill p->launch from the lists of concurrent families and p->order. */
-mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_error *err);
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err);
 /* Return the mgrid_group_launch_order of a group of an entry. */
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
 /* Check that the parent of each family exists and is created before it; _parent: that a group of a family with a parent
@@ -148,16 +148,16 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_
 /* Laws: both families have the same groups (same); every group of a is inside one of b (within); no rank is in both
 ** (disjoint); every rank is in a group (covers). Else return MGRID_REFUSED with the first counterexample, and the names
 ** of the families. O(modes); O(members) where no modes tell, as for long tables, and then each check is paid. The
-** result means nothing once the payer has nothing left. mgrid_plan_law reads a law from text, "within(tp, node)". */
+** result means nothing once the budget is exhausted. mgrid_plan_law reads a law from text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
-mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer, mgrid_error *err);
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget, mgrid_error *err);
 mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                              mgrid_payer *payer, mgrid_error *err);
+                              mgrid_budget *budget, mgrid_error *err);
 mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                mgrid_payer *payer, mgrid_error *err);
-mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_payer *payer, mgrid_error *err);
+                                mgrid_budget *budget, mgrid_error *err);
+mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
 /* Return how many ranks are in no group, 0 for a plan without groups, and append which, "6, 8 to 15, ...". By modes;

@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 200 };                      /* brackets: 64 nested families take 2 each */
-static const int64_t BUDGET = INT64_C(1) << 25; /* work, mgrid_payer: a second or two */
-
-static bool pay(void *ud, int64_t work) { return (*(int64_t *)ud -= work) > 0; }
+enum { DEPTH_MOST = 200 }; /* brackets: 64 nested families take 2 each */
+enum { WORK = 1 << 25 };   /* a second or two */
 
 /* ------------------------------------------------------------------- one rule */
 
@@ -82,7 +80,7 @@ static void read_concurrent(const mgrid_field *s, mgrid_topology *t) {
     names[i] = mgrid_field_text(&name);
   }
   if (!names) mgrid_oom(s->all->err), mgrid_field_fail(s);
-  if (!s->all->failed && mgrid_concurrent_add(t, n, names, s->all->payer, s->all->err)) mgrid_field_fail(s);
+  if (!s->all->failed && mgrid_concurrent_add(t, n, names, s->all->budget, s->all->err)) mgrid_field_fail(s);
   free(names);
 }
 
@@ -104,7 +102,7 @@ static const mgrid_item_reader *reader_of(const mgrid_field *s) {
 
 static void read_rule(const mgrid_field *s, mgrid_topology *t) {
   const mgrid_item_reader *r = reader_of(s);
-  if (!mgrid_field_pay(s, 1)) return;
+  if (!mgrid_field_spend(s, 1)) return;
   if (!r && json_object_get(s->v, "concurrent")) {
     read_concurrent(s, t);
   } else if (!r) {
@@ -159,7 +157,7 @@ static mgrid_plan *plan_of(const mgrid_field *all) {
     read_rule(&rule, t);
   }
   if (!all->all->failed && recipe && mgrid_topology_recipe(t, recipe, all->all->err)) mgrid_field_fail(all);
-  if (!all->all->failed && !(p = mgrid_plan_make(t, all->all->payer, all->all->err))) mgrid_field_fail(all);
+  if (!all->all->failed && !(p = mgrid_plan_make(t, all->all->budget, all->all->err))) mgrid_field_fail(all);
   mgrid_topology_free(t);
   return p;
 }
@@ -224,10 +222,9 @@ bool mgrid_plan_is_saved(const char *text, size_t length) {
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {
   if (mgrid_lacks(text, "the text of a plan", err)) return NULL;
-  int64_t       budget = BUDGET;
+  mgrid_budget  budget = mgrid_budget_new(WORK, 0);
   mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_payer   payer = { .pay = pay, .ud = &budget };
-  mgrid_fields all = { .err = &why, .payer = &payer };
+  mgrid_fields  all = { .err = &why, .budget = &budget };
   mgrid_plan   *p = NULL;
   if (!name) name = "plan";
   if (is_text(text, length))
@@ -241,7 +238,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", DEPTH_MOST);
   else
     p = read_json(text, length, name, &all);
-  if (payer.spent && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
+  if (budget.exhausted && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
   if (!why.status) return p;
   if (!why.line) mgrid_error_reword(&why, "%.200s: %s", name, why.message);
   mgrid_error_pass(err, &why);

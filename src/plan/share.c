@@ -117,7 +117,7 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
   return x && y && x != y && !(a_descends && b_descends) ? MGRID_NONE : MGRID_SOME;
 }
 
-static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb, mgrid_payer *payer) {
+static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb, mgrid_budget *budget) {
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
   if (a == b && ga == gb) return true;
@@ -125,7 +125,7 @@ static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
   if (told != MGRID_UNTOLD) return told == MGRID_YES;
   for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
-    if (p % PAID == PAID - 1 && !mgrid_pay(payer, PAID * (a->nodes + b->nodes))) return false;
+    if (p % PAID == PAID - 1 && !mgrid_spend(budget, PAID * (a->nodes + b->nodes))) return false;
   }
   return true;
 }
@@ -134,12 +134,12 @@ bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, 
   return same_group(a, ga, b, gb, NULL);
 }
 
-int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_payer *payer) {
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_budget *budget) {
   int64_t group, position, first = mgrid_family_rank(a, ga, 0), found = -1;
   for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++) {
-    if (position == 0 && group < limit && (found < 0 || group < found) && same_group(a, ga, b, group, payer))
+    if (position == 0 && group < limit && (found < 0 || group < found) && same_group(a, ga, b, group, budget))
       found = group;
-    if (nth % 16 == 15 && !mgrid_pay(payer, 64 * b->nodes)) break;
+    if (nth % 16 == 15 && !mgrid_spend(budget, 64 * b->nodes)) break;
   }
   return found;
 }
@@ -153,7 +153,7 @@ static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
 
 /* Return whether the groups of a class are among those of the classes of b. */
 static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, const mgrid_family *b,
-                               const mgrid_classes *theirs, mgrid_payer *payer) {
+                               const mgrid_classes *theirs, mgrid_budget *budget) {
   size_t               n = 0;
   bool                 all = true;
   mgrid_points         own, *sets = malloc((theirs->n + 1) * sizeof *sets);
@@ -166,36 +166,36 @@ static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, cons
     others[n] = &sets[n];
     n++;
   }
-  told = told && (mgrid_points_each(&own, n, others, false, is_in, &all, payer) || !all);
+  told = told && (mgrid_points_each(&own, n, others, false, is_in, &all, budget) || !all);
   free(sets);
   free(others);
   return !told ? MGRID_UNTOLD : all ? MGRID_YES : MGRID_NO;
 }
 
-static mgrid_told all_by_class(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+static mgrid_told all_by_class(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   mgrid_classes own = { 0 }, theirs = { 0 };
   mgrid_told    r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES : MGRID_UNTOLD;
-  for (size_t i = 0; i < own.n && r == MGRID_YES && mgrid_pay(payer, (int64_t)theirs.n + 1); i++)
-    if (own.at[i].size > 1) r = class_within(a, &own.at[i], b, &theirs, payer);
+  for (size_t i = 0; i < own.n && r == MGRID_YES && mgrid_spend(budget, (int64_t)theirs.n + 1); i++)
+    if (own.at[i].size > 1) r = class_within(a, &own.at[i], b, &theirs, budget);
   free(own.at);
   free(theirs.at);
   return r;
 }
 
-bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget) {
   enum { FEW = 16, COMPARE_MAX = 4096 };
-  if (a->nodes + b->nodes > 2 && !mgrid_pay(payer, a->nodes * b->nodes)) return false;
+  if (a->nodes + b->nodes > 2 && !mgrid_spend(budget, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
   int64_t last = a->count - 1; /* usually the last group shows that the answer is no */
-  if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, payer) < 0) return false;
+  if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, budget) < 0) return false;
   for (int64_t g = 0; g < last; g++) {
     if (mgrid_family_size(a, g) > 1
-        && (!mgrid_pay(payer, a->nodes + b->nodes + 8) || mgrid_group_in(a, g, b, INT64_MAX, payer) < 0))
+        && (!mgrid_spend(budget, a->nodes + b->nodes + 8) || mgrid_group_in(a, g, b, INT64_MAX, budget) < 0))
       return false;
     if (g != FEW) continue;
-    mgrid_told all = all_by_class(a, b, payer);
-    if (all != MGRID_UNTOLD || (payer && payer->spent) || a->count > COMPARE_MAX) return all == MGRID_YES;
+    mgrid_told all = all_by_class(a, b, budget);
+    if (all != MGRID_UNTOLD || (budget && budget->exhausted) || a->count > COMPARE_MAX) return all == MGRID_YES;
   }
-  return !payer || !payer->spent;
+  return !budget || !budget->exhausted;
 }

@@ -100,10 +100,10 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
 /* Remove the family, grid or item of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the payer pays for the work. Once the payer
+/* concurrent.c: the lists of a content. As mgrid_topology_concurrent, and the work is charged to the budget. Once the budget
 ** has nothing left there is no error, and the list may be missing. */
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
-mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_budget *budget,
                                   mgrid_error *err);
 mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
 void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* remove it from all lists */
@@ -111,6 +111,6 @@ void         mgrid_concurrent_free(mgrid_content *c);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
 /* Put the families of each list into different lanes, and give the first one high priority, in their options. */
-mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_error *err);
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgrid_error *err);
 
 #endif

@@ -23,13 +23,13 @@ typedef struct process {
 
 static const char *const lists[] = { "ranks", "missing_ranks" };
 
-/* The known processes, sorted by host and process id. `left` bounds the comparison with a plan, because an answer may list
+/* The known processes, sorted by host and process id. `looks` bounds the comparison with a plan, because an answer may list
 ** any number of communicators of any size. */
 typedef struct processes {
   const mgrid_plan *plan; /* may be NULL */
   size_t            n;
   process          *at;
-  int64_t           left; /* ranks that may still be compared */
+  mgrid_budget      looks; /* ranks that are compared */
 } processes;
 
 /* Return this machine's addresses, each between newlines. */
@@ -125,7 +125,7 @@ static mgrid_status learn_processes(processes *all, const json_t *comms, mgrid_e
 
 /* ---------------------------------------------------------------------- who is it */
 
-static bool may_look(processes *all) { return --all->left >= 0; }
+static bool may_look(processes *all) { return mgrid_spend(&all->looks, 1); }
 
 /* Return whether group `group` of the family can be this communicator, by the members that are known. */
 static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int64_t group) {
@@ -250,7 +250,7 @@ static void tell_states(mgrid_text *t, processes *all, const json_t *comm) {
 mgrid_status ras_findings(const json_t *answer, const mgrid_plan *plan, json_t **list, mgrid_error *err) {
   enum { LOOKS = 1 << 27 };
   const json_t *comms = json_object_get(answer, "communicators");
-  processes     all = { .plan = plan, .left = LOOKS };
+  processes     all = { .plan = plan, .looks = mgrid_budget_new(LOOKS, 0) };
   size_t        i;
   json_t       *comm;
   *list = NULL;
@@ -277,7 +277,7 @@ mgrid_status ras_findings(const json_t *answer, const mgrid_plan *plan, json_t *
       mgrid_text_free(&waits);
     }
   free(all.at);
-  if (!s && all.left < 0) {
+  if (!s && all.looks.exhausted) {
     s = mgrid_fail(err, MGRID_LIMIT,
                    "the RAS of NCCL names so many communicators that comparing them with the plan takes too long; ask "
                    "without a recipe");

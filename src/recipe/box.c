@@ -9,8 +9,8 @@
 #include <string.h>
 
 struct mgrid_lua_held {
-  mgrid_lua_held *prev, *next;
-  mgrid_budget   *budget; /* NULL: of a host's Lua state */
+  mgrid_lua_held   *prev, *next;
+  mgrid_lua_budget *budget; /* NULL: of a host's Lua state */
   void (*release)(void *box);
   size_t bytes; /* that count, including this header */
 };
@@ -19,7 +19,7 @@ static void           *box_of(mgrid_lua_held *h) { return h + 1; }
 static mgrid_lua_held *held_of(void *box) { return (mgrid_lua_held *)box - 1; }
 
 static void drop(mgrid_lua_held *h) {
-  mgrid_budget *b = h->budget;
+  mgrid_lua_budget *b = h->budget;
   if (b) {
     *(h->prev ? &h->prev->next : &b->held) = h->next;
     if (h->next) h->next->prev = h->prev;
@@ -29,14 +29,14 @@ static void drop(mgrid_lua_held *h) {
   mgrid_release(h);
 }
 
-void mgrid_budget_release(mgrid_budget *b) {
+void mgrid_budget_release(mgrid_lua_budget *b) {
   while (b->held) drop(b->held);
 }
 
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box)) {
-  mgrid_budget    *b = mgrid_budget_of(L);
-  size_t           bytes = sizeof(mgrid_lua_held) + size;
-  mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  size_t            bytes = sizeof(mgrid_lua_held) + size;
+  mgrid_lua_held  **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
   /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it collects without
@@ -81,8 +81,8 @@ int mgrid_lua_free_box(lua_State *L) {
 }
 
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes) {
-  mgrid_lua_held *h = held_of(box);
-  mgrid_budget   *b = h->budget;
+  mgrid_lua_held   *h = held_of(box);
+  mgrid_lua_budget *b = h->budget;
   if (!b) return;
   b->used += bytes - h->bytes;
   h->bytes = bytes;
@@ -90,7 +90,7 @@ void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes) {
 }
 
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
-  mgrid_budget *b = mgrid_budget_of(L);
+  mgrid_lua_budget *b = mgrid_budget_of(L);
   if (!b || n <= 0) return;
   size_t bytes = (uint64_t)n > SIZE_MAX / each ? SIZE_MAX : (size_t)n * each;
   if (!mgrid_budget_has(b, bytes)) mgrid_budget_refuse(L, b);

@@ -18,16 +18,16 @@ enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL =
 static void budget_hook(lua_State *L, lua_Debug *ar);
 
 /* lua_sethook may be called at any time. */
-static void look_after(mgrid_budget *b, int step) {
+static void look_after(mgrid_lua_budget *b, int step) {
   if (b->step == step || b->step == 0) return; /* 0: nothing runs */
   b->step = step;
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
 /* Return whether a block of more than SMALL bytes is available. A text has a limit; the work to make it counts. */
-static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
+static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
-  if (text) b->count += nsize / 16;
+  if (text) mgrid_spend(&b->work, (int64_t)(nsize / 16));
   if (nsize <= LARGE || nsize <= old) return !b->long_text;
   b->large = true;
   look_after(b, STEP_FIRST);
@@ -36,14 +36,14 @@ static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
 
 /* Keep the position of the recipe when memory is refused: Lua unwinds its stack before anybody can ask. Inside the
 ** allocator only functions that need no memory may be called. */
-static void keep_place(mgrid_budget *b) {
+static void keep_place(mgrid_lua_budget *b) {
   lua_Debug ar;
   if (!b->L || b->no_memory) return; /* there must be a Lua state; keep the first position that ran out */
   if (mgrid_lua_caller(b->L, &ar)) snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
 /* Allocate all blocks but the usual ones; separate, so that these do not pay for it. */
-__attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
+__attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
   bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
   bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
   void *block = fits && may ? b->hooks.allocate(b->hooks.ud, ptr, old, nsize) : NULL;
@@ -56,15 +56,15 @@ __attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, boo
     b->refused = nsize;
     b->starved = fits && may;
     if (may) b->long_text = false;
-    b->count += b->used / 64; /* the work to collect garbage */
+    mgrid_spend(&b->work, (int64_t)(b->used / 64)); /* the work to collect garbage */
     look_after(b, 1);
   }
   return block;
 }
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
-  mgrid_budget *b = budget;
-  size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
+  mgrid_lua_budget *b = budget;
+  size_t            old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
   if (nsize == 0) {
     b->used -= old;
     return ptr ? b->hooks.allocate(b->hooks.ud, ptr, old, 0) : NULL;
@@ -77,27 +77,27 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   return get_block(b, ptr, !ptr && osize == LUA_TSTRING, old, nsize);
 }
 
-bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
+bool mgrid_budget_has(mgrid_lua_budget *b, size_t bytes) {
   if (bytes <= b->limits.memory && b->used <= b->limits.memory - bytes) return true;
   if (bytes > b->limits.memory) return false;
   lua_gc(b->L, LUA_GCCOLLECT, 0);
-  b->count += b->used / 64;
+  mgrid_spend(&b->work, (int64_t)(b->used / 64));
   return b->used <= b->limits.memory - bytes;
 }
 
-void mgrid_budget_lack(mgrid_budget *b) {
+void mgrid_budget_lack(mgrid_lua_budget *b) {
   keep_place(b);
   b->no_memory = true;
   b->starved = b->long_text = false;
 }
 
-int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+int mgrid_budget_refuse(lua_State *L, mgrid_lua_budget *b) {
   mgrid_budget_lack(b);
   lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
   return lua_error(L);
 }
 
-static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
+static mgrid_status no_memory(const mgrid_lua_budget *b, mgrid_error *err) {
   bool        mib = b->limits.memory >> 20;
   mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   if (b->starved) return mgrid_oom(err);
@@ -112,32 +112,20 @@ static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- time */
 
-mgrid_budget *mgrid_budget_of(lua_State *L) {
+mgrid_lua_budget *mgrid_budget_of(lua_State *L) {
   void *b;
   return lua_getallocf(L, &b) == mgrid_budget_alloc ? b : NULL;
 }
 
-/* Return whether this thread has worked longer than allowed. The kernel is asked only if that much time has passed at
-** all. */
-static bool is_slow(mgrid_budget *b, double now) {
-  if (b->processor < 0) b->processor = mgrid_processor_now();
-  b->looked = now;
-  double left = b->seconds - b->spent;
-  return now - b->began > left && mgrid_processor_now() - b->processor > left;
-}
-
-bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
-  bool too_much = work < 0 || (uint64_t)work > b->limits.instructions;
-  b->count = too_much ? UINT64_MAX / 2 : b->count + (uint64_t)work;
-  bool slow = is_slow(b, mgrid_now());
-  if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return true;
+bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
+  if (mgrid_budget_look(&b->work, work) && !b->no_memory) return true;
   if (!b->over) {
     b->over = true;
     look_after(b, 1);
     if (b->no_memory)
       snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
-    else if (slow)
-      mgrid_format(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->seconds);
+    else if (b->work.slow)
+      mgrid_format(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->work.seconds);
     else
       snprintf(b->verdict, sizeof b->verdict, "the recipe runs for more than %" PRIu64 " instructions",
                b->limits.instructions);
@@ -146,7 +134,7 @@ bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
 }
 
 /* Raise the verdict; the first time with the position, which all later errors then have, too. */
-static void raise_verdict(lua_State *L, mgrid_budget *b) {
+static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   if (!b->placed && !b->no_memory) {
     char text[sizeof b->verdict];
     b->placed = true;
@@ -160,28 +148,27 @@ static void raise_verdict(lua_State *L, mgrid_budget *b) {
 
 /* Check more often if the instructions since the last check took long, less often if they were quick. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
-  mgrid_budget *b = mgrid_budget_of(L);
-  double        before = b->looked;
-  int           most = b->large ? STEP_LARGE : STEP;
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  double            before = b->work.looked;
+  int               most = b->large ? STEP_LARGE : STEP;
   (void)ar;
   if (!mgrid_budget_spend(b, b->step)) raise_verdict(L, b);
-  double took = b->looked - before;
+  double took = b->work.looked - before;
   if (took > 2e-2 && b->step > 1)
     look_after(b, b->step > 10 ? b->step / 10 : 1);
   else if (took < 2e-3 && b->step < most)
     look_after(b, 2 * b->step < most ? 2 * b->step : most);
 }
 
-static bool pay(void *budget, int64_t work) { return !budget || mgrid_budget_spend(budget, work); }
-
-mgrid_payer mgrid_budget_payer(lua_State *L) { return (mgrid_payer){ pay, mgrid_budget_of(L), 0, false }; }
-
-void mgrid_lua_charge(lua_State *L, int64_t work) {
-  mgrid_budget *b = mgrid_budget_of(L);
-  if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
+mgrid_budget *mgrid_lua_work(lua_State *L) {
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  return b ? &b->work : NULL;
 }
 
-void mgrid_lua_settle(lua_State *L, const mgrid_payer *payer) { mgrid_lua_charge(L, payer->spent ? 0 : payer->owed); }
+void mgrid_lua_charge(lua_State *L, int64_t work) {
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
+}
 
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each) {
   size_t n = lua_rawlen(L, i);
@@ -195,7 +182,7 @@ void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n) {
 
 void mgrid_lua_say(lua_State *L, const char *text) {
   enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
-  mgrid_budget *b = mgrid_budget_of(L);
+  mgrid_lua_budget *b = mgrid_budget_of(L);
   if (!b || !b->hooks.log || b->said > LINES) return;
   char where[MGRID_PLACE_MAX + 32] = "", path[MGRID_PLACE_MAX];
   int  line;
@@ -232,7 +219,7 @@ mgrid_status mgrid_lua_status(lua_State *L, const char *message) {
 }
 
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
-  mgrid_budget *b = mgrid_budget_of(L);
+  mgrid_lua_budget *b = mgrid_budget_of(L);
   if (!b) {
     note_for_host(L, status, text);
     return;
@@ -245,27 +232,28 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
 }
 
 void mgrid_budget_quote(lua_State *L, const char *message, const char *source) {
-  mgrid_budget *b = mgrid_budget_of(L);
+  mgrid_lua_budget *b = mgrid_budget_of(L);
   mgrid_lua_note(L, MGRID_REFUSED, message);
   snprintf(b->source, sizeof b->source, "%s", source);
 }
 
 /* Return whether this is the noted message: a recipe may have caught that error and raised another. */
-static bool is_noted(const mgrid_budget *b, const char *message, size_t length) {
+static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t length) {
   return b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
 /* Collect the garbage of many calls between two of them, while there is room. A call that meets the limit would collect
 ** it without finalizers, and so keep the objects that wait for these. */
-static void tidy(lua_State *L, mgrid_budget *b) {
+static void tidy(lua_State *L, mgrid_lua_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
   b->settled = b->used;
 }
 
-void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent) {
+void mgrid_budget_start(lua_State *L, mgrid_lua_budget *b, double seconds, double spent) {
   tidy(L, b);
-  b->count = 0, b->seconds = seconds, b->spent = spent, b->began = b->looked = mgrid_now(), b->processor = -1;
+  b->work = mgrid_budget_new(b->limits.instructions, seconds);
+  b->work.spent = spent;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
   b->refused = 0, b->said = 0, b->place[0] = '\0';
   b->status = MGRID_OK, b->source[0] = '\0';
@@ -273,17 +261,17 @@ void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double sp
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);
 }
 
-void mgrid_budget_stop(mgrid_budget *b) {
+void mgrid_budget_stop(mgrid_lua_budget *b) {
   b->step = 0;
-  if (b->processor >= 0) b->spent += mgrid_processor_now() - b->processor;
+  mgrid_budget_pause(&b->work);
   lua_sethook(b->L, NULL, 0, 0);
 }
 
-void mgrid_budget_resume(mgrid_budget *b) {
-  if (b->step == 0) b->began = b->looked = mgrid_now(), b->processor = -1;
+void mgrid_budget_go_on(mgrid_lua_budget *b) {
+  if (b->step == 0) mgrid_budget_resume(&b->work);
 }
 
-mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err) {
+mgrid_status mgrid_budget_after(const mgrid_lua_budget *b, mgrid_error *err) {
   if (b->no_memory) return no_memory(b, err);
   return b->over ? mgrid_fail(err, MGRID_LIMIT, "%s", b->verdict) : MGRID_OK;
 }
@@ -327,8 +315,8 @@ static int hint_body(lua_State *L) {
 }
 
 int mgrid_lua_message(lua_State *L) {
-  const mgrid_budget *b = mgrid_budget_of(L);
-  const int           top = lua_gettop(L), type = lua_type(L, top);
+  const mgrid_lua_budget *b = mgrid_budget_of(L);
+  const int               top = lua_gettop(L), type = lua_type(L, top);
   if (type == LUA_TSTRING && !ends(L, no_level)) {
     if (b->over || b->no_memory) return 1; /* no Lua may run */
     lua_pushcfunction(L, hint_body);
@@ -358,7 +346,7 @@ static const char *without_prelude(const char *message) {
 }
 
 /* Outside of any pcall: nothing here may allocate in the Lua state. */
-mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err) {
+mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int rc, mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
   mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;

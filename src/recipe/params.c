@@ -36,9 +36,9 @@ static int plan_body(lua_State *L) {
                            t->content.world, e->world);
   mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
-  mgrid_payer payer = mgrid_budget_payer(L);
-  e->plan = mgrid_plan_make(t, &payer, &err);
-  if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
+  mgrid_budget *budget = mgrid_lua_work(L);
+  e->plan = mgrid_plan_make(t, budget, &err);
+  mgrid_lua_charge(L, 0);
   if (e->plan && e->trails) {
     mgrid_lua_trail_push(L, lua_gettop(L));
     json_decref(e->trails->trail);

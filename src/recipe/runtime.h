@@ -21,7 +21,7 @@ typedef struct mgrid_lent {
 struct mgrid_runtime {
   mgrid_made_by               made_by;
   lua_State                  *L;
-  mgrid_budget                budget;
+  mgrid_lua_budget            budget;
   int                         users;     /* owners: the caller, each _ref, each policy */
   char                       *recipe;    /* name or path, as the host gave it; NULL: none is loaded */
   mgrid_text                  text;      /* of the recipe, if the host gave text; else data is NULL */

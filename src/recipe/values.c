@@ -13,13 +13,13 @@ enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
 /* What a value may still contain. A table that is in two others counts twice, because it is written twice. */
 typedef struct room {
-  int64_t       values, bytes;
-  mgrid_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
-  int64_t       unpaid;
+  int64_t           values, bytes;
+  mgrid_lua_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
+  int64_t           unpaid;
 } room;
 
-static room whole_room(mgrid_budget *b) {
-  if (b) mgrid_budget_resume(b);
+static room whole_room(mgrid_lua_budget *b) {
+  if (b) mgrid_budget_go_on(b);
   return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, b, 0 };
 }
 
@@ -72,7 +72,7 @@ struct walk {
   void *made;
 };
 
-static walk walk_of(lua_State *L, mgrid_budget *b, int plain) {
+static walk walk_of(lua_State *L, mgrid_lua_budget *b, int plain) {
   return (walk){ .L = L, .plain = plain, .left = whole_room(b) };
 }
 
@@ -205,8 +205,8 @@ static bool json_member(walk *w, int key, int depth) {
 /* Return whether there is memory for the value as JSON, which also counts against a recipe's limit. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
-  mgrid_budget *b = mgrid_budget_of(L);
-  walk          w = walk_of(L, b, AS_IS);
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  walk              w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
   if (!visit(&w, i, 0)) return false;
   int64_t bytes = (MGRID_VALUES_MAX - w.left.values) * EACH + (MGRID_VALUES_TEXT_MAX - w.left.bytes);
@@ -412,8 +412,8 @@ static bool copy_member(walk *w, int key, int depth) {
 }
 
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
-  mgrid_budget *b = mgrid_budget_of(from);
-  walk          w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
+  mgrid_lua_budget *b = mgrid_budget_of(from);
+  walk              w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
   w.begin = copy_begin, w.member = copy_member, w.made = to;
   return visit(&w, lua_absindex(from, i), 0);
 }

@@ -6,29 +6,20 @@
 
 #include <inttypes.h>
 
-static bool pay(void *ud, int64_t work) {
-  step_budget *b = ud;
-  b->count += (uint64_t)work;
-  b->slow |= mgrid_processor_now() - b->began > b->limits->seconds;
-  return !b->slow && b->count <= b->limits->instructions;
-}
-
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what) {
-  *b = (step_budget){ .limits = limits, .what = what, .began = mgrid_processor_now() };
-  b->payer = (mgrid_payer){ pay, b, 0, false };
+  *b = (step_budget){ mgrid_budget_new(limits->instructions, limits->seconds), mgrid_budget_new(STEP_MEMORY_MAX, 0),
+                      limits, what };
 }
 
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes) {
-  b->held += bytes;
-  b->large |= b->held > STEP_MEMORY_MAX;
-  b->payer.spent |= b->large;
-  return !b->large;
+  b->work.exhausted |= !mgrid_spend(&b->memory, (int64_t)bytes);
+  return !b->memory.exhausted;
 }
 
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err) {
-  if (b->large)
+  if (b->memory.exhausted)
     return mgrid_fail(err, MGRID_LIMIT, "%s needs more than %zu MiB of memory", b->what, STEP_MEMORY_MAX >> 20);
-  if (b->slow)
+  if (b->work.slow)
     return mgrid_fail(err, MGRID_LIMIT, "%s takes more than %g s of processor time", b->what, b->limits->seconds);
   return mgrid_fail(err, MGRID_LIMIT, "%s takes more than %" PRIu64 " instructions", b->what, b->limits->instructions);
 }

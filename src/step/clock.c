@@ -158,7 +158,7 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
     step_role        role = mgrid_step_rows[n->kind].role;
-    if (!mgrid_pay(w->payer, 1)) return false;
+    if (!mgrid_spend(w->budget, 1)) return false;
     if (w->stream >= 0 && (role == STEP_ORDER)) return false;
     if (n->kind == STEP_LOOP) {
       double a = 0, b = 0;

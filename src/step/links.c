@@ -55,7 +55,7 @@ static void add_peer(adding *x, int32_t type, peer of) {
 
 static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end, double often) {
   const step_types *t = &x->p->types;
-  for (uint32_t i = from; i < end && mgrid_pay(&x->budget->payer, 1); i = p->node[i].end) {
+  for (uint32_t i = from; i < end && mgrid_spend(&x->budget->work, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
       add_program(x, type, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
@@ -115,7 +115,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
   mgrid_family_group(f, g, x->members);
   for (int64_t i = 0; i < n; i++) {
     int32_t nth = x->p->s->slot[slot].nth, type = x->p->types.of[r[i]];
-    if (!mgrid_pay(&x->budget->payer, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
+    if (!mgrid_spend(&x->budget->work, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
     if (f->overlapping && (!f->form->locate(f, r[i], nth, &group, &position) || group != g)) continue;
     const sent *s = &x->sent[(size_t)type * x->slots + slot];
     shape = x->p->shapes.of[(size_t)type * x->slots + slot];
@@ -177,7 +177,7 @@ mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossi
   for (size_t i = 0; i < s->nslots && !x.failed; i++) {
     const mgrid_family *f = s->plan->content.entry[s->slot[i].entry].family;
     step_crossing      *to = crossing + (size_t)s->slot[i].entry * x.levels;
-    for (int64_t g = 0, n = used(&x, i) ? f->count : 0; g < n && mgrid_pay(&b->payer, 1); g++)
+    for (int64_t g = 0, n = used(&x, i) ? f->count : 0; g < n && mgrid_spend(&b->work, 1); g++)
       add_group(&x, f, g, i, to);
   }
   if (!x.failed) find_busiest(&x, domains, busiest);
@@ -188,6 +188,6 @@ mgrid_status mgrid_step_links(const step_pricing *p, step_budget *b, step_crossi
   free(x.members);
   free(x.here);
   mgrid_step_lists_free(&x.known);
-  if (b->payer.spent) return mgrid_step_budget_spent(b, err);
+  if (b->work.exhausted) return mgrid_step_budget_spent(b, err);
   return x.failed ? mgrid_oom(err) : MGRID_OK;
 }

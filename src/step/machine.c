@@ -25,7 +25,7 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
                        c->circle,
                        m->clock,
                        c->type,
-                       &m->budget->payer };
+                       &m->budget->work };
 }
 
 /* ---------------------------------------------------------------- meetings */
@@ -101,7 +101,7 @@ static void push(step_machine *m, step_meeting *x, int side, step_post post) {
 }
 
 static void drop_first(step_machine *m, step_meeting *x, int side) {
-  m->budget->held -= sizeof **x->post;
+  m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
   if (x->first[side] < x->nposts[side]) return; /* else fewer are moved than have met since the last time */
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
@@ -153,7 +153,7 @@ static void complete(step_machine *m, int32_t cursor) {
   int64_t      at = c->place.at;
   size_t       first = m->first[c->type], end = m->first[c->type + 1];
   c->posted = false;
-  mgrid_pay(&m->budget->payer, (int64_t)(end - first));
+  mgrid_spend(&m->budget->work, (int64_t)(end - first));
   for (size_t i = first; i < end; i++)
     if (m->cursor[i].circle >= 0 && m->cursor[i].place.at == at) {
       step_stops w = mgrid_step_machine_stops(m, &m->cursor[i]);
@@ -196,7 +196,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
   step_meeting *x = meeting_of(m, post.type, n);
   if (x) push(m, x, 0, post);
   m->failed |= !x;
-  if (m->failed || m->budget->large) return;
+  if (m->failed || m->budget->memory.exhausted) return;
   if ((x->nposts[0] > 1 && odd(m, mgrid_step_posts(x, 0)[0], post)) || x->nposts[0] < (uint32_t)circle->n) return;
   step_post *all = mgrid_step_posts(x, 0);
   uint32_t   count = x->nposts[0];
@@ -205,7 +205,7 @@ static void post_together(step_machine *m, step_post post, const step_node *n) {
              &mgrid_step_machine_program(m, all[i].type)->node[all[i].node]))
       return;
   x->post[0] = NULL, x->nposts[0] = 0; /* part_done may make meetings, and move them */
-  m->budget->held -= count * sizeof *all;
+  m->budget->memory.used -= count * sizeof *all;
   int64_t time = takes(m, all, count);
   for (uint32_t i = 0; i < count; i++) met(m, all[i].cursor, all[i].node, time, post.type);
   free(all);
@@ -253,7 +253,7 @@ static bool in_turn(const step_machine *m, const step_cursor *c) {
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
     const step_cursor *o = &m->cursor[i];
     if (o->circle < 0 || o->place.at >= c->place.at) continue;
-    mgrid_pay(&m->budget->payer, p->node[c->place.node].end - c->place.node);
+    mgrid_spend(&m->budget->work, p->node[c->place.node].end - c->place.node);
     for (uint32_t k = c->place.node; k < p->node[c->place.node].end; k++)
       if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return false;
   }
@@ -299,9 +299,9 @@ static size_t shared_circles(const step_machine *m, int32_t type, int32_t *scrat
   const step_program *p = mgrid_step_machine_program(m, type);
   const int32_t      *circle = m->types->type[type].circle;
   size_t              n = 0, slots = m->step->nslots;
-  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_pay(&m->budget->payer, (int64_t)p->n)) return 0;
+  if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n)) return 0;
   for (size_t a = 0; a < slots; a++) { /* the first slot of a circle has its stream */
-    if (!mgrid_pay(&m->budget->payer, (int64_t)a / 8)) return 0;
+    if (!mgrid_spend(&m->budget->work, (int64_t)a / 8)) return 0;
     size_t first = 0;
     while (circle[first] != circle[a]) first++;
     scratch[a] = first < a ? (int32_t)first : NONE, scratch[slots + a] = NONE;
@@ -336,7 +336,7 @@ static mgrid_status begin(step_machine *m, mgrid_error *err) {
   m->cursor = calloc(room + 1, sizeof *m->cursor);
   m->queue = malloc((room + 1) * sizeof *m->queue);
   if (!m->cursor || !m->queue) return free(scratch), mgrid_oom(err);
-  for (size_t t = 0; t < types && !m->budget->payer.spent; t++) {
+  for (size_t t = 0; t < types && !m->budget->work.exhausted; t++) {
     size_t n = shared_circles(m, (int32_t)t, scratch, shared), streams = m->first[t + 1] - m->first[t] - n;
     for (size_t i = 0; i < streams + n; i++) {
       step_cursor *c = &m->cursor[m->first[t] + i];
@@ -371,8 +371,9 @@ static mgrid_status give_up(const step_machine *m, mgrid_error *err) {
              "%s; %s so far: all ranks get to operation %" PRId64 " of %" PRId64 " or further, rank %" PRId64
              " is last",
              why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves, m->types->type[last->type].first);
-  if (last->place.node < p->n && p->node[last->place.node].line)
-    mgrid_error_reword(err, "%s, in line %d", err->message, p->node[last->place.node].line);
+  const step_place *at = &last->place; /* the walk to it may have ended behind a loop that begins again */
+  uint32_t          node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
+  if (node < p->n && p->node[node].line) mgrid_error_reword(err, "%s, in line %d", err->message, p->node[node].line);
   return MGRID_LIMIT;
 }
 
@@ -384,7 +385,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
   if (clock) clock->machine = m;
   mgrid_status status = begin(m, err);
   if (!status && clock) status = mgrid_step_clock_begin(m, err);
-  while (!status && !b->payer.spent && (m->queued || clock)) {
+  while (!status && !b->work.exhausted && (m->queued || clock)) {
     if (m->queued) {
       advance(m, take_first(m));
     } else {
@@ -399,7 +400,7 @@ mgrid_status mgrid_step_machine_run(step_machine *m, const mgrid_step *s, const 
     if (m->failed) status = mgrid_oom(err);
     if (!status && clock) status = mgrid_step_clock_check(m, err);
   }
-  if (!status && b->payer.spent) status = give_up(m, err);
+  if (!status && b->work.exhausted) status = give_up(m, err);
   *done = !status;
   for (size_t i = 0; i < m->ncursors && *done; i++)
     *done = m->cursor[i].place.node == mgrid_step_machine_program(m, m->cursor[i].type)->n;

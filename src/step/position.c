@@ -67,7 +67,7 @@ void mgrid_step_sizes_free(step_sizes *s) {
 
 /* Whether an entry, or one in its block, goes over the circle. */
 static bool is_on(const step_stops *w, uint32_t i) {
-  mgrid_pay(w->payer, w->program->node[i].end - i);
+  mgrid_spend(w->budget, w->program->node[i].end - i);
   for (uint32_t k = i; k < w->program->node[i].end; k++) {
     const step_node *n = &w->program->node[k];
     if (n->slot >= 0 && w->circle[n->slot] == w->only) return true;
@@ -94,7 +94,7 @@ static bool has_stop(const step_stops *w, uint32_t loop) {
 bool mgrid_step_place_settle(const step_stops *w, step_place *at, int64_t least) {
   const step_program *p = w->program;
   bool                again = false;
-  while (mgrid_pay(w->payer, 1)) {
+  while (mgrid_spend(w->budget, 1)) {
     while (at->depth && at->node == p->node[at->in[at->depth - 1].loop].end) {
       if (at->in[at->depth - 1].left > 0) {
         again |= at->in[at->depth - 1].left-- > least;
@@ -143,14 +143,14 @@ int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t 
   return at->in[k - 1].began + last[node] - last[loop + 1];
 }
 
-uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_payer *payer,
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud) {
   uint32_t node = at->node;
   for (int k = at->depth; k >= 0; k--) {
     uint32_t begin = k ? at->in[k - 1].loop + 1 : 0, end = k ? p->node[at->in[k - 1].loop].end : (uint32_t)p->n;
-    for (uint32_t i = node; i < end && mgrid_pay(payer, 1); i++)
+    for (uint32_t i = node; i < end && mgrid_spend(budget, 1); i++)
       if (is(p, i, ud)) return i;
-    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node && mgrid_pay(payer, 1); i++)
+    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node && mgrid_spend(budget, 1); i++)
       if (is(p, i, ud)) return i;
     node = end;
   }

@@ -38,7 +38,7 @@ typedef struct timing {
 } timing;
 
 static void add_times(const timing *x, const step_program *p, uint32_t from, uint32_t end, double often) {
-  for (uint32_t i = from; i < end && mgrid_pay(&x->budget->payer, 1); i = p->node[i].end) {
+  for (uint32_t i = from; i < end && mgrid_spend(&x->budget->work, 1); i = p->node[i].end) {
     const step_node *n = &p->node[i];
     if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
       add_times(x, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
@@ -66,7 +66,7 @@ static mgrid_status time_families(step_price *out, step_budget *b, mgrid_error *
       if (mine[i] > out->family[i].seconds) out->family[i].seconds = mine[i];
   }
   free(mine);
-  return b->payer.spent ? mgrid_step_budget_spent(b, err) : MGRID_OK;
+  return b->work.exhausted ? mgrid_step_budget_spent(b, err) : MGRID_OK;
 }
 
 /* -------------------------------------------------------------------- time */

@@ -47,7 +47,7 @@ static void count_leaving(finding *x, const mgrid_family *f) {
     memset(x->leaving[l], 0, (size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     for (int64_t g = 0; g < f->count; g++) {
       int64_t n = f->size >= 0 ? f->size : f->form->size(f, g);
-      if (!mgrid_pay(&x->budget->payer, 1 + n / 8)) return;
+      if (!mgrid_spend(&x->budget->work, 1 + n / 8)) return;
       mgrid_family_group(f, g, x->members);
       int32_t count = touch(x, l, n);
       for (int32_t i = 0; i < count && count > 1; i++) x->leaving[l][x->touched[i]]++;
@@ -99,7 +99,7 @@ static bool find_shapes(finding *x, size_t slot, step_lists *shapes, int32_t *of
   count_leaving(x, f);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
-    if (!mgrid_pay(&x->budget->payer, 1 + n / 4)) return true;
+    if (!mgrid_spend(&x->budget->work, 1 + n / 4)) return true;
     mgrid_family_group(f, g, x->members);
     int32_t shape = mgrid_step_lists_put(shapes, x->list, describe(x, n, ordered));
     if (shape < 0) return false;
@@ -164,7 +164,7 @@ mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model
   size_t   world = (size_t)x.world;
   int32_t *of = malloc((world * s->nslots + 1) * sizeof *of), *apart = calloc(world + 1, sizeof *apart);
   bool     done = prepare(&x) && of && apart;
-  for (size_t i = 0; i < s->nslots && done && !b->payer.spent; i++) {
+  for (size_t i = 0; i < s->nslots && done && !b->work.exhausted; i++) {
     done = find_shapes(&x, i, &shapes, of + i * world);
     for (size_t r = 0; r < world && done; r++) {
       int32_t pair[2] = { apart[r], of[i * world + r] };
@@ -173,7 +173,7 @@ mgrid_status mgrid_step_shapes_of(const mgrid_step *s, const mgrid_machine_model
     }
   }
   done = done && write_shapes(&shapes, m->ntiers, out);
-  if (done) status = b->payer.spent ? mgrid_step_budget_spent(b, err) : mgrid_step_types_of(s, apart, b, types, err);
+  if (done) status = b->work.exhausted ? mgrid_step_budget_spent(b, err) : mgrid_step_types_of(s, apart, b, types, err);
   if (done && !status) out->of = malloc((types->n * s->nslots + 1) * sizeof *out->of);
   for (size_t t = 0; out->of && t < types->n; t++)
     for (size_t i = 0; i < s->nslots; i++) out->of[t * s->nslots + i] = of[i * world + (size_t)types->type[t].first];

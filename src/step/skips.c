@@ -57,7 +57,7 @@ static void keep(step_machine *m, kept *s) {
   for (size_t i = 0; posts && i < m->nmeetings; i++)
     posts[2 * i] = m->meeting[i].nposts[0], posts[2 * i + 1] = m->meeting[i].nposts[1];
   memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
-  mgrid_pay(&m->budget->payer, (int64_t)m->ncursors / 16);
+  mgrid_spend(&m->budget->work, (int64_t)m->ncursors / 16);
   if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;
 }
 
@@ -97,7 +97,7 @@ static int64_t rounds(const step_machine *m, const kept *s) {
   for (size_t i = 0; i < m->ncursors; i++) {
     int64_t by;
     int     level = moved(&s->was[i], &m->cursor[i], &by);
-    if (level == -2 || (i % 16 == 0 && !mgrid_pay(&m->budget->payer, 1))) return 0;
+    if (level == -2 || (i % 16 == 0 && !mgrid_spend(&m->budget->work, 1))) return 0;
     if (level < 0) continue;
     if (!together(m, s, &m->cursor[i], level, by)) return 0;
     int64_t can = (m->cursor[i].place.in[level].left - 2) / by;

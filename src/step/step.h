@@ -80,21 +80,17 @@ void    mgrid_step_lists_free(step_lists *x);
 /* ---------------------------------------------------------------- budget.c */
 
 /* What an evaluation of all classes, a proof or a price may spend: the instructions and the seconds that the runtime has
-** for a plan (mgrid_limits), and STEP_MEMORY_MAX. */
+** for a plan (mgrid_limits), and STEP_MEMORY_MAX. Without memory there is no more work. */
 typedef struct step_budget {
-  mgrid_payer         payer;
+  mgrid_budget        work, memory; /* memory: bytes */
   const mgrid_limits *limits;
   const char         *what; /* "the proof of the step" */
-  uint64_t            count;
-  double              began; /* processor time */
-  size_t              held;  /* bytes */
-  bool                slow, large;
 } step_budget;
 
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
-/* Count bytes before they are allocated. False: there may be no more, and the payer is spent. */
+/* Count bytes before they are allocated. False: there may be no more. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
-/* Once the payer is spent: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
+/* Once it is exhausted: MGRID_LIMIT, "the proof of the step takes more than 10 s of processor time". */
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 
 /* ----------------------------------------------------------------- programs */
@@ -322,7 +318,7 @@ typedef struct step_stops {
   int32_t                  stream, only; /* only: the circle; -1: any */
   const struct step_clock *clock; /* computes take time, and loops that it takes as a whole are stops; NULL: none */
   int32_t                  type;
-  mgrid_payer             *payer; /* of the walks; NULL: none */
+  mgrid_budget            *budget; /* of the walks; NULL: none */
 } step_stops;
 
 mgrid_status mgrid_step_sizes_of(const step_program *p, step_sizes *out, mgrid_error *err);
@@ -335,7 +331,7 @@ bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
 /* Return the next entry from the place on, it included, that `is` accepts, in this iteration or a later one; the
 ** program's n: there is none. */
-uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_payer *payer,
+uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud), const void *ud);
 
 /* --------------------------------------------------------------- machine.c */

@@ -38,7 +38,7 @@ int64_t mgrid_step_total(const mgrid_step *s) {
 
 typedef struct memory {
   const step_program *p;
-  mgrid_payer        *payer;
+  mgrid_budget       *budget;
   step_memory         now, most;            /* now.peak: the bytes in use; now.at: the last mark */
   int64_t             last[STEP_NAMED_MAX]; /* bytes of the last allocation of a name */
 } memory;
@@ -59,7 +59,7 @@ static void change(memory *m, size_t i, int64_t by) {
 
 /* A loop that keeps memory from iteration to iteration has its most in the last one, one that frees some in the first. */
 static void go_through(memory *m, uint32_t from, uint32_t end) {
-  for (uint32_t i = from; i < end && mgrid_pay(m->payer, 1); i = m->p->node[i].end) {
+  for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
     const step_node *n = &m->p->node[i];
     if (n->kind == STEP_MARK) m->now.at = n->name;
     if (n->kind == STEP_ALLOC) {
@@ -92,7 +92,7 @@ mgrid_status mgrid_step_memory(const mgrid_step *s, step_memory *out, mgrid_erro
   mgrid_step_budget_begin(&b, &s->limits, "the memory of the step");
   for (size_t i = 0; i < s->nclasses; i++) { /* the first class of a program has its lowest rank */
     const step_program *p = &s->program[s->class[i].program];
-    memory              m = { .p = p, .payer = &b.payer };
+    memory              m = { .p = p, .budget = &b.work };
     if (seen[s->class[i].program]) continue;
     seen[s->class[i].program] = true;
     go_through(&m, 0, (uint32_t)p->n);
@@ -101,5 +101,5 @@ mgrid_status mgrid_step_memory(const mgrid_step *s, step_memory *out, mgrid_erro
     out->rank = s->class[i].first;
   }
   free(seen);
-  return b.payer.spent ? mgrid_step_budget_spent(&b, err) : MGRID_OK;
+  return b.work.exhausted ? mgrid_step_budget_spent(&b, err) : MGRID_OK;
 }

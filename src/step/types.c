@@ -38,7 +38,7 @@ static int32_t leader_of(const refining *x, const used *u, int64_t group) {
   const mgrid_family *f = p->content.entry[e].family;
   for (int j = 0; j < e; j++) {
     const mgrid_family *g = p->content.entry[j].family;
-    if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, &x->budget->payer) >= 0)
+    if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, &x->budget->work) >= 0)
       return p->shares[j] >= 0 ? p->shares[j] : j;
   }
   return e;
@@ -74,7 +74,7 @@ static bool find_used(refining *x) {
   free(by_position);
   /* Families with one communicator are seen alike. */
   for (size_t i = 0; i < x->nused && ordered; i++)
-    for (size_t k = 0; k < x->nused && mgrid_pay(&x->budget->payer, 1); k++) {
+    for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
       int32_t a = x->used[i].entry, b = x->used[k].entry;
       int32_t la = x->plan->shares[a] < 0 ? a : x->plan->shares[a],
               lb = x->plan->shares[b] < 0 ? b : x->plan->shares[b];
@@ -86,7 +86,7 @@ static bool find_used(refining *x) {
 
 /* Pay for so many ranks, in all families. */
 static bool pay_ranks(const refining *x, int64_t n) {
-  return mgrid_pay(&x->budget->payer, 1 + n * (int64_t)x->nused / 8);
+  return mgrid_spend(&x->budget->work, 1 + n * (int64_t)x->nused / 8);
 }
 
 /* The first colours: the program, the positions in ordered families, the leaders where families share in part. Ranks that
@@ -155,7 +155,7 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
-    if (!mgrid_pay(&x->budget->payer, 1 + size / 4)) break;
+    if (!mgrid_spend(&x->budget->work, 1 + size / 4)) break;
     mgrid_family_group(f, g, members);
     list[0] = leader_of(x, u, g);
     list[1] = u->ordered;
@@ -252,13 +252,13 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   x.key = done ? malloc(((size_t)x.world * x.nused + 1) * sizeof *x.key) : NULL;
   done = done && members && list && x.color && x.key && first_colors(&x, &colors);
   size_t n = colors.n;
-  while (done && !b->payer.spent) {
+  while (done && !b->work.exhausted) {
     mgrid_step_lists_free(&circles);
     mgrid_step_lists_free(&next);
     circles = next = (step_lists){ 0 };
     int32_t *color = refine(&x, &circles, &next, members, list);
     done = color != NULL;
-    if (!done || next.n == n || b->payer.spent) {
+    if (!done || next.n == n || b->work.exhausted) {
       free(color);
       break;
     }
@@ -266,7 +266,7 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
     free(x.color);
     x.color = color;
   }
-  done = done && !b->payer.spent && write_types(&x, &circles, n, out);
+  done = done && !b->work.exhausted && write_types(&x, &circles, n, out);
   mgrid_step_lists_free(&colors);
   mgrid_step_lists_free(&circles);
   mgrid_step_lists_free(&next);
@@ -280,7 +280,7 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
   }
   free(x.color);
   mgrid_step_types_free(out);
-  if (!b->payer.spent) return mgrid_oom(err);
+  if (!b->work.exhausted) return mgrid_oom(err);
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_step_budget_spent(b, &why);
   return mgrid_fail(err, MGRID_LIMIT, "%s before the first operation: so far its ranks are of %zu types", why.message,

@@ -90,11 +90,11 @@ static bool tell_unreceived(const step_machine *m, step_verdict *v) {
 static mgrid_status tell(const step_machine *m, step_verdict *v, mgrid_error *err) {
   step_wait cycle[STEP_WAITING_MAX];
   if (m->odd[0].type >= 0) return tell_mismatch(m, v), MGRID_OK;
-  if (tell_unmatched(m, v) && !m->budget->payer.spent) return MGRID_OK;
+  if (tell_unmatched(m, v) && !m->budget->work.exhausted) return MGRID_OK;
   v->told = STEP_CYCLE;
   size_t n = mgrid_step_shortest_cycle(m, STEP_WAITING_MAX, cycle, err);
   for (size_t i = 0; i < n; i++) add(m, v, cycle[i].rank, cycle[i].node, cycle[(i + 1) % n].rank);
-  if (m->budget->payer.spent) {
+  if (m->budget->work.exhausted) {
     mgrid_error why = MGRID_ERROR_INIT;
     mgrid_step_budget_spent(m->budget, &why);
     return mgrid_fail(err, MGRID_LIMIT, "%s: it is not proved, some rank waits forever, and for which one takes more",

@@ -53,7 +53,7 @@ static bool will_call(const step_machine *m, int32_t type, const wanted *x, int3
     if (c->circle >= 0) continue;
     step_place at = c->place;
     if (c->posted) at.node = p->node[at.node].end; /* what has begun, and did not meet, is not that call */
-    uint32_t node = mgrid_step_place_find(p, &at, &m->budget->payer, is_wanted, x);
+    uint32_t node = mgrid_step_place_find(p, &at, &m->budget->work, is_wanted, x);
     if (node == p->n || (c->stream >= 0 && p->node[node].stream != c->stream)) continue;
     *cursor = begun(m, (int32_t)i);
     return true;
@@ -74,7 +74,7 @@ static bool is_unmet(const step_machine *m, int32_t cursor, uint32_t node) {
   const step_cursor  *c = &m->cursor[cursor];
   const step_meeting *x = mgrid_step_machine_meeting(m, c->type, node);
   for (int side = 0; x && side < 2; side++)
-    for (uint32_t i = 0; i < x->nposts[side] && mgrid_pay(&m->budget->payer, 1); i++)
+    for (uint32_t i = 0; i < x->nposts[side] && mgrid_spend(&m->budget->work, 1); i++)
       if (mgrid_step_posts(x, side)[i].cursor == cursor && mgrid_step_posts(x, side)[i].node == node) return true;
   return false;
 }
@@ -85,7 +85,7 @@ bool mgrid_step_each_awaited(const step_machine *m, const step_wait *from, mgrid
   uint32_t            end = p->node[c->place.node].end;
   for (uint32_t node = c->place.node; node < end; node++) {
     const step_node *n = &p->node[node];
-    if (!mgrid_pay(&m->budget->payer, 1)) return false;
+    if (!mgrid_spend(&m->budget->work, 1)) return false;
     if (n->slot < 0 || !is_unmet(m, from->cursor, node)) continue;
     const step_slot    *slot = &m->step->slot[n->slot];
     const mgrid_family *f = m->step->plan->content.entry[slot->entry].family;
@@ -95,7 +95,7 @@ bool mgrid_step_each_awaited(const step_machine *m, const step_wait *from, mgrid
     bool    point = mgrid_step_rows[n->kind].role == STEP_POINT;
     int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
     for (int64_t i = point ? n->number : 0; i < (point ? n->number + 1 : size); i++) {
-      if (!mgrid_pay(&m->budget->payer, 1 + (x ? x->nposts[0] : 0) / 4)) return false;
+      if (!mgrid_spend(&m->budget->work, 1 + (x ? x->nposts[0] : 0) / 4)) return false;
       int64_t   rank = f->form->rank(f, group, i);
       int32_t   type = m->types->of[rank];
       step_wait to = { rank, -1, node };
@@ -154,7 +154,7 @@ static bool visit(const step_wait *to, bool will, void *ud) {
 
 /* Write the shortest cycle through the first one seen; return its length, 0: none. */
 static size_t cycle_through(const step_machine *m, search *s, step_wait start, size_t most, step_wait *out) {
-  if (!mgrid_pay(&m->budget->payer, SEEN_MAX / 16)) return 0;
+  if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
   memset(s->index, -1, 2 * SEEN_MAX * sizeof *s->index);
   s->n = 1, s->found = -1;
   s->all[0] = (seen){ start, -1, 0 };

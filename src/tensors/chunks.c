@@ -85,7 +85,8 @@ static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   return s;
 }
 
-void mgrid_rows_pass(mgrid_rows *r, int64_t bytes) {
+/* Advance by bytes of the current row, at most to its end. */
+static void pass_row(mgrid_rows *r, int64_t bytes) {
   if ((r->done += bytes) < r->row) return;
   r->done = 0;
   pass(r, r->n - 1, 1);
@@ -106,7 +107,7 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
     if (s.row == r->row)
       pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
     else
-      mgrid_rows_pass(r, s.row);
+      pass_row(r, s.row);
     buffer += n;
     bytes -= n;
   }

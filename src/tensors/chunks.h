@@ -28,8 +28,6 @@ typedef enum mgrid_handling {
 /* Copy the next bytes of the rows, and advance. */
 mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
                              mgrid_error *err);
-/* Advance by bytes of the current row, at most to its end. */
-void mgrid_rows_pass(mgrid_rows *r, int64_t bytes);
 
 typedef struct mgrid_chunks { /* { 0 } may be ended */
   mgrid_stream   stream;

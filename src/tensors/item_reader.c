@@ -143,7 +143,7 @@ static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
   const mgrid_field type = mgrid_field_of(s, "type"), axes = mgrid_field_of(s, "axes");
   const mgrid_field over = mgrid_field_of(s, "over"), on = mgrid_field_of(s, "on");
   mgrid_tensor     *t = NULL;
-  reading          *r = mgrid_field_pay(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r) : NULL;
+  reading          *r = mgrid_field_spend(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r) : NULL;
   if (!r) {
     if (!s->all->failed) mgrid_oom(s->all->err), mgrid_field_fail(s);
     return NULL;

@@ -79,10 +79,10 @@ static mgrid_status check(mgrid_running *r, const mgrid_buffer *from, const mgri
 static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names, *olds = &m->pairs.olds;
-  int64_t  numbers[] = { names->n, m->sums.rounds, o->window, o->messages, (int64_t)m->pairs.n, m->pairs.machine };
-  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s%s, window %" PRId64 ":",
+  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n, m->pairs.machine };
+  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
                                  from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
-                               o->messages ? " by messages" : "", o->window);
+                                 o->window);
   uint64_t h = XXH3_64bits(numbers, sizeof numbers);
   h = XXH3_64bits_withSeed(from->digest, sizeof from->digest, h);
   h = XXH3_64bits_withSeed(to->digest, sizeof to->digest, h);
@@ -147,8 +147,7 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
 
 /* Carry the data. A rank that fails notifies its peers, which would wait for it. */
 static mgrid_outcome carry(mgrid_running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
-  int64_t       window = o->window - (o->messages ? 0 : mgrid_reading_room(r->backend, o->window));
-  mgrid_outcome s = mgrid_lanes_new(r, window, o->messages, lanes, err);
+  mgrid_outcome s = mgrid_lanes_new(r, o->window, lanes, err);
   r->err = err;
   if (!s) s = mgrid_lanes_run(r, o->timeout);
   mgrid_backend *tells = s ? mgrid_running_carrier(r) : NULL;
@@ -177,19 +176,14 @@ mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid
   if (!read) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
-  bool         opened = r.ops && !s, reads = opened && r.ops->reads && !o.messages;
-  mgrid_offer  offer = { m, r.from, o.window };
-  if (reads && !mine.status) mgrid_reading_new(b, &mine);
-  if (reads && !mine.status && mgrid_reading_found(mgrid_reading_of(b))) mgrid_reading_offer(b, &offer);
+  bool         opened = r.ops && !s;
   if (!s) s = agree(&r, &o, &lanes, &mine);
-  if (!s && reads && lanes > 0 && !mgrid_reading_found(mgrid_reading_of(b))) s = mgrid_reading_find(b, &offer, &mine);
   *begun = !s;
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
     carried = carry(&r, &o, lanes, &mine);
     s = mgrid_verdict(b, carried, &mine, &mine);
   }
-  mgrid_reading_end(mgrid_reading_of(b));
   bool ours = !opened || r.ops->close(b, s && r.lane);
   mgrid_lanes_free(&r, ours);
   free(r.from);

@@ -114,27 +114,12 @@ static mgrid_outcome go_on(mgrid_running *r, mgrid_lane *l) {
 
 /* -------------------------------------------------------------- all of them */
 
-/* Read about a MiB. */
-static mgrid_outcome read_on(mgrid_running *r) {
-  int64_t       before = r->backend->read;
-  mgrid_outcome s = MGRID_OK;
-  while (r->done < r->nreads && !s && r->backend->read - before < 1 << 20) {
-    bool more = false;
-    s = mgrid_read_some(r->read, r->reads[r->done], &more, r->err);
-    r->done += !s && !more;
-  }
-  r->news = true;
-  return s;
-}
-
 /* mgrid_look: MGRID_OK when something ended. */
 static mgrid_outcome progress(void *ud) {
   mgrid_running *r = ud;
   size_t         n;
-  mgrid_outcome  s = r->ops->look(r->backend, r->news, &n, r->ended, r->err);
-  r->news = false;
+  mgrid_outcome  s = r->ops->look(r->backend, false, &n, r->ended, r->err);
   if (s) return s;
-  if (n == 0 && r->done < r->nreads) return read_on(r);
   for (size_t i = 0; i < n && !s; i++) {
     mgrid_lane *l = &r->lane[r->ended[i] / 2];
     l->busy[r->ended[i] % 2] = false;
@@ -172,14 +157,12 @@ static mgrid_outcome wait_for(mgrid_running *r, mgrid_look *look, double seconds
   return o;
 }
 
-static bool goes_on(const mgrid_running *r) { return r->left > 0 || r->done < r->nreads; }
-
 /* Run all lanes at once. What stays is copied while the first chunks are in transit. */
 static mgrid_outcome flow(mgrid_running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receivers first */
   if (!s) s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
-  while (goes_on(r) && !s) s = wait_for(r, progress, seconds);
+  while (r->left > 0 && !s) s = wait_for(r, progress, seconds);
   return s;
 }
 
@@ -187,7 +170,7 @@ static mgrid_outcome flow(mgrid_running *r, double seconds) {
 static mgrid_outcome by_rounds(mgrid_running *r, double seconds) {
   mgrid_outcome s = mgrid_chunks_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
-  while (goes_on(r) && !s) {
+  while (r->left > 0 && !s) {
     for (int way = 0; way < 2 && !s; way++) {
       while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
       if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
@@ -252,34 +235,23 @@ static int by_round(const void *a, const void *b) {
   return (x->round > y->round) - (x->round < y->round);
 }
 
-/* Find out whether the message is read instead of sent, by this rank or by the peer. */
-static mgrid_outcome is_read(mgrid_running *r, int64_t peer, bool receives, bool *reads, mgrid_error *err) {
-  *reads = !receives && r->read && mgrid_reading_offered(mgrid_reading_of(r->backend), peer);
-  return receives && r->read ? mgrid_read_ask(r->read, peer, reads, err) : MGRID_OK;
-}
-
 /* Add lanes to every peer, starting with the one after this rank, so that not all ranks start with the same one. */
-static mgrid_outcome add_lanes(mgrid_running *r, bool receives, mgrid_error *err) {
+static void add_lanes(mgrid_running *r, bool receives) {
   const mgrid_move *m = r->move;
   size_t            first = 0, begun = r->nlanes;
-  mgrid_outcome     s = MGRID_OK;
   while (first < m->npeers && m->peer[first].rank < m->rank) first++;
-  for (size_t k = 0; k < m->npeers && !s; k++) {
+  for (size_t k = 0; k < m->npeers; k++) {
     const mgrid_move_peer *p = &m->peer[(first + k) % m->npeers];
     int64_t                bytes = receives ? p->receive : p->send;
-    bool                   reads;
-    if (bytes == 0 || (s = is_read(r, p->rank, receives, &reads, err))) continue;
-    if (reads && receives) r->reads[r->nreads++] = p->rank;
-    if (reads) continue;
+    if (bytes == 0) continue;
     r->lane[r->nlanes++] = (mgrid_lane){
       .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
     };
   }
   if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, by_round);
-  return s;
 }
 
-mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, int64_t lanes, mgrid_error *err) {
+mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, int64_t lanes, mgrid_error *err) {
   const mgrid_move *m = r->move;
   int64_t half = lanes ? window / (2 * lanes) / MGRID_HALF_LEAST * MGRID_HALF_LEAST : MGRID_HALF_LEAST, bytes = 0,
           at = 0;
@@ -289,15 +261,9 @@ mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, i
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
   r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
   if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
-  if (mgrid_reading_on(mgrid_reading_of(r->backend)) && !messages) {
-    r->reads = malloc(((size_t)m->sums.receives + 1) * sizeof *r->reads);
-    r->read = r->reads ? mgrid_read_new(m, r->backend, r->to, err) : NULL;
-    if (!r->read) return mgrid_oom(err);
-  }
-  mgrid_outcome s = add_lanes(r, false, err);
+  add_lanes(r, false);
   r->nsend = r->nlanes;
-  if (!s) s = add_lanes(r, true, err);
-  if (s) return s;
+  add_lanes(r, true);
   r->left = r->nlanes;
   for (size_t i = 0; i < r->nlanes; i++) {
     mgrid_lane *l = &r->lane[i];
@@ -307,7 +273,7 @@ mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, i
     else
       bytes += room;
   }
-  if (r->nlanes == 0) return r->nreads ? r->ops->prepare(r->backend, 0, err) : MGRID_OK;
+  if (r->nlanes == 0) return MGRID_OK;
   if (m->sums.rounds) bytes *= 2;
   r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err) : malloc((size_t)bytes);
   if (!r->staging) return mgrid_oom(err);
@@ -328,7 +294,5 @@ void mgrid_lanes_free(mgrid_running *r, bool ours) {
   free(r->lane);
   free(r->ended);
   free(r->step);
-  free(r->reads);
-  mgrid_read_free(r->read);
   if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* otherwise data in transit may still be read from it */
 }

@@ -13,7 +13,7 @@
 #ifndef MGRID_LANES_H
 #define MGRID_LANES_H
 
-#include "tensors/peer_memory.h"
+#include "tensors/chunks.h"
 
 enum { MGRID_HALF_LEAST = 64 }; /* bytes of a half */
 
@@ -29,12 +29,8 @@ typedef struct mgrid_running {
   mgrid_lane                *lane; /* senders first; each direction by round */
   size_t                     nsend;
   char                      *staging;
-  mgrid_read                *read;         /* reads from ranks of this host, which have no lane: peer_memory.h */
-  int64_t                   *reads;        /* [nreads], the ranks to read */
-  size_t                     nreads, done; /* done: how many have been read */
-  bool                       news;         /* something was read since ops->look */
-  int                       *ended;        /* [2 * nlanes], from ops->look */
-  mgrid_post                *step;         /* [nlanes], posted at once */
+  int                       *ended; /* [2 * nlanes], from ops->look */
+  mgrid_post                *step;  /* [nlanes], posted at once */
   mgrid_error               *err;
 } mgrid_running;
 
@@ -42,8 +38,8 @@ typedef struct mgrid_running {
 mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
                               const mgrid_move_run_options *options, bool *begun, mgrid_error *err);
 /* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank.
-** What ranks of this host have to be read gets no lane, unless `messages`. */
-mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, int64_t lanes, mgrid_error *err);
+*/
+mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, int64_t lanes, mgrid_error *err);
 /* Carry everything, and copy what stays on this rank. Fail after `seconds` without progress; 0: never. Errors go to
 ** r->err. */
 mgrid_outcome mgrid_lanes_run(mgrid_running *r, double seconds);

@@ -364,21 +364,16 @@ static void test_names_in_lists(void **unused) {
   mgrid_grid_free(g);
 }
 
-static bool pay_nothing(void *ud, int64_t work) {
-  (void)ud, (void)work;
-  return false;
-}
-
-/* A list that was not compared with the earlier ones, because its payer had nothing left: no order of launches is found,
+/* A list that was not compared with the earlier ones, because its budget was exhausted: no order of launches is found,
 ** and the search for one ends. */
 static void test_unpaid_lists(void **unused) {
   (void)unused;
-  mgrid_payer     payer = { pay_nothing, NULL, 4096, false };
+  mgrid_budget    budget = mgrid_budget_new(0, 0);
   const char     *back[] = { "ep", "dp" };
   mgrid_topology *t = topology(NULL);
   assert_int_equal(LIST(t, "dp", "ep"), MGRID_OK);
-  mgrid_concurrent_add(t, 2, back, &payer, anew(&why));
-  assert_true(payer.spent);
+  mgrid_concurrent_add(t, 2, back, &budget, anew(&why));
+  assert_true(budget.exhausted);
   assert_null(mgrid_plan_new(t, anew(&why)));
   assert_string_equal(why.message, "concurrent: the lists have no common order");
   mgrid_topology_free(t);

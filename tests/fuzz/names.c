@@ -16,8 +16,6 @@
 
 enum { WHAT_IS_MATCHED = 20 }; /* letters: names.lua takes longer names for too long */
 
-static bool pay(void *left, int64_t work) { return (*(int64_t *)left -= work) > 0; }
-
 /* Push a function of names.lua. */
 static lua_State *oracle(const char *function) {
   static lua_State *L;
@@ -88,12 +86,12 @@ static void try_name(const names *all, size_t k, int side, size_t i, const char 
   until_failure = -1;
   fuzz_check_error(&e, s != MGRID_OK);
   CHECK(s == MGRID_OK || (s == MGRID_NO_MEMORY && fails >= 0)
-        || (s == MGRID_LIMIT && (all->payer || strlen(name) > WHAT_IS_MATCHED)));
+        || (s == MGRID_LIMIT && (all->budget || strlen(name) > WHAT_IS_MATCHED)));
   if (s) return;
   compare_fit(k, r, side, i, name, fits, &bound);
   mgrid_error_clear(&e);
   s = names_fit(all, r, side, i, name, NULL, &any, &e); /* with less memory */
-  CHECK(s ? s == MGRID_LIMIT && all->payer : any == fits);
+  CHECK(s ? s == MGRID_LIMIT && all->budget : any == fits);
   if (!fits || r->side[1].n == 0) return;
   names_put(r, side, i, &bound, &again);
   CHECK(!again.failed && strcmp(mgrid_text_chars(&again), name) == 0);
@@ -101,14 +99,13 @@ static void try_name(const names *all, size_t k, int side, size_t i, const char 
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
-  bytes       b = { input, input + size };
-  uint8_t     fail = byte(&b), how = byte(&b);
-  long        fails = fail & 1 ? fail >> 1 : -1;
-  int64_t     work = 1 << 16;
-  mgrid_payer payer = { .pay = pay, .ud = &work };
-  names       all = { 0 };
-  mgrid_error e = MGRID_ERROR_INIT;
-  const char *rules = (const char *)b.at;
+  bytes        b = { input, input + size };
+  uint8_t      fail = byte(&b), how = byte(&b);
+  long         fails = fail & 1 ? fail >> 1 : -1;
+  mgrid_budget budget = mgrid_budget_new(1 << 16, 0);
+  names        all = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
+  const char  *rules = (const char *)b.at;
   for (size_t i = 0; i <= how % 4U; i++) free(line(&b));
   size_t length = (size_t)((const char *)b.at - rules);
   until_failure = fails;
@@ -123,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (!s) compare_rules(L, &all);
     lua_setfield(L, LUA_REGISTRYINDEX, "rules");
   }
-  if (how & 64) all.payer = &payer;
+  if (how & 64) all.budget = &budget;
   while (!s && more(&b)) {
     char *name = line(&b);
     for (size_t k = 0; k < all.n; k++)

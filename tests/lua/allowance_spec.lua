@@ -103,21 +103,3 @@ describe("threads", function()
       .. "the user may have 4 threads %(ulimit %-u%)\n"), err)
   end)
 end)
-
-describe("memory of other processes", function()
-  it("doctor tells whether ranks read it in moves", function()
-    local works, text = doctor("reading", "")
-    if works == "yes" then
-      assert.equal("ranks of this host read each other's memory when tensors move over MPI", text)
-    else
-      assert.truthy(text:find "^between ranks of this host tensors move by messages: Operation not permitted; ", text)
-    end
-  end)
-
-  it("is not tried where no process may be made", function()
-    local out = run(other_user .. "bash -c 'ulimit -u 0; exec build/moongrid doctor'")
-    assert.truthy(out:find("\nreading    no   between ranks of this host tensors move by messages: not tried, because it needs a "
-      .. "process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)\n", 1, true), out)
-    assert.truthy(out:find "\nlauncher ", out)
-  end)
-end)

@@ -99,8 +99,8 @@ describe("on the stand-in", function()
       "STANDIN_STRICT=1 GROWN_SAYS='created again, because it needs ncclCommGrow, which came with NCCL 2.29.2; this is NCCL 2.28.9'" },
     ["with NCCL_COMM_ID, too"] = { "grow", 10, grown .. " NCCL_COMM_ID=localhost:1 GROWN_SAYS='created again, because NCCL_COMM_ID is set'" },
     ["a group whose old members come in another order is made anew"] = { "reordered", 10, grown .. " GROWN_SAYS='created again, because '" },
-    ["a growth that fails is undone"] = { "failing", 4, "STANDIN_NCCL_VERSION=22907 NCCL_COMM_BLOCKING=0 STANDIN_FAIL_INIT=6:2" },
-    ["but not what blocks inside of NCCL"] = { "failing", 4, "STANDIN_NCCL_VERSION=22907 STANDIN_FAIL_INIT=6:2" },
+    ["a growth that fails is undone"] = { "failing", 5, "STANDIN_NCCL_VERSION=22907 NCCL_COMM_BLOCKING=0 STANDIN_FAIL_INIT=6:2" },
+    ["but not what blocks inside of NCCL"] = { "failing", 5, "STANDIN_NCCL_VERSION=22907 STANDIN_FAIL_INIT=6:2" },
   } do
     it(name, function()
       local out, err, code = on(8, "build/tests/nccl/elastic " .. case[1], case[3])

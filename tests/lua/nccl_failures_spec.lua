@@ -80,7 +80,9 @@ describe("on the stand-in", function()
   end
 
   it("a shrink that fails is made good, and a new communicator that fails is told at once", function()
-    for _, env in ipairs { "STANDIN_FAIL_INIT=4:3", "STANDIN_FAIL_INIT=4:3 STANDIN_ASYNC_ERROR=4:1" } do
+    for _, env in ipairs { "STANDIN_FAIL_INIT=4:3", "STANDIN_FAIL_INIT=4:3 STANDIN_ASYNC_ERROR=4:1",
+      -- on one host an abort waits for the others, so that rank 6 cannot fail before rank 4 begins
+      "MOONGRID_TEST_HOSTS=8 SLOW=0:4 STANDIN_ASYNC_ERROR=4:1 CUDARIG_FAIL=6:cudaDeviceSynchronize:2" } do
       local out, err = on(8, "build/tests/nccl/recovery worse", env)
       assert.truthy(out:find("ok 2 - in time\n1..2\n", 1, true), out .. err)
       assert.falsy(out:find "not ok", out .. err)

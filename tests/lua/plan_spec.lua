@@ -33,6 +33,13 @@ describe("moongrid plan", function()
     assert.truthy(#out < 4000)
   end)
 
+  it("lists few of many tensors", function()
+    local out = run "build/moongrid plan llama --world 8"
+    local rows = select(2, out:gsub("\nmodel%.", "\nmodel."))
+    assert.equal(12, rows)
+    assert.truthy(out:find("\n... 279 more tensors: --json lists them, --tensor NAME shows one\n", 1, true))
+  end)
+
   it("prints all groups as one JSON object", function()
     local out, err, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 ep=2 --json")
     local plan = json.decode(out)

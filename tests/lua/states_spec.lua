@@ -6,9 +6,34 @@ local scene = dofile "tests/lua/scene.lua"
 local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
 local gives, refuses = cases.gives, cases.refuses
 
+local families = [[
+
+  tp                    4 groups of 2: (2:1) x (4:2)
+  again                 4 groups of 2: (2:1) x (4:2)
+  dp                    4 groups of 2: (2:2) x (2:1)(2:4)
+  edge                  2 groups of 2: (2:5) x (2:2)
+  ring                  8 groups of 2: neighbours(1, wrap) of [(2:1)(2:4) x...
+  one                   8 groups of 1: (1) x (8:1)]]
+local groups = [[
+
+  tp                    position 1 of 2 in group 2
+  again                 position 1 of 2 in group 2
+  dp                    position 0 of 2 in group 3
+  edge                  position 1 of 2 in group 0
+  ring                  position 1 of 2 in group 2
+  ring                  position 0 of 2 in group 3
+  one                   position 0 of 1 in group 5]]
+
 describe("Topology", function()
   gives {
-    { "text(t), #t, text(T), #T", "Topology of 0 families over 8 ranks", 0, "Topology of 6 families over 8 ranks", 6 },
+    { "text(t), #t, text(T), #T", "Topology of 0 families over 8 ranks", 0,
+      "Topology of 6 families over 8 ranks" .. families, 6 },
+    { "(function() for i = 10, 30 do t['a' .. i] = i == 10 and "
+      .. "mg.world(8):table({ { 0, 1, 2, 3, 4, 5, 7, 6 }, { 6, 0, 1, 2, 3, 4, 5 }, { 7, 5, 3, 1, 0, 2, 4 } }, 'cover') "
+      .. "or tp end local lines = {} for line in text(t):gmatch '[^%c]+' do lines[#lines + 1] = line end "
+      .. "return #lines, lines[2], #lines[2], lines[20], lines[21] end)()",
+      21, "  a10                   3 groups of up to 8: {0,1,2,3,4,5,7,6}{6,0,1,2,3,4,...", 78,
+      "  a28                   4 groups of 2: (2:1) x (4:2)", "  ... 2 more" },
     { "T.tp == tp, T.grid == g", true, true },
     { "T:has 'tp', T:has 'grid', T:has 'tpp', t:has 'tp'", true, true, false, false },
     { "(function() local o = {} for name in pairs(T) do o[#o + 1] = name end return o end)()",
@@ -47,7 +72,7 @@ describe("Plan", function()
     .. "leaders, lines, idle, unheeded, ...)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
-    { "p.digest, text(p)", "193230719ef7fac32416da6d2de06b8c", "Plan of 6 families over 8 ranks, digest 19323071..." },
+    { "p.digest, text(p)", "193230719ef7fac32416da6d2de06b8c", "Plan of 6 families over 8 ranks, digest 19323071..." .. families },
     { "p == mg.plan(T), p == mg.plan(t), text(mg.plan(t))", true, false, "Plan of 0 families over 8 ranks, digest 2c566764..." },
     { "(function() local o = {} for n, f in pairs(p) do o[#o + 1] = n .. f.count end return o end)()",
       { "tp4", "again4", "dp4", "edge2", "ring8", "one8" } },
@@ -102,7 +127,7 @@ end)
 
 describe("State", function()
   gives {
-    { "text(s), #s, s.rank, s.world", "State of rank 5 of 8: 7 groups, 4 communicators", 7, 5, 8 },
+    { "text(s), #s, s.rank, s.world", "State of rank 5 of 8: 7 groups, 4 communicators" .. groups, 7, 5, 8 },
     { "s.ncomms, s.ngroups, s.plan == p", 4, 7, true },
     { "text(s.tp), text(s.edge), text(s.one)", "Group tp[2]: 1 of 2", "Group edge[0]: 1 of 2", "Group one[5]: 0 of 1" },
     { "s.grid", { tp = 1, dp = 0, pp = 1 } },

@@ -386,7 +386,7 @@ describe("module", function()
   end
   gives {
     { "mg._VERSION, mg.recipes()", "moongrid " .. support.version, bundled },
-    { "text(picotron), text(picotron:plan(8))", "Recipe", "Plan of 7 families over 8 ranks, digest 8fd3250b..." },
+    { "text(picotron), text(picotron:plan(8)):match '^%C*'", "Recipe", "Plan of 7 families over 8 ranks, digest 8fd3250b..." },
     { "picotron:plan(8, { tp = 2 }) == picotron:plan(w, { tp_size = '2' }), picotron:plan(8).recipe", true, "picotron" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },

@@ -47,9 +47,9 @@ static const char recipe[] =
     "  t.w = tensor { axes = { { 'r', 64 }, { 'c', 64 } }, type = 'f32', cut = { r = 'tp', c = 'dp' } } return t end,\n"
     "policy = { of_all = function() return 1 end }, agreed = { of_all = 'world' } }\n";
 
-typedef enum call { MATERIALIZE, PROVE, POLICY, RELOAD, MESSAGES, READS, AGREE, AGAIN, CALLS } call;
-static const char *const calls[] = { "materialize", "prove",        "a policy",        "reload",
-                                     "a move",      "a move, read", "agree on a plan", "a call after that" };
+typedef enum call { MATERIALIZE, PROVE, POLICY, RELOAD, MOVE, AGREE, AGAIN, CALLS } call;
+static const char *const calls[] = { "materialize", "prove",           "a policy",         "reload",
+                                     "a move",      "agree on a plan", "a call after that" };
 
 typedef struct job { /* what a call is made with */
   mgrid_backend *backend;
@@ -57,12 +57,9 @@ typedef struct job { /* what a call is made with */
   mgrid_policy  *policy;
 } job;
 
-static mgrid_status move(mgrid_backend *b, const mgrid_plan *p, const mgrid_plan *to, int rank, bool messages,
-                         mgrid_error *e) {
-  mgrid_move            *m = mgrid_move_new(p, to, rank, 0, NULL, NULL, e);
-  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
-  o.messages = messages;
-  mgrid_status s = mgrid_move_prove(m, b, &o, e);
+static mgrid_status move(mgrid_backend *b, const mgrid_plan *p, const mgrid_plan *to, int rank, mgrid_error *e) {
+  mgrid_move  *m = mgrid_move_new(p, to, rank, 0, NULL, NULL, e);
+  mgrid_status s = mgrid_move_prove(m, b, NULL, e);
   mgrid_move_free(m);
   return s;
 }
@@ -74,8 +71,7 @@ static mgrid_status make(call c, job *j, mgrid_runtime *rt, const mgrid_plan *p,
   case PROVE: return mgrid_state_prove(j->state, NULL, e);
   case POLICY: return mgrid_policy_call(j->policy, 0, NULL, e);
   case RELOAD: return mgrid_reload(rt, j->state, NULL, 0, NULL, &new_state, NULL, e);
-  case MESSAGES:
-  case READS: return move(j->backend, p, to, rank, c == MESSAGES, e);
+  case MOVE: return move(j->backend, p, to, rank, e);
   case AGREE: return mgrid_agree(j->backend, p, NULL, e);
   default: return mgrid_materialize(p, j->backend, "more", e) ? MGRID_OK : e->status;
   }
@@ -103,7 +99,6 @@ int main(int argc, char **argv) {
   }
   jobs[AGAIN] = jobs[MATERIALIZE];
   mgrid_state_prove(jobs[PROVE].state, NULL, &e);
-  move(jobs[READS].backend, p, to, rank, false, &e); /* who can read whom is known */
   test(MPI_COMM_WORLD, !e.status, "groups of all are created and proved", &e);
   int victim = argc > 1 ? atoi(argv[1]) : size - 1;
   if (rank == victim) raise(SIGKILL);

@@ -25,6 +25,8 @@ static mgrid_backend *open_backend(mgrid_backend *mpi, mgrid_error *e) {
   return b;
 }
 
+static bool with_all; /* a third family, of all ranks */
+
 /* tp and dp over `world` ranks, tp fastest; with these options for dp. reversed: dp's groups in the opposite order. */
 static mgrid_plan *plan_of(int world, const mgrid_options *for_dp, bool reversed, mgrid_error *e) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
@@ -44,6 +46,9 @@ static mgrid_plan *plan_of(int world, const mgrid_options *for_dp, bool reversed
     mgrid_topology_add(t, names[i], f, i == 1 ? for_dp : NULL, e);
     mgrid_family_free(f);
   }
+  mgrid_family *all = with_all ? mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e) : NULL;
+  if (all) mgrid_topology_add(t, "all", all, NULL, e);
+  mgrid_family_free(all);
   mgrid_plan *p = mgrid_plan_new(t, e);
   mgrid_topology_free(t);
   mgrid_grid_free(g);
@@ -219,6 +224,7 @@ static void failing(mgrid_backend *mpi) {
   mgrid_error e = MGRID_ERROR_INIT;
   MPI_Comm    some = MPI_COMM_NULL;
   enum { WAS = 6 };
+  with_all = true; /* ranks 1, 3, 5 and 7 grow dp[1], and then wait there for the others */
   MPI_Comm_split(MPI_COMM_WORLD, rank < WAS ? 0 : MPI_UNDEFINED, rank, &some);
   mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, NULL, anew(&e));
   mgrid_backend *small = few ? open_backend(few, &e) : NULL, *large = open_backend(mpi, &e);
@@ -228,9 +234,11 @@ static void failing(mgrid_backend *mpi) {
   mgrid_plan    *mine = rank == 7 ? other : after;
   now = was ? mgrid_state_grow(was, mine, large, "train", anew(&e)) : mgrid_state_join(mine, large, "train", anew(&e));
   test(!now && e.status == MGRID_DISAGREE, e.message);
+  double began = MPI_Wtime();
   now = was ? mgrid_state_grow(was, after, large, "train", anew(&e))
             : mgrid_state_join(after, large, "train", anew(&e));
   test(!now && strstr(e.message, "rank 6: nccl: ncclCommGrow for train/dp[0]: ") == e.message, e.message);
+  test(MPI_Wtime() - began < 3, "all hear at once, also those that wait in the next group");
   bool cancelled = getenv("NCCL_COMM_BLOCKING") || rank % 2; /* dp[1] was not begun, or has ended, too */
   bool goes_on = !was || (cancelled ? right(was, "dp") : !mgrid_nccl_comm(mgrid_state_group(was, "dp", NULL)));
   test(goes_on && (!was || right(was, "tp")), "the old state goes on, but for what is inside of NCCL");

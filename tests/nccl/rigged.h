@@ -46,15 +46,4 @@ static inline int entries(const char *folder) {
   return n;
 }
 
-/* With MOONGRID_TEST_HOSTS=n NCCL takes the ranks for those of n hosts. */
-static inline int as_hosts(void) {
-  const char *hosts = getenv("MOONGRID_TEST_HOSTS");
-  char        id[32];
-  int         n = hosts ? atoi(hosts) : 0;
-  if (n < 1) return 1;
-  snprintf(id, sizeof id, "host%d", rank * n / size);
-  setenv("NCCL_HOSTID", id, 1);
-  return n;
-}
-
 #endif

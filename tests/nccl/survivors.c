@@ -20,7 +20,6 @@
 ** SHRUNK=n               n memberships come from ncclCommShrink
 ** BECAUSE=text           why the others do not
 ** FAIL=rank:function:n   the nth call of this function of the CUDA runtime fails on the rank, during the recovery
-** SLOW=from:to           messages from one rank to another take 0.2 s, during the recovery
 ** FAILS=text             the first recovery fails with this error on all ranks, and the next one succeeds
 ** LEAVES=1               a creation fails: NCCL keeps its files, and its thread and memory if it blocks
 ** AGAIN_AFTER=seconds    when the other rank dies */
@@ -150,21 +149,12 @@ static bool as_planned(const mgrid_state *s, int *n) {
 
 static void (*fail_call)(const char *, long, int);
 
-static int slow_to = -1;
-
-int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *r) {
-  if (to == slow_to) usleep(200000);
-  return PMPI_Isend(data, n, type, to, tag, comm, r);
-}
-
-/* FAIL=rank:function:n, SLOW=from:to */
+/* FAIL=rank:function:n */
 static void arm(void) {
   char        name[64] = "";
-  int         who = -1, to = -1;
+  int         who = -1;
   long        nth = 0;
-  const char *text = getenv("SLOW");
-  if (text && sscanf(text, "%d:%d", &who, &to) == 2 && who == rank) slow_to = to;
-  text = getenv("FAIL");
+  const char *text = getenv("FAIL");
   if (text && fail_call && sscanf(text, "%d:%63[^:]:%ld", &who, name, &nth) == 3 && who == rank)
     fail_call(name, nth, cudaErrorUnknown);
 }

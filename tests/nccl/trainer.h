@@ -29,6 +29,14 @@
 FUNCTIONS(X)
 #undef X
 
+/* SLOW=from:to: a rank waits 0.2 s before each message to another one, so what a third rank sends meanwhile overtakes it. */
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *r) {
+  int         from = -1, slow = -1;
+  const char *text = getenv("SLOW");
+  if (text && sscanf(text, "%d:%d", &from, &slow) == 2 && from == rank && slow == to) usleep(200000);
+  return PMPI_Isend(data, n, type, to, tag, comm, r);
+}
+
 /* The backend: of $MAKER, nccl or rccl. */
 static inline const char *maker(void) { return getenv("MAKER") ? getenv("MAKER") : "nccl"; }
 static inline bool        on_hip(void) { return strcmp(maker(), "rccl") == 0; }
@@ -61,6 +69,17 @@ static inline bool no_kernels(void) { return getenv("MOONGRID_TEST_NO_KERNELS") 
 
 static inline bool proved(mgrid_state *s, mgrid_error *e) {
   return s && mgrid_state_prove(s, NULL, anew(e)) == (no_kernels() ? MGRID_NO_KERNEL : MGRID_OK);
+}
+
+/* With MOONGRID_TEST_HOSTS=n NCCL takes the ranks for those of n hosts. */
+static inline int as_hosts(void) {
+  const char *hosts = getenv("MOONGRID_TEST_HOSTS");
+  char        id[32];
+  int         n = hosts ? atoi(hosts) : 0;
+  if (n < 1) return 1;
+  snprintf(id, sizeof id, "host%d", rank * n / size);
+  setenv("NCCL_HOSTID", id, 1);
+  return n;
 }
 
 /* A sum through NCCL's own function on the group's communicator and stream. */

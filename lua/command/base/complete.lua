@@ -6,8 +6,8 @@
 -- The words are those of a command line, without "moongrid". The last is what was typed of a word, and may be empty.
 -- Each candidate is a line with the whole word, and a tab and a short description if there is one. A candidate that
 -- ends in "=" or "/" is to be continued. Sizes and words are offered if the recipe accepts them with the parameters
--- before them, in the world of the line. There is no message about a wrong line, or a recipe that does not load; then
--- there are no candidates.
+-- before them, in the world of the line. Plans may take 40 ms in all; after that the sizes that are left are offered as
+-- they are. There is no message about a wrong line, or a recipe that does not load; then there are no candidates.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -15,6 +15,7 @@ local mg = require "moongrid"
 local recipe = require "command.base.recipe"
 
 local POWERS, MOST = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 }, 64
+local SECONDS = 0.04 -- of the processor, for all plans
 
 local function starts(text, begin) return text:sub(1, #begin) == begin end
 
@@ -65,12 +66,14 @@ local function plan(l, world, argument)
   return done and made or nil
 end
 
+local function late() return os.clock() > SECONDS end
+
 -- Return a plan, for its names, in the world of the line or the smallest that the recipe accepts.
 local function any_plan(l)
   if l.world then return plan(l, l.world) end
   for _, world in ipairs(POWERS) do
     local made = plan(l, world)
-    if made then return made end
+    if made or late() then return made end
   end
 end
 
@@ -84,7 +87,7 @@ local function offer_sizes(l, name)
       if tried == MOST then break end
       if l.world and l.world % n == 0 or not l.world and n & (n - 1) == 0 then
         tried = tried + 1
-        if not l.world or all or plan(l, l.world, name .. "=" .. n) then
+        if not l.world or all or late() or plan(l, l.world, name .. "=" .. n) then
           offer(l, tostring(n))
           offered = offered + 1
         end
@@ -100,6 +103,7 @@ local function offer_choices(l, param)
   if usual ~= "" then offer(l, usual, "default") end
   if not made or plan(l, made.world, param.name .. "=no-such-word") then return end
   for word in param.doc:gmatch "[^ ,;()]+" do
+    if late() then return end
     if word ~= usual and #word < 64 and plan(l, made.world, param.name .. "=" .. word) then offer(l, word) end
   end
 end

@@ -194,17 +194,34 @@ end
 -- Is it NAME=VALUE, and no path?
 local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
 
+-- Refuse a rank where the recipe is expected, with the line that has the recipe first.
+local function recipe_first(line, word)
+  local words = table.move(line.typed or {}, 1, #(line.typed or {}), 1, {})
+  local bundled = "\n" .. table.concat(mg.recipes(), "\n") .. "\n"
+  for i, one in ipairs(words) do
+    if one:find "%.lua$" or one:find "%.json$" or bundled:find("\n" .. one .. "\n", 1, true) then
+      table.insert(words, 1, table.remove(words, i))
+      usage("the recipe goes before '%s': moongrid %s %s", word, line.command.name, table.concat(words, " "))
+    end
+  end
+end
+
 local function read_word(line, word, following)
   local command = line.command
   if not command.recipe and #line.words < (command.words or 0) then
     line.words[#line.words + 1] = word
     return
   end
-  if not command.recipe then usage("%s takes no argument '%s'", command.name, word) end
+  if not command.recipe then
+    local levels = word:find ":" and line.words[1]
+    usage("%s takes no argument '%s'%s", command.name, word,
+          levels and ('; in quotes it is one: moongrid %s "%s %s"'):format(command.name, levels, word) or "")
+  end
   if is_argument(word) then
     if #line.args == 256 then usage "more than 256 arguments" end
     line.args[#line.args + 1] = word
   elseif not line.recipe and not command.recipe_from then
+    if word:find "^%d+$" and not host.kind(word) then recipe_first(line, word) end
     line.recipe = word
   elseif #line.words < (command.words or 0) then
     line.words[#line.words + 1], line.before = word, #line.args
@@ -212,9 +229,11 @@ local function read_word(line, word, following)
     usage("unexpected argument '%s': moongrid %s %s", word, command.name, command.takes)
   else
     local blanks = following:find "^=" or (line.args[#line.args] or ""):find "=$" -- tp = 2 is three words
+    local ranks = word:find "^%d+$" and not line.world
     usage("argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'%s", word,
           blanks and ", without blanks" or "", line.recipe,
-          line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans" or "")
+          ranks and ("; the number of ranks is --world %s"):format(word)
+          or line.other and not blanks and "; 'vs' stands between two sides, unless both are saved plans" or "")
   end
 end
 

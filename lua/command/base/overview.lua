@@ -10,7 +10,7 @@ local text = require "command.base.text"
 local M = {}
 
 local EXACT, LEAST_GROUP = 4096, 12     -- ranks that are counted one by one; columns of a group
-local SPARES = 16                       -- spares that are listed
+local SPARES, TENSORS = 16, 12           -- spares, tensors that are listed
 local SMS, SLOTS, RANKS, MOST = 132, 128, 8, 4096 -- of an H100; of 8 H200; ranks of a machine, and most
 
 local plural, padded = text.plural, text.padded
@@ -138,16 +138,20 @@ end
 
 -- A line for each tensor: bytes of it and of the largest part, copies of each part, ranks that hold none.
 local function put_tensors(plan)
-  local wide = 16
-  local tensors = recipe.field(plan, "tensors") or {}
-  for _, name in ipairs(tensors) do wide = math.max(wide, #name) end
-  for i, name in ipairs(tensors) do
+  local tensors, wide = recipe.field(plan, "tensors") or {}, 16
+  local shown = #tensors <= TENSORS + 1 and #tensors or TENSORS
+  for i = 1, shown do wide = math.max(wide, #tensors[i]) end
+  for i = 1, shown do
+    local name = tensors[i]
     if i == 1 then
       text.printf("\n%s%s %14s %14s %9s %9s  %s%s\n", text.on, padded("tensor", wide), "bytes", "of a rank", "copies",
                   "without", "rule", text.off)
     end
     local t = plan:tensor(name)
     text.printf("%s %14d %14d %9d %9d  %s\n", padded(name, wide), t.bytes, t.largest, t.copies, t.without, t.rule)
+  end
+  if shown < #tensors then
+    text.printf("... %d more tensors: --json lists them, --tensor NAME shows one\n", #tensors - shown)
   end
 end
 

@@ -59,12 +59,6 @@ mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *w
                     what, of.device);
 }
 
-bool mgrid_mpi_reads(mgrid_backend *b) {
-  mpi_backend *m = (mpi_backend *)b;
-  look_for_runtime(m);
-  return !m->cuda.lib || !is_cuda_aware(); /* else parts may be in memory of a GPU */
-}
-
 bool mgrid_mpi_copies(mgrid_backend *b) { return ((mpi_backend *)b)->cuda.used; }
 
 /* The copy has ended when the call returns, because MPI knows no streams. */

@@ -225,7 +225,6 @@ bool         mgrid_mpi_is_interrupted(const mpi_backend *m);
 
 /* gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
-bool         mgrid_mpi_reads(mgrid_backend *b);
 bool         mgrid_mpi_copies(mgrid_backend *b);
 mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err);
 

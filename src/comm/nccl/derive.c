@@ -95,7 +95,7 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
   if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], n->options.parent, &native[i], err);
-  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all ranks */
+  if (s) mgrid_nccl_tell_world(n); /* a split is a call over all ranks */
   return s;
 }
 
@@ -112,8 +112,7 @@ mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgr
       s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent cannot be used", spec[i].name);
     if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
     if (s) s = mgrid_nccl_whose(n, s);
-    if (s && s != MGRID_GAVE_UP) /* other members may wait in this split, or in one after it */
-      for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
+    if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
   }
   return s;
 }

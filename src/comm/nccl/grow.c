@@ -59,9 +59,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
     if (!s && o->agreed == MGRID_ANEW && !*o->why)
       snprintf(o->why, sizeof o->why, "another of its ranks cannot grow it");
   }
-  if (s && s != MGRID_GAVE_UP)
-    for (size_t i = 0; i < nspecs; i++)
-      if (mgrid_nccl_makes(spec[i].backend)) mgrid_nccl_tell(n, &spec[i]);
+  if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
   return s;
 }
 
@@ -139,7 +137,7 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec, con
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
   if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
   if (s) s = mgrid_nccl_whose(n, s);
-  if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
+  if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
   if (!s) {
     mgrid_nccl_keep(n, j->made);
     *native = j->made;

@@ -43,9 +43,7 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
       s = one(n, c, resume, err);
     }
   }
-  if (!dry && s && s != MGRID_GAVE_UP)
-    for (int64_t r = 0; r < b->world; r++)
-      n->carry->tell(n->carrier, r); /* any of them may wait in a group with this rank */
+  if (!dry && s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
   return s;
 }
 

@@ -41,6 +41,10 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->carry->tell(n->carrier, spec->ranks[p]);
 }
 
+void mgrid_nccl_tell_world(nccl_backend *n) {
+  for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
+}
+
 /* ---------------------------------------------------------------- over all ranks */
 
 /* After a creation, a collective or an abort, ranks arrive here at different times: some at once, others only after a

@@ -99,8 +99,10 @@ mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
 /* Return whether a rank is lost, so that a creation over all ranks fails; ask the carrier a few times a second. False in other
 ** calls. */
 bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err);
-/* Notify all members that this rank gave up, so that they stop waiting for it. */
+/* Notify all members that this rank gave up, so that they stop waiting for it. _world: all ranks, in calls where a rank goes
+** from group to group: those that give up in one do not come to the next. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
+void mgrid_nccl_tell_world(nccl_backend *n);
 
 /* environ.c: return the value of a variable as NCCL will read it, from the environment or its files. False: not set. */
 enum { NCCL_SETTING = 128 };

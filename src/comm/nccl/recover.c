@@ -55,6 +55,23 @@ static const char *hindrance(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   return text;
 }
 
+/* Agree on whether all members can begin (mine). Nobody waits in NCCL, so one that cannot votes: its notice could come to a member
+** that is not in this phase yet, and be ignored there. */
+static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
+                               mgrid_error *err) {
+  uint64_t      first = 0;
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_outcome s =
+      mgrid_nccl_vote(n, spec, round, mine ? (uint64_t)n->base.rank : UINT64_MAX, &first, "the survivors", &why);
+  if (!s && first != UINT64_MAX)
+    s = mgrid_nccl_gave_up((int64_t)first, &why);
+  else if (s && s != MGRID_GAVE_UP)
+    mgrid_nccl_tell(n, spec);
+  if (s && !mine) mgrid_error_pass(err, &why);
+  mgrid_error_clear(&why);
+  return mine ? mine : s;
+}
+
 /* Agree on whether all members have *made. If not, abort it on all of them, with `old` from which it was shrunk. A member that
 ** failed notifies the others, which wait for its vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
@@ -102,7 +119,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
     begin_phase(n, old->shrinks, FROM_ID);
     mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
-    s = settle(n, spec, 3, one, NULL, &made, err); /* before NCCL is called, where a rank cannot give up */
+    s = all_begin(n, spec, 3, one, err); /* before NCCL is called, where a rank cannot give up */
     if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
     if (!s) s = settle(n, spec, 4, one, NULL, &made, err);
   }

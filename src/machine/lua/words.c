@@ -60,12 +60,12 @@ mgrid_machine_model **mgrid_lua_new_machine(lua_State *L) { return &new_machine(
 static MGRID_APART void parse(lua_State *L, machine_box *box, const char *text, const char *where) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, (int64_t)strlen(text));
-  mgrid_payer payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   if (strlen(text) > MGRID_MACHINE_TEXT)
     mgrid_machine_parse(text, &e); /* its error */
   else
-    box->model = mgrid_machine_words(text, "machine", &payer, &e);
-  mgrid_lua_settle(L, &payer);
+    box->model = mgrid_machine_words(text, "machine", budget, &e);
+  mgrid_lua_charge(L, 0);
   if (box->model) {
     mgrid_lua_weigh(L, box, sizeof *box + mgrid_machine_held(box->model));
     return;

@@ -42,9 +42,9 @@ static void put_list(lua_State *L, int i, mgrid_topology *t) {
     names[k] = lua_tostring(L, -1); /* the list holds it */
     lua_pop(L, 1);
   }
-  mgrid_payer  payer = mgrid_budget_payer(L);
-  mgrid_status s = mgrid_concurrent_add(t, n, names, &payer, &e);
-  if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
+  mgrid_budget *budget = mgrid_lua_work(L);
+  mgrid_status  s = mgrid_concurrent_add(t, n, names, budget, &e);
+  mgrid_lua_charge(L, 0);
   if (s) fail(L, e.status, e.message);
   mgrid_lua_weigh_topology(L, 1);
   lua_pop(L, 1);

@@ -73,10 +73,10 @@ static int plan_communicators(lua_State *L) {
   int64_t             own = 0;
   mgrid_demand        cost = { 0 };
   mgrid_site          site = mgrid_lua_check_site(L, 3);
-  mgrid_payer         payer = mgrid_budget_payer(L);
+  mgrid_budget       *budget = mgrid_lua_work(L);
   int64_t             local = site.machine_ranks < f->max_size ? site.machine_ranks : f->max_size;
-  if (made && p->shares[i] < 0) own = mgrid_plan_led(p, i, -1, &payer);
-  mgrid_lua_settle(L, &payer);
+  if (made && p->shares[i] < 0) own = mgrid_plan_led(p, i, -1, budget);
+  mgrid_lua_charge(L, 0);
   if (made) mgrid_entry_demand(e, f->max_size, local, &site, &cost);
   lua_createtable(L, 0, 9);
   mgrid_lua_set_boolean(L, "needed", needed);
@@ -96,10 +96,10 @@ static int plan_leaders(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int               i = mgrid_lua_check_entry(L, p, 2);
   lua_Integer       n = 0;
-  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_budget     *budget = mgrid_lua_work(L);
   int64_t          *groups = lua_newuserdatauv(L, p->content.nentries * sizeof *groups, 0);
-  mgrid_plan_leaders(p, i, groups, &payer);
-  mgrid_lua_settle(L, &payer);
+  mgrid_plan_leaders(p, i, groups, budget);
+  mgrid_lua_charge(L, 0);
   lua_newtable(L);
   for (size_t k = 0; k < p->content.nentries; k++) {
     if (groups[k] == 0) continue;

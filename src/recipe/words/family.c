@@ -112,11 +112,11 @@ static int combine(lua_State *L, joining what) {
   for (int i = 1; i <= n; i++) fs[i - 1] = mgrid_lua_check_family(L, i)->f;
   if (what == SPREAD) charge_spread(L, n, fs);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_budget     *budget = mgrid_lua_work(L);
   mgrid_error       e = MGRID_ERROR_INIT;
-  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, &payer, &e)
-                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, &payer, &e);
-  mgrid_lua_settle(L, &payer);
+  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, budget, &e)
+                          : mgrid_family_combine(what == ZIP, (size_t)n, fs, budget, &e);
+  mgrid_lua_charge(L, 0);
   return mgrid_lua_made_family(L, box, &e);
 }
 
@@ -309,22 +309,56 @@ static int family_modes(lua_State *L) {
 }
 
 static int family_eq(lua_State *L) {
-  mgrid_payer payer = mgrid_budget_payer(L);
-  bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
-  mgrid_lua_settle(L, &payer);
+  mgrid_budget *budget = mgrid_lua_work(L);
+  bool equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, budget);
+  mgrid_lua_charge(L, 0);
   lua_pushboolean(L, equal);
   return 1;
 }
 
-static int family_tostring(lua_State *L) {
-  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  char          rule[160];
+/* Push how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)". */
+static void push_summary(lua_State *L, const mgrid_family *f) {
+  char rule[160];
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
-  lua_pushfstring(L, "Family of %I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
+  lua_pushfstring(L, "%I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
                   f->size < 0 ? "up to " : "", (LUAI_UACINT)(f->size < 0 ? f->max_size : f->size), rule);
+}
+
+static int family_tostring(lua_State *L) {
+  lua_pushliteral(L, "Family of ");
+  push_summary(L, mgrid_lua_check_family(L, 1)->f);
+  lua_concat(L, 2);
   return 1;
+}
+
+void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of,
+                         const char *(*push)(lua_State *L, const void *of, size_t i)) {
+  enum { LINES = 20, COLUMNS = 79 }; /* of a screen */
+  int head = lua_gettop(L);
+  luaL_checkstack(L, LINES + 4, NULL);
+  size_t shown = n <= LINES ? n : LINES - 1;
+  for (size_t i = 0; i < shown; i++) {
+    char        line[COLUMNS + 1];
+    const char *name = push(L, of, i);
+    size_t      whole = (size_t)snprintf(line, sizeof line, "\n  %-20s  %s", name, lua_tostring(L, -1));
+    mgrid_text_ellipsis(line, sizeof line, whole);
+    lua_pop(L, 1);
+    lua_pushstring(L, line);
+  }
+  if (shown < n) lua_pushfstring(L, "\n  ... %d more", (int)(n - shown));
+  lua_concat(L, lua_gettop(L) - head + 1);
+}
+
+static const char *push_entry(lua_State *L, const void *content, size_t i) {
+  const mgrid_entry *entry = &((const mgrid_content *)content)->entry[i];
+  push_summary(L, entry->family);
+  return entry->name;
+}
+
+void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
+  mgrid_lua_add_lines(L, c->nentries, c, push_entry);
 }
 
 /* family:explain() -> its rule, and the rule in words */
@@ -344,38 +378,38 @@ static int family_explain(lua_State *L) {
 static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
 
 /* Finish a law that was checked: raise its error, if any. */
-static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
-  mgrid_lua_settle(L, payer);
+static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid_error *e) {
+  mgrid_lua_charge(L, 0);
   if (!s) return 0;
   return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
 }
 
 static int same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, NULL, &payer, mgrid_law_same(a, b, &payer, &e), &e);
+  return finish_law(L, NULL, mgrid_law_same(a, b, budget, &e), &e);
 }
 
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "within", &payer, mgrid_law_within(a, b, &in_order, &payer, &e), &e);
+  return finish_law(L, "within", mgrid_law_within(a, b, &in_order, budget, &e), &e);
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "disjoint", &payer, mgrid_law_disjoint(a, b, &in_order, &payer, &e), &e);
+  return finish_law(L, "disjoint", mgrid_law_disjoint(a, b, &in_order, budget, &e), &e);
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
+  return finish_law(L, "covers", mgrid_law_covers(f, budget, &e), &e);
 }
 
 static const luaL_Reg        family_fields[] = { { "count", family_count },

@@ -21,11 +21,11 @@ static int new_plan(lua_State *L) {
 /* A text that is printed: it is returned, or given to a function in pieces. In a recipe it is bounded and its work is
 ** charged. */
 typedef struct printed {
-  lua_State    *L;
-  int           write; /* where the function is; 0: none */
-  mgrid_text    text;
-  mgrid_budget *budget;
-  bool          long_text, raised;
+  lua_State        *L;
+  int               write; /* where the function is; 0: none */
+  mgrid_text        text;
+  mgrid_lua_budget *budget;
+  bool              long_text, raised;
 } printed;
 
 static printed print_to(lua_State *L, int i) {
@@ -80,10 +80,10 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
 
 /* Pay for the questions of json and schedule about all groups. */
 static void charge_groups(lua_State *L, const mgrid_plan *p) {
-  mgrid_payer payer = mgrid_budget_payer(L);
-  int64_t     led[MGRID_ROUNDS_MAX];
-  for (size_t i = 0; i < p->content.nentries && payer.ud; i++) mgrid_plan_led_by_round(p, (int)i, led, &payer);
-  mgrid_lua_settle(L, &payer);
+  mgrid_budget *budget = mgrid_lua_work(L);
+  int64_t       led[MGRID_ROUNDS_MAX];
+  for (size_t i = 0; i < p->content.nentries && budget; i++) mgrid_plan_led_by_round(p, (int)i, led, budget);
+  mgrid_lua_charge(L, 0);
 }
 
 /* plan:json([rank [, write [, site]]]) */
@@ -159,10 +159,10 @@ static int plan_counts(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_payer       payer = mgrid_budget_payer(L);
-  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, &payer, &n, &e)
+  mgrid_budget     *budget = mgrid_lua_work(L);
+  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, budget, &n, &e)
                                               : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
-  mgrid_lua_settle(L, &payer);
+  mgrid_lua_charge(L, 0);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   mgrid_lua_set_integer(L, "families", n.families);
@@ -356,8 +356,10 @@ static int plan_tostring(lua_State *L) {
   char        digest[33];
   mgrid_plan_digest(p, digest);
   digest[8] = '\0';
-  lua_pushfstring(L, "Plan of %d families over %I ranks, digest %s...", (int)p->content.nentries,
-                  (LUAI_UACINT)p->content.world, digest);
+  lua_pushfstring(L, "Plan of %d famil%s over %I rank%s, digest %s...", (int)p->content.nentries,
+                  p->content.nentries == 1 ? "y" : "ies", (LUAI_UACINT)p->content.world, mgrid_s_of(p->content.world),
+                  digest);
+  mgrid_lua_add_families(L, &p->content);
   return 1;
 }
 

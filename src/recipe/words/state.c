@@ -228,14 +228,21 @@ static int state_missing(lua_State *L) {
   return 1;
 }
 
+static const char *push_membership(lua_State *L, const void *state, size_t i) {
+  const mgrid_group *g = &((const mgrid_state *)state)->group[i];
+  lua_pushfstring(L, "position %I of %I in group %I", (LUAI_UACINT)g->position, (LUAI_UACINT)g->size,
+                  (LUAI_UACINT)g->index);
+  return g->name;
+}
+
 static int state_tostring(lua_State *L) {
-  mgrid_state_box *box = check_state_box(L, 1);
-  if (!box->s)
-    lua_pushliteral(L, "State (closed)");
-  else
-    lua_pushfstring(L, "State of rank %I of %I: %d groups, %d communicators", (LUAI_UACINT)box->s->view.rank,
-                    (LUAI_UACINT)box->s->plan->content.world, (int)mgrid_state_ngroups(box->s),
-                    (int)mgrid_state_ncomms(box->s));
+  const mgrid_state *s = check_state_box(L, 1)->s;
+  if (!s) return lua_pushliteral(L, "State (closed)"), 1;
+  lua_pushfstring(L, "State of rank %I of %I: %d group%s, %d communicator%s", (LUAI_UACINT)s->view.rank,
+                  (LUAI_UACINT)s->plan->content.world, (int)mgrid_state_ngroups(s),
+                  mgrid_s_of((int64_t)mgrid_state_ngroups(s)), (int)mgrid_state_ncomms(s),
+                  mgrid_s_of((int64_t)mgrid_state_ncomms(s)));
+  mgrid_lua_add_lines(L, s->view.nmembers, s, push_membership);
   return 1;
 }
 

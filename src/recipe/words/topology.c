@@ -215,7 +215,9 @@ static int topology_len(lua_State *L) {
 
 static int topology_tostring(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  lua_pushfstring(L, "Topology of %d families over %I ranks", (int)t->content.nentries, (LUAI_UACINT)t->content.world);
+  lua_pushfstring(L, "Topology of %d famil%s over %I rank%s", (int)t->content.nentries,
+                  t->content.nentries == 1 ? "y" : "ies", (LUAI_UACINT)t->content.world, mgrid_s_of(t->content.world));
+  mgrid_lua_add_families(L, &t->content);
   return 1;
 }
 

@@ -142,11 +142,12 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
   mgrid_step_budget_begin(&b, &s->limits, "the evaluation of the step for all ranks");
   for (int64_t rank = 0; rank < world; rank++) {
     int32_t class = mgrid_step_find_class(s, rank);
-    if (!mgrid_pay(&b.payer, 1)) return give_up(s, &b, rank, err);
+    if (!mgrid_spend(&b.work, 1)) return give_up(s, &b, rank, err);
     if (class < 0) {
       mgrid_status status = add_class(rt, w, s, rank, err);
       if (status) return status;
-      if (!b.payer.pay(&b, 0)) return give_up(s, &b, rank, err); /* each class has the instructions of a call */
+      if (!mgrid_budget_look(&b.work, 0))
+        return give_up(s, &b, rank, err); /* each class has the instructions of a call */
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;

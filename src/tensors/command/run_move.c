@@ -62,7 +62,6 @@ mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from
   int64_t               *ranks = NULL;
   what.rounds = cli_added_flag(c, "rounds"), what.convert = cli_added_flag(c, "convert"), what.machine = machine;
   options.timeout = (double)cli_added_number(c, "timeout");
-  options.messages = cli_added_flag(c, "messages");
   if (window) options.window = window << 20;
   if (map && to) read_map(map, mgrid_plan_world(to), &ranks, &what.nranks, planning);
   what.ranks = ranks;

@@ -18,8 +18,6 @@ static const cli_addition additions[] = {
         { "convert", cli_flag, .help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
         { "rounds", cli_flag, .help = "in rounds: a rank sends one message at a time and receives one" },
         { "window", cli_number, 0, "MIB", .help = "memory for packing on a rank, 64" },
-        { "messages", cli_flag,
-          .help = "only by messages: ranks of a machine do not read each other's memory" },
     },
     .sides = "move tensors from one to the other",
     .go = cli_run_move },
@@ -27,4 +25,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_tensors;
-const cli_slice        cli_slice_tensors = { .additions = additions, .reading = cli_reading };
+const cli_slice        cli_slice_tensors = { .additions = additions };

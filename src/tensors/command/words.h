@@ -11,8 +11,4 @@
 mgrid_status cli_run_move(const cli *c, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to, int64_t machine,
                           mgrid_error *planning, mgrid_error *err);
 
-/* Find out whether ranks of this host may read each other's memory. Takes less than a millisecond, leaves no child.
-** MGRID_MISSING: the error says why not, and what allows it. peer_memory.c */
-mgrid_status cli_reading(mgrid_error *err);
-
 #endif

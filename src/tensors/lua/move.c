@@ -159,9 +159,9 @@ static int move_peers(lua_State *L) {
   return 1;
 }
 
-/* move:prove(job [, { window, timeout, messages }]) -> true | nil, message, status. Collective. */
+/* move:prove(job [, { window, timeout }]) -> true | nil, message, status. Collective. */
 static int move_prove(lua_State *L) {
-  static const char *const known[] = { "window", "timeout", "messages" };
+  static const char *const known[] = { "window", "timeout" };
   mgrid_move              *m = check_move(L, 1);
   mgrid_move_run_options   o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
@@ -172,8 +172,6 @@ static int move_prove(lua_State *L) {
     mgrid_lua_check_keys(L, 3, "option of a proof", known, sizeof known / sizeof known[0], false);
     if (lua_getfield(L, 3, "window") != LUA_TNIL) o.window = mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 3, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
-    lua_getfield(L, 3, "messages");
-    o.messages = lua_toboolean(L, -1);
   }
   if (mgrid_move_prove(m, mgrid_lua_check_job(L, 2), &o, &e)) return mgrid_lua_failure(L, &e);
   return lua_pushboolean(L, true), 1;
