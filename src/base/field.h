@@ -12,13 +12,13 @@
 #include <jansson.h>
 
 typedef struct mgrid_fields { /* of one JSON text */
-  mgrid_error *err;            /* gets the first fault; not NULL */
-  mgrid_budget *budget;         /* of what is made of it */
-  bool         failed;
+  mgrid_error  *err;          /* gets the first fault; not NULL */
+  mgrid_budget *budget;       /* of what is made of it */
+  bool          failed;
 } mgrid_fields;
 
 typedef struct mgrid_field {
-  mgrid_fields            *all;
+  mgrid_fields             *all;
   const struct mgrid_field *in;    /* the list or object around it; NULL: it is the whole */
   const char               *name;  /* in an object */
   size_t                    index; /* in a list */

@@ -38,8 +38,8 @@ static size_t read_modes(const mgrid_field *s, const char *name, mgrid_mode mode
     const mgrid_field mode = mgrid_field_at(&list, i);
     mgrid_field_list(&mode, 2, 2);
     const mgrid_field size = mgrid_field_at(&mode, 0), stride = mgrid_field_at(&mode, 1);
-    modes[i] = (mgrid_mode){ mgrid_field_number(&size, 1, MGRID_WORLD_MAX),
-                             mgrid_field_number(&stride, 1, MGRID_WORLD_MAX) };
+    modes[i] =
+        (mgrid_mode){ mgrid_field_number(&size, 1, MGRID_WORLD_MAX), mgrid_field_number(&stride, 1, MGRID_WORLD_MAX) };
   }
   return n;
 }
@@ -131,7 +131,9 @@ static family *read_evenly(const mgrid_field *s, int64_t world, bool links, int 
   return links ? x.outer : x.inner;
 }
 
-static family *read_split(const mgrid_field *s, int64_t world, int depth) { return read_evenly(s, world, false, depth); }
+static family *read_split(const mgrid_field *s, int64_t world, int depth) {
+  return read_evenly(s, world, false, depth);
+}
 static family *read_links(const mgrid_field *s, int64_t world, int depth) { return read_evenly(s, world, true, depth); }
 
 static family *read_segments(const mgrid_field *s, int64_t world, int depth) {

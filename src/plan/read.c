@@ -20,8 +20,8 @@ static mgrid_choice *read_options(const mgrid_field *s) {
   mgrid_text    names = { 0 };
   char          name[MGRID_NAME_MAX + 4];
   for (const mgrid_option *row = mgrid_option_table; row->name && s->v; row++) {
-    const bool        seconds = row->kind == MGRID_OPTION_SECONDS;
-    void             *field = mgrid_option_at(&o, row);
+    const bool seconds = row->kind == MGRID_OPTION_SECONDS;
+    void      *field = mgrid_option_at(&o, row);
     if (seconds) snprintf(name, sizeof name, "%s_us", row->name);
     const mgrid_field f = mgrid_field_of(s, seconds ? name : row->name);
     mgrid_text_str(&names, f.name);
@@ -222,10 +222,10 @@ bool mgrid_plan_is_saved(const char *text, size_t length) {
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {
   if (mgrid_lacks(text, "the text of a plan", err)) return NULL;
-  mgrid_budget  budget = mgrid_budget_new(WORK, 0);
-  mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_fields  all = { .err = &why, .budget = &budget };
-  mgrid_plan   *p = NULL;
+  mgrid_budget budget = mgrid_budget_new(WORK, 0);
+  mgrid_error  why = MGRID_ERROR_INIT;
+  mgrid_fields all = { .err = &why, .budget = &budget };
+  mgrid_plan  *p = NULL;
   if (!name) name = "plan";
   if (is_text(text, length))
     mgrid_fail(&why, MGRID_BAD_VALUE,

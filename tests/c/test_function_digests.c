@@ -155,7 +155,8 @@ static void test_saved(void **unused) {
   mgrid_plan_free(p);
   static const char *const bad[][2] = {
     { "\"function\": \"2a\", \"version\": \"1\"", "saved: rules[1]: '2a' is not a function name" },
-    { "\"function\": \"rack_of\", \"version\": \"\"", "saved: rules[1]: the version of function 'rack_of' is one line of text" },
+    { "\"function\": \"rack_of\", \"version\": \"\"",
+      "saved: rules[1]: the version of function 'rack_of' is one line of text" },
     { "\"function\": \"rack_of\"", "saved: rules[1].version: a text expected, but it is not there" },
     { "\"function\": \"a\", \"version\": \"1\"}, {\"function\": \"a\", \"version\": \"1\"",
       "saved: rules[2]: the topology already has a function 'a'" },
