@@ -30,7 +30,10 @@ static void check_again(const mgrid_plan *p) {
   char        was[33], is[33];
   mgrid_text  saved = { 0 }, text = { 0 }, same = { 0 };
   CHECK(mgrid_plan_save(p, mgrid_text_sink, &saved, &e) == MGRID_OK && !saved.failed);
-  if (saved.len > MGRID_SAVED_MAX) return mgrid_text_free(&saved);
+  if (saved.len > MGRID_SAVED_MAX) {
+    mgrid_text_free(&saved);
+    return;
+  }
   mgrid_plan *again = mgrid_plan_read(saved.data, saved.len, "again", &e);
   if (!again) CHECK(e.status == MGRID_LIMIT); /* the work of a plan that was nearly too much */
   mgrid_plan_digest(p, was), mgrid_plan_digest(again, is);
@@ -43,7 +46,7 @@ static void check_again(const mgrid_plan *p) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char wrong[] = ": digest: '";
+  static const char wrong[] = "saved: digest: '";
   mgrid_error       e = MGRID_ERROR_INIT;
   if (size < 1) return 0;
   const char *text = (const char *)data + 1;
@@ -52,10 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char       *whole = len && *text == '{' && memchr(text, '[', len) && !(data[0] & 1) ? NULL : whole_of(text, len, "0");
   mgrid_plan *p = read_failing(whole ? whole : text, whole ? strlen(whole) : len, failing, &e);
   fuzz_check_error(&e, !p);
-  const char *own = whole ? strstr(e.message, wrong) : NULL;
-  if (own) {
+  if (whole && strncmp(e.message, wrong, sizeof wrong - 1) == 0) {
     char digest[33];
-    snprintf(digest, sizeof digest, "%s", own + sizeof wrong - 1);
+    snprintf(digest, sizeof digest, "%s", e.message + sizeof wrong - 1);
     free(whole);
     whole = whole_of(text, len, digest);
     e = (mgrid_error)MGRID_ERROR_INIT;
