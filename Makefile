@@ -65,16 +65,14 @@ endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
 SLICES := tensors machine checkpoints ras step survive
-# Of these the command's alone: no host of the library needs them.
-OF_COMMAND := ras
-# And of the Lua module and the command: no host in C needs them.
-OF_LUA := checkpoints
+# Of these the Lua module's and the command's: no host in C needs them.
+OF_LUA := checkpoints ras
 # The bundled recipes that need a slice; the core is built without them.
 RECIPES_tensors := llama
 # And the subcommands of lua/command.
 COMMANDS_tensors := move
 COMMANDS_checkpoints := reshard
-COMMANDS_machine := machine
+COMMANDS_machine := machine place
 COMMANDS_step := step
 COMMANDS_survive := lose
 ifdef CORE
@@ -143,14 +141,14 @@ SRC_pmix := src/comm/carriers/pmix.c
 APART_rccl := rccl/
 
 # The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
-# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
+# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/).
 WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
-SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND) $(OF_LUA),$(SLICES))))
+SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_LUA),$(SLICES))))
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command)) $(B)/gen/texts.o $(B)/gen/command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/pictures/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(addprefix lua/pictures/,page.html page.js page_panels.js)
@@ -168,14 +166,11 @@ WITH_LUA := $(LUA_OBJ) $(B)/libmoongrid.a $(LUA_LIBS)
 
 all: $(OUT)
 
-# Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
-# for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
+# Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. What waits for Lua, other ranks or a
+# reader is as fast when built for size, and a sixth smaller.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/base/output.o $(B)/base/field.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
-$(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
-$(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
-$(B)/recipe/budget.o: OPT += -O2
-$(B)/tensors/chunks.o: OPT += -O3
+$(patsubst %,$(B)/%.o,families/strided families/picked families/members tensors/chunks): OPT += -O3
+$(filter $(addprefix $(B)/,checkpoints/% comm/% recipe/% survive/% tensors/lua/%),$(OBJ) $(LUA_OBJ)): OPT += -Os
 endif
 
 # One line per step; V=1 shows the commands.
@@ -213,9 +208,6 @@ $(B)/gen/slices_lua.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/lua/sl
 $(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item_reader.c))
 	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
 
-$(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
-	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
-
 # Which lines of Lua are reached: linked with everything (COV=1).
 $(B)/lines.o: tests/lines.c
 	@mkdir -p $(@D)
@@ -241,7 +233,7 @@ $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(CHA
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
 # The Lua of the command.
-COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+COMMAND_LUA := lua/command $(wildcard lua/command/*/ lua/command/*.lua lua/command/*/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
 	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
