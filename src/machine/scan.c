@@ -4,7 +4,6 @@
 */
 #include "machine/scan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void mgrid_scan_fault(mgrid_scan *s, const char *expected) {
@@ -62,12 +61,4 @@ void mgrid_scan_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]) {
   memcpy(name, s->at, n);
   name[n] = '\0';
   s->at += n;
-}
-
-void *mgrid_scan_room(mgrid_scan *s, void *array, size_t n, size_t each) {
-  if (s->failed || (n != 0 && (n & (n - 1)) != 0)) return s->failed ? NULL : array;
-  void *more = realloc(array, (n ? 2 * n : 1) * each);
-  if (more) return more;
-  s->failed = true;
-  return mgrid_null_oom(s->err);
 }

@@ -30,7 +30,4 @@ bool mgrid_scan_take(mgrid_scan *s, const char *text);
 int64_t mgrid_scan_number(mgrid_scan *s);
 /* A name of a level; "" after a fault. */
 void mgrid_scan_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]);
-/* Room for one more of n elements of an array that doubles at powers of two; NULL: no memory, and the array stays. */
-void *mgrid_scan_room(mgrid_scan *s, void *array, size_t n, size_t each);
-
 #endif

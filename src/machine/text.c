@@ -87,10 +87,8 @@ static void read_counts(mgrid_scan *s, words *all, word *w) {
     pay_for(s, times);
     all->ncounts += s->failed ? 0 : times;
     for (int64_t i = 0; i < times && !s->failed; i++) {
-      int64_t *more = mgrid_scan_room(s, w->counts, w->ncounts, sizeof *more);
-      if (!more) return;
-      w->counts = more;
-      w->counts[w->ncounts++] = n;
+      if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!s->failed) w->counts[w->ncounts++] = n;
     }
   } while (take(s, ","));
 }
@@ -110,10 +108,8 @@ static void read_ranks(mgrid_scan *s, words *w) {
     }
     pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
-      int32_t *more = mgrid_scan_room(s, w->ranks, (size_t)w->nranks, sizeof *more);
-      if (!more) return;
-      w->ranks = more;
-      w->ranks[w->nranks++] = (int32_t)place;
+      if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!s->failed) w->ranks[w->nranks++] = (int32_t)place;
     }
   } while (take(s, ","));
 }
