@@ -30,19 +30,15 @@ void mgrid_field_fail(const mgrid_field *f) {
 }
 
 void mgrid_field_fault(const mgrid_field *f, const char *expected) {
-  char shown[64];
+  static const char *const kinds[] = { "an object", "this list", "", "", "a fraction", "true", "false", "null" };
+  char                     shown[64] = "but it is not there";
   if (f->all->failed) return;
-  if (json_is_string(f->v)) {
+  if (json_is_string(f->v))
     snprintf(shown, sizeof shown, "not '%.40s'", json_string_value(f->v));
-  } else if (json_is_object(f->v) || json_is_array(f->v)) {
-    snprintf(shown, sizeof shown, "not %s", json_is_array(f->v) ? "this list" : "an object");
-  } else if (f->v) {
-    size_t n = json_dumpb(f->v, shown + 4, sizeof shown - 5, JSON_ENCODE_ANY);
-    memcpy(shown, "not ", 4);
-    shown[4 + (n < sizeof shown - 5 ? n : 0)] = '\0';
-  } else {
-    snprintf(shown, sizeof shown, "but it is not there");
-  }
+  else if (json_is_integer(f->v))
+    snprintf(shown, sizeof shown, "not %" PRId64, (int64_t)json_integer_value(f->v));
+  else if (f->v)
+    snprintf(shown, sizeof shown, "not %s", kinds[json_typeof(f->v)]);
   mgrid_fail(f->all->err, MGRID_BAD_VALUE, "%s expected, %s", expected, shown);
   mgrid_field_fail(f);
 }

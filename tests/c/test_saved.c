@@ -295,7 +295,7 @@ static void test_refusals(void **unused) {
   refuse_rules(FAMILY("\"inside\": [[2]], \"index\": []"), bad,
                "x: rules[1].rule.inside[0]: a list of 2 expected, not this list");
   refuse_rules(FAMILY("\"inside\": [[2,1.5]], \"index\": []"), bad,
-               "x: rules[1].rule.inside[0][1]: a number from 1 to 2147483647 expected, not 1.5");
+               "x: rules[1].rule.inside[0][1]: a number from 1 to 2147483647 expected, not a fraction");
   refuse_rules(FAMILY("\"inside\": [], \"index\": [], \"ofset\": 1"), bad,
                "x: rules[1].rule: unknown field 'ofset'; nearest is 'offset' (inside, index, offset)");
   refuse_rules(FAMILY("\"inside\": [], \"inside\": []"), bad, "x:1: duplicate object key near '\"inside\"'");
