@@ -65,8 +65,8 @@ MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *na
 ** names). */
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
                                                  mgrid_error *err);
-/* Record a parameter of the recipe. It is printed, and part of the digest. Both are one line of text in UTF-8, without
-** control characters; the name has no '='. */
+/* Record a parameter of the recipe, once. It is printed, and part of the digest. Both are one line of text in UTF-8,
+** without control characters; the name has no '='. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
 /* Record the recipe's name. It is printed, but not part of the digest: paths differ between machines. */
 MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
@@ -87,7 +87,7 @@ MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* Return the earlier family whose communicators all groups of this one use, or NULL. */
 MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
-/* Write 32 hexadecimal digits and a 0: XXH3-128 of the canonical text; zeros if the plan is NULL. */
+/* Write 32 hexadecimal digits and a 0: XXH3-128 of its rules (mgrid_plan_save), each with a newline; zeros if the plan is NULL. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */
@@ -100,19 +100,18 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                              mgrid_error *err);
 
-/* Save a plan as JSON for mgrid_plan_read: the name of its recipe, its world, rules and digest. It takes milliseconds
-** in any world, because ranks are written only for families that are lists. mgrid_plan_print_json has the same in
-** "rules" (rank < 0). */
+/* Save a plan as JSON for mgrid_plan_read: the format of saved plans, the version of moongrid, the name of its recipe, its
+** world, rules and digest. It takes milliseconds in any world, because ranks are written only for families that are lists.
+** mgrid_plan_print_json has the same, and more (rank < 0). */
 MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
-/* Read a plan from the text of mgrid_plan_save, of mgrid_plan_print_json of all ranks (at most 2^24 bytes of JSON),
-** or of mgrid_plan_print (at most 2^26 bytes; not if a flat has a member that is not a tensor of the plan). Messages
+/* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most 2^24 bytes. Messages
 ** call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
 ** The plan is the caller's, as from mgrid_plan_new, and has the digest that was saved. Otherwise it is refused
-** (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.txt:4: ...", or field, "saved.json: rules[3]:
-** ...", and what was expected there. So the text may come from anybody; reading has a budget of work, beyond which it
-** is MGRID_LIMIT. A plan that was read has no policies; if it was read from text, the name of its recipe is missing,
-** and no digest was compared: text without its last lines is another plan. */
+** (MGRID_BAD_VALUE, or as the families refuse it) with the line, "saved.json:4: ...", or field, "saved.json:
+** rules[3].rule.of: ...", and what was expected there. A rule has no field that is not known; beside the rules others are
+** not read. Another format is refused, and how to get this one is said. So the text may come from anybody; reading has a
+** budget of work, beyond which it is MGRID_LIMIT. A plan that was read has no policies. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err);
 
 /* Explain why two ranks communicate, as text or as JSON: every group that has both, their positions, the members

@@ -214,7 +214,7 @@ local options = {
   { "json", help = "one JSON object with all groups (with --rank: that rank's)" },
   { "rules", help = "one JSON object with only its rules, small at any world: to save a plan" },
   { "schedule", help = "the order in which communicators are created" },
-  { "text", help = "the canonical text whose digest is printed" },
+  { "text", help = "the canonical text: a line for each thing in the plan" },
   { "gpu-memory", "MIB", line.number, help = "refuse a plan whose NCCL communicators may take more memory of a GPU" },
   { "sms", "N", line.number, help = "... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)" },
   { "nvls-slots", "N", line.number,
@@ -233,7 +233,7 @@ return {
     .. "       moongrid plan SAVED ..." .. (tensor and tensor.usage or ""),
   about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
     .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or read a plan\n"
-    .. "that was saved by --json, --rules or --text (a file, or -), which has its world and parameters.",
+    .. "that was saved by --json or --rules (a file, or -), which has its world and parameters.",
   notes = "\"GPU memory\" is what NCCL itself allocates on the GPU of one rank, at most: first when communicators are\n"
     .. "made, more when each is first used in a ring (most collectives), then more if NCCL chooses trees, if\n"
     .. "all members of a group send to all others (all-to-all), and if the switch reduces (NVLink SHARP). It\n"

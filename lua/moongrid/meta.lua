@@ -285,8 +285,8 @@ function moongrid.plan(topology) end
 ---@return moongrid.Recipe
 function moongrid.load(recipe, options) end
 
----Return whether a file, or the text instead of it, is a saved plan (`moongrid plan --rules`, `--json`, `--text`). It may
----still be broken.
+---Return whether a file, or the text instead of it, is a saved plan (`moongrid plan --rules`, `--json`). It may still be
+---broken.
 ---@param path string
 ---@param text? string
 ---@return boolean

@@ -39,7 +39,7 @@ local Plan = {} -- luacheck: ignore
 ---@return string?
 function Plan:json(rank, write, site) end
 
----Return the canonical text, of which the digest is a hash.
+---Return the canonical text, a line for each thing in the plan: for people and for comparison.
 ---@param write? fun(piece: string)
 ---@return string?
 function Plan:text(write) end

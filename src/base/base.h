@@ -111,11 +111,14 @@ typedef struct mgrid_text {
   bool   failed;   /* out of memory, or vsnprintf failed: the text is incomplete */
 } mgrid_text;
 
-void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
-void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
-void  mgrid_text_str(mgrid_text *t, const char *s);
-void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns its start */
+void mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
+void mgrid_text_put(mgrid_text *t, const char *s, size_t len);
+void mgrid_text_str(mgrid_text *t, const char *s);
+void mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
+/* Append JSON: a text, which is UTF-8 on one line (mgrid_check_line), or a list. */
+void  mgrid_text_quoted(mgrid_text *t, const char *s);
+void  mgrid_text_numbers(mgrid_text *t, size_t n, const int64_t *list);
+char *mgrid_digits(int64_t n, char *end); /* write n so that it ends before `end`; returns its start */
 void  mgrid_text_free(mgrid_text *t);
 /* Return the text as a C string, "" if it is empty. */
 static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data ? t->data : ""; }

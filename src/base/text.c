@@ -38,6 +38,24 @@ void mgrid_text_int(mgrid_text *t, int64_t n) {
   mgrid_text_put(t, at, (size_t)(end - at));
 }
 
+void mgrid_text_quoted(mgrid_text *t, const char *s) {
+  mgrid_text_put(t, "\"", 1);
+  for (size_t n; *s; s += n) {
+    if ((n = strcspn(s, "\"\\")) == 0) mgrid_text_put(t, "\\", n = 1);
+    mgrid_text_put(t, s, n);
+  }
+  mgrid_text_put(t, "\"", 1);
+}
+
+void mgrid_text_numbers(mgrid_text *t, size_t n, const int64_t *list) {
+  mgrid_text_put(t, "[", 1);
+  for (size_t i = 0; i < n; i++) {
+    if (i) mgrid_text_put(t, ",", 1);
+    mgrid_text_int(t, list[i]);
+  }
+  mgrid_text_put(t, "]", 1);
+}
+
 void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   char    small[256];
   va_list args;

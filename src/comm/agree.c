@@ -10,50 +10,45 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* One line of a plan's text: its hash is compared, its first characters are shown. */
+/* One line of a plan: the hash of its rule is compared, the first characters of its text are shown. */
 typedef struct line {
   uint64_t hash[2];
   char     text[176];
 } line;
 
-/* A plan as lines of text: a head (world, parameters, grids, items), then one line per family. */
+/* A plan as lines: a head (world, parameters, grids, lists, items), then one line per family. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line  *at;       /* [n] */
 } sheet;
 
-static mgrid_status add_lines(sheet *s, const char *text) {
-  while (*text) {
-    const char *end = strchr(text, '\n');
-    size_t      len = end ? (size_t)(end - text) : strlen(text);
-    if (!MGRID_GROW(s->at, s->n, 1)) return MGRID_NO_MEMORY;
-    line *l = &s->at[s->n++];
-    memset(l, 0, sizeof *l);
-    XXH128_hash_t h = XXH3_128bits(text, len);
-    l->hash[0] = h.high64, l->hash[1] = h.low64;
-    if (len < sizeof l->text) {
-      memcpy(l->text, text, len);
-    } else {
-      memcpy(l->text, text, sizeof l->text - 4);
-      memcpy(l->text + sizeof l->text - 4, "...", 4);
-    }
-    text = end ? end + 1 : text + len;
-  }
-  return MGRID_OK;
+/* Add line i of the plan, which may have none. */
+static bool add_line(sheet *s, const mgrid_plan *p, size_t i, mgrid_text *t) {
+  line *l = &s->at[s->n];
+  t->len = 0;
+  if (!mgrid_plan_rule(p, i, t)) return !t->failed;
+  XXH128_hash_t h = XXH3_128bits(t->data, t->len);
+  l->hash[0] = h.high64, l->hash[1] = h.low64;
+  t->len = 0;
+  mgrid_plan_line(p, i, t);
+  if (t->failed) return false;
+  t->data[t->len - 1] = '\0'; /* its newline */
+  snprintf(l->text, sizeof l->text, "%s", t->data);
+  mgrid_text_ellipsis(l->text, sizeof l->text, t->len - 1);
+  s->n++;
+  return true;
 }
 
 static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) {
+  const size_t families = mgrid_plan_first_family(p), lists = mgrid_plan_first_list(p), n = mgrid_plan_nlines(p);
   mgrid_text   t = { 0 };
-  mgrid_status status = mgrid_plan_head_text(p, &t, err);
-  if (!status && add_lines(s, t.data)) status = mgrid_oom(err);
+  bool         made = (s->at = calloc(n, sizeof *s->at)) != NULL;
+  for (size_t i = 0; i < n && made; i++)
+    if (i < families || i >= lists) made = add_line(s, p, i, &t);
   s->nhead = s->n;
-  for (size_t i = 0; i < p->content.nentries && !status; i++) {
-    mgrid_text_free(&t);
-    status = mgrid_plan_entry_text(p, i, &t, err);
-    if (!status && add_lines(s, t.data)) status = mgrid_oom(err);
-  }
+  for (size_t i = families; i < lists && made; i++) made = add_line(s, p, i, &t);
   mgrid_text_free(&t);
-  return status;
+  return made ? MGRID_OK : mgrid_oom(err);
 }
 
 /* Return the index of the first line that differs (a missing line differs), or UINT32_MAX. */

@@ -221,6 +221,22 @@ static void cut_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_str(t, "]");
 }
 
+static void cut_json(const mgrid_family *f, mgrid_text *t) {
+  const cut *own = f->own;
+  mgrid_text_str(t, own->starts ? "{\"segments\":" : own->links ? "{\"links\":" : "{\"split\":");
+  for (int64_t i = 0; i < own->n && own->starts; i++) {
+    mgrid_text_str(t, i ? "," : "[");
+    mgrid_text_int(t, cut_size(f, i));
+  }
+  if (own->starts)
+    mgrid_text_str(t, "]");
+  else
+    mgrid_text_int(t, own->links ? own->n : f->size);
+  mgrid_text_str(t, own->by_row ? ",\"by_row\":true,\"of\":" : ",\"of\":");
+  mgrid_family_json(own->base, t);
+  mgrid_text_str(t, "}");
+}
+
 static void cut_explain(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_add(t, "%" PRId64 " pieces of each group of a rule", ((const cut *)f->own)->n);
 }
@@ -364,6 +380,7 @@ const mgrid_form mgrid_cut_form = {
   .same_rule = cut_same_rule,
   .same_group = cut_same_group,
   .text = cut_text,
+  .json = cut_json,
   .explain = cut_explain,
   .free = cut_free,
   .classes = cut_classes,

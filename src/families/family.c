@@ -196,6 +196,8 @@ void mgrid_family_text(const mgrid_family *f, mgrid_text *t) {
   if (f->count == 0) mgrid_text_str(t, " (no groups)");
 }
 
+void mgrid_family_json(const mgrid_family *f, mgrid_text *t) { f->form->json(f, t); }
+
 size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len) {
   mgrid_text t = { 0 };
   if (f) mgrid_family_text(f, &t);

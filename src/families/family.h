@@ -23,7 +23,7 @@
 #ifndef MGRID_FAMILY_H
 #define MGRID_FAMILY_H
 
-#include "base/scan.h"
+#include "base/field.h"
 #include "families/modes.h"
 
 #include <stdatomic.h>
@@ -118,6 +118,7 @@ struct mgrid_form {
   /* Return whether groups of equal size of two families of this form are equal. NULL: the rules cannot tell. */
   mgrid_told (*same_group)(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
   void (*text)(const mgrid_family *f, mgrid_text *t);    /* append the rule, as in mgrid_family_describe */
+  void (*json)(const mgrid_family *f, mgrid_text *t);    /* append the rule as JSON, from which read.c makes it again */
   void (*explain)(const mgrid_family *f, mgrid_text *t); /* append the rule in plain words */
   void (*free)(mgrid_family *f);                         /* free what the form owns; NULL: it owns nothing */
 
@@ -180,8 +181,9 @@ int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int
 int64_t mgrid_family_singles(const mgrid_family *f);
 /* Return whether both are made by the same rule. True: the groups are equal. False: they may still be equal. */
 bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b);
-/* Append the text of mgrid_family_describe. */
+/* Append the text of mgrid_family_describe; _json: its rule as an object, which mgrid_family_read reads. */
 void mgrid_family_text(const mgrid_family *f, mgrid_text *t);
+void mgrid_family_json(const mgrid_family *f, mgrid_text *t);
 /* Divide the groups into rounds. The groups of a round share no rank, so they can be created at once. Rounds are 0 to
 ** mgrid_family_rounds - 1; all families but covers have one. */
 int64_t mgrid_family_rounds(const mgrid_family *f);
@@ -280,6 +282,7 @@ mgrid_family *mgrid_parts_new(const mgrid_form *form, size_t n, mgrid_family **c
 void          mgrid_parts_free(mgrid_family *f);
 bool          mgrid_parts_same_rule(const mgrid_family *a, const mgrid_family *b);
 void          mgrid_parts_text(const mgrid_family *f, mgrid_text *t); /* "NAME[ | ]" */
+void          mgrid_parts_json(const mgrid_family *f, mgrid_text *t); /* {"NAME":[]} */
 bool          mgrid_parts_members(const mgrid_family *f, mgrid_sets *list);
 
 /* ------------------------------------------------------------ union.c, zip.c */
@@ -328,8 +331,8 @@ mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, m
 
 /* -------------------------------------------------------------------- read.c */
 
-/* Read the family that mgrid_family_text wrote, in the same form. NULL after a fault, or once the budget is
+/* Read the family that mgrid_family_json wrote, in the same form. NULL after a fault, or once the budget is
 ** exhausted. */
-mgrid_family *mgrid_family_read(mgrid_scan *s, int64_t world);
+mgrid_family *mgrid_family_read(const mgrid_field *s, int64_t world);
 
 #endif

@@ -143,6 +143,25 @@ void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t) {
   mgrid_text_int(t, g->window.offset + g->window.size - 1);
 }
 
+void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t) {
+  mgrid_text_str(t, "\"dims\":[");
+  for (size_t i = 0; i < g->n; i++) {
+    mgrid_text_str(t, i ? ",[\"" : "[\"");
+    mgrid_text_str(t, g->axis[i].name);
+    mgrid_text_str(t, "\",");
+    mgrid_text_int(t, g->axis[i].size);
+    mgrid_text_str(t, "]");
+  }
+  mgrid_text_str(t, g->order ? "],\"order\":" : "],\"offset\":");
+  if (g->order) {
+    mgrid_family_json(g->order, t);
+    return;
+  }
+  mgrid_text_int(t, g->window.offset);
+  mgrid_text_str(t, ",\"size\":");
+  mgrid_text_int(t, g->window.size);
+}
+
 size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len) {
   mgrid_text t = { 0 };
   if (g) mgrid_grid_text(g, &t);

@@ -46,13 +46,16 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err);
 /* Return the index of a dim, or -1 after a refusal with the nearest name. */
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err);
-/* Append the text of mgrid_grid_describe. */
+/* Append the text of mgrid_grid_describe; _json: fields of an object, which mgrid_grid_read reads. */
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
+void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t);
 
 /* -------------------------------------------------------------------- read.c */
 
-/* Read the grid that mgrid_grid_text wrote. NULL after a fault, or once the budget is exhausted. */
-mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world);
+/* Read the fields that mgrid_grid_json wrote, of an object that may have more. NULL after a fault, or once the budget is
+** exhausted. */
+#define MGRID_GRID_FIELDS "dims order offset size"
+mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world);
 
 /* ------------------------------------------------------------------- order.c */
 

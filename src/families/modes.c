@@ -98,15 +98,27 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
   }
 }
 
-void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t) {
+/* Append modes, each with these marks before, in and behind it. The text is written from its end, as digits are. */
+static void put_modes(const mgrid_modes *m, const char marks[3], const char *between, mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
-  if (m->n == 0) mgrid_text_str(t, "(1)");
-  for (int i = m->n - 1; i >= 0; i--) { /* the text is written from its end, as digits are */
-    *--at = ')';
+  for (int i = m->n - 1; i >= 0; i--) {
+    *--at = marks[2];
     at = mgrid_digits(m->at[i].stride, at);
-    *--at = ':';
+    *--at = marks[1];
     at = mgrid_digits(m->at[i].size, at);
-    *--at = '(';
+    *--at = marks[0];
+    if (i && *between) *--at = *between;
   }
   mgrid_text_put(t, at, (size_t)(end - at));
+}
+
+void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t) {
+  if (m->n == 0) mgrid_text_str(t, "(1)");
+  put_modes(m, "(:)", "", t);
+}
+
+void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t) {
+  mgrid_text_str(t, "[");
+  put_modes(m, "[,]", ",", t);
+  mgrid_text_str(t, "]");
 }

@@ -45,5 +45,6 @@ bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out);
 void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
 
 void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t); /* "(2:1)(4:8)", "(1)" when empty */
+void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t); /* [[2,1],[4,8]] */
 
 #endif

@@ -121,6 +121,13 @@ static void pairs_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_add(t, "]");
 }
 
+static void pairs_json(const mgrid_family *f, mgrid_text *t) {
+  const pairs *own = f->own;
+  mgrid_text_add(t, "{\"neighbours\":%" PRId64 "%s,\"of\":", own->step, own->wrap ? ",\"wrap\":true" : "");
+  mgrid_family_json(own->base, t);
+  mgrid_text_str(t, "}");
+}
+
 static void pairs_explain(const mgrid_family *f, mgrid_text *t) {
   const pairs *own = f->own;
   mgrid_text_add(t, "pairs: each position of a group of a rule with the one %" PRId64 " further%s", own->step,
@@ -297,6 +304,7 @@ const mgrid_form mgrid_pairs_form = {
   .locate = pairs_locate,
   .same_rule = pairs_same_rule,
   .text = pairs_text,
+  .json = pairs_json,
   .explain = pairs_explain,
   .free = pairs_free,
   .classes = pairs_classes,

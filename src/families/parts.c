@@ -52,6 +52,16 @@ void mgrid_parts_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_str(t, "]");
 }
 
+void mgrid_parts_json(const mgrid_family *f, mgrid_text *t) {
+  const mgrid_parts *parts = f->own;
+  mgrid_text_add(t, "{\"%s\":", f->form->name);
+  for (size_t i = 0; i < parts->n; i++) {
+    mgrid_text_str(t, i ? "," : "[");
+    mgrid_family_json(parts->child[i], t);
+  }
+  mgrid_text_str(t, "]}");
+}
+
 bool mgrid_parts_members(const mgrid_family *f, mgrid_sets *list) {
   const mgrid_parts *parts = f->own;
   bool               told = true;

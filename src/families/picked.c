@@ -84,6 +84,15 @@ static void picked_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_family_text(own->base, t);
 }
 
+static void picked_json(const mgrid_family *f, mgrid_text *t) {
+  const picked *own = f->own;
+  mgrid_text_str(t, "{\"pick\":");
+  mgrid_text_numbers(t, (size_t)f->size, own->positions);
+  mgrid_text_str(t, ",\"of\":");
+  mgrid_family_json(own->base, t);
+  mgrid_text_str(t, "}");
+}
+
 static void picked_explain(const mgrid_family *f, mgrid_text *t) {
   (void)f;
   mgrid_text_str(t, "some positions of the groups of a rule, in an irregular order");
@@ -153,6 +162,7 @@ const mgrid_form mgrid_picked_form = {
   .range = picked_range,
   .same_rule = picked_same_rule,
   .text = picked_text,
+  .json = picked_json,
   .explain = picked_explain,
   .free = picked_free,
   .classes = picked_classes,

@@ -1,279 +1,243 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - read families and grids from their canonical text, which family.c and grid.c write. Each rule becomes the
-** form that it was, so its text is the same again. Text that the library cannot have written is refused, here or by the
-** functions that make the form.
+** read.c - read families and grids from the JSON that their forms and grid.c write. Each rule becomes the form that it
+** was, so its JSON is the same again; what the library cannot have written is refused by the functions that make the
+** form, or the plan has another digest.
 */
 #include "families/grid.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
 
 typedef mgrid_family family;
 
-static family *read_rule(mgrid_scan *s, int64_t world, int depth);
+static family *read_rule(const mgrid_field *s, int64_t world, int depth);
 
 /* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
-static family *made(mgrid_scan *s, family *f) {
-  if (f && (!s->budget || !s->budget->exhausted) && !s->failed) return f;
+static family *made(const mgrid_field *s, family *f) {
+  if (f && mgrid_field_spend(s, 1)) return f;
   mgrid_family_free(f);
-  mgrid_scan_fail(s);
+  mgrid_field_fail(s);
   return NULL;
+}
+
+/* Read what is beside the first field of a rule. */
+static family *read_base(const mgrid_field *s, int64_t world, int depth) {
+  const mgrid_field of = mgrid_field_of(s, "of");
+  return read_rule(&of, world, depth + 1);
 }
 
 /* ------------------------------------------------------------------- modes */
 
-/* Read "(2:1)(4:8)", or "(1)" for none. */
-static size_t read_modes(mgrid_scan *s, mgrid_mode modes[MGRID_MODES_MAX]) {
-  size_t n = 0;
-  if (mgrid_scan_take(s, "(1)")) return 0;
-  if (!mgrid_scan_next(s, "(")) mgrid_scan_fault(s, "a rule of a family");
-  while (mgrid_scan_take(s, "(")) {
-    if (n == MGRID_MODES_MAX) mgrid_scan_fault(s, "at most 30 modes");
-    if (s->failed) return 0;
-    modes[n].size = mgrid_scan_number(s);
-    mgrid_scan_want(s, ":");
-    modes[n++].stride = mgrid_scan_number(s);
-    mgrid_scan_want(s, ")");
+/* Read [[2,1],[4,8]]. */
+static size_t read_modes(const mgrid_field *s, const char *name, mgrid_mode modes[MGRID_MODES_MAX]) {
+  const mgrid_field list = mgrid_field_of(s, name);
+  const size_t      n = mgrid_field_list(&list, 0, MGRID_MODES_MAX);
+  for (size_t i = 0; i < n; i++) {
+    const mgrid_field mode = mgrid_field_at(&list, i);
+    mgrid_field_list(&mode, 2, 2);
+    const mgrid_field size = mgrid_field_at(&mode, 0), stride = mgrid_field_at(&mode, 1);
+    modes[i] =
+        (mgrid_mode){ mgrid_field_number(&size, 1, MGRID_WORLD_MAX), mgrid_field_number(&stride, 1, MGRID_WORLD_MAX) };
   }
-  return s->failed ? 0 : n;
+  return n;
 }
 
-/* Read what follows modes: " + 8", or nothing. */
-static int64_t read_offset(mgrid_scan *s) { return mgrid_scan_take(s, " + ") ? mgrid_scan_number(s) : 0; }
+static family *read_strided(const mgrid_field *s, int64_t world, int depth) {
+  mgrid_mode        inside[MGRID_MODES_MAX], index[MGRID_MODES_MAX];
+  const size_t      n = read_modes(s, "inside", inside), m = read_modes(s, "index", index);
+  const mgrid_field at = mgrid_field_of(s, "offset");
+  const int64_t     offset = at.v ? mgrid_field_number(&at, 0, world - 1) : 0;
+  (void)depth;
+  if (s->all->failed) return NULL;
+  family *f = mgrid_layout_modes(mgrid_world(world), offset, n, inside, m, index, false, s->all->err);
+  if (!f && !s->all->err->status) mgrid_field_fault(s, "modes whose strides each exceed the reach of the smaller ones");
+  return f;
+}
 
-/* Read "(2:1) x (4:2) + 8"; an order of a grid has no index modes. Not inlined, to keep the frame of read_rule small,
-** which calls itself. */
-static __attribute__((noinline)) family *read_strided(mgrid_scan *s, int64_t world, bool order) {
-  mgrid_mode  inside[MGRID_MODES_MAX], index[MGRID_MODES_MAX];
-  const char *from = s->at;
-  size_t      n = read_modes(s, inside), m = 0;
-  if (!order) {
-    mgrid_scan_want(s, " x ");
-    m = read_modes(s, index);
-  }
-  int64_t     offset = read_offset(s);
-  mgrid_error why = MGRID_ERROR_INIT;
-  if (s->failed) return NULL;
-  family *f = mgrid_layout_modes(mgrid_world(world), offset, n, inside, m, index, false, &why);
-  if (!f && why.status) {
-    mgrid_error_pass(s->err, &why);
-  } else if (!f) {
-    s->at = from;
-    mgrid_scan_fault(s, "modes whose strides each exceed the reach of the smaller ones");
-  }
-  return made(s, f);
+/* Read positions of the groups of a rule of modes. */
+static family *read_pick(const mgrid_field *s, int64_t world, int depth) {
+  const mgrid_field pick = mgrid_field_of(s, "pick"), of = mgrid_field_of(s, "of"), in = mgrid_field_of(&of, "inside");
+  size_t            n;
+  int64_t          *positions = mgrid_field_numbers(&pick, 0, MGRID_WORLD_MAX, &n);
+  family           *f = NULL, *base = NULL;
+  (void)depth;
+  if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
+  if (!s->all->failed) base = read_rule(&of, world, 0);
+  if (base && mgrid_field_spend(s, (int64_t)n * MEMBER)) f = mgrid_family_pick(base, n, positions, s->all->err);
+  free(positions);
+  mgrid_family_free(base);
+  return f;
 }
 
 /* ------------------------------------------------------------------- lists */
 
-/* Read "{0,3}{1,2}", or nothing for no groups. */
-static family *read_table(mgrid_scan *s, int64_t world) {
-  int64_t *starts = mgrid_scan_room(s, NULL, 0, sizeof *starts), *more, count = 0, total = 0;
-  int32_t *ranks = mgrid_scan_room(s, NULL, 0, sizeof *ranks), *longer;
-  if (starts) starts[0] = 0;
-  while (starts && ranks && mgrid_scan_take(s, "{")) {
-    do {
-      const char *from = s->at;
-      int64_t     rank = mgrid_scan_number(s);
-      if (rank >= world) {
-        s->at = from;
-        mgrid_scan_fault(s, "a rank of this world");
-      }
-      if (!(longer = mgrid_scan_room(s, ranks, (size_t)total, sizeof *ranks))) break;
-      ranks = longer;
-      ranks[total++] = (int32_t)rank;
-    } while (mgrid_scan_take(s, ","));
-    mgrid_scan_want(s, "}");
-    if (!(more = mgrid_scan_room(s, starts, (size_t)++count, sizeof *starts))) break;
-    starts = more;
-    starts[count] = total;
+/* Read [[0,3],[1,2]]. */
+static family *read_table(const mgrid_field *s, int64_t world, int depth) {
+  const mgrid_field groups = mgrid_field_of(s, "groups");
+  const size_t      n = mgrid_field_list(&groups, 0, SIZE_MAX);
+  int64_t          *starts = malloc((n + 1) * sizeof *starts), total = 0;
+  int32_t          *ranks = NULL;
+  (void)depth;
+  for (size_t i = 0; i < n && starts; i++) {
+    const mgrid_field group = mgrid_field_at(&groups, i);
+    starts[i] = total;
+    total += (int64_t)mgrid_field_list(&group, 1, SIZE_MAX);
   }
-  if (s->failed || !mgrid_spend(s->budget, total * MEMBER)) {
-    free(starts);
-    free(ranks);
-    return made(s, NULL);
+  if (starts) starts[n] = total;
+  if (!mgrid_field_spend(s, total * MEMBER)) return free(starts), NULL;
+  if (starts) ranks = malloc(((size_t)total + 1) * sizeof *ranks);
+  for (size_t i = 0; i < n && ranks; i++) {
+    const mgrid_field group = mgrid_field_at(&groups, i);
+    for (int64_t k = starts[i]; k < starts[i + 1]; k++) {
+      const mgrid_field rank = mgrid_field_at(&group, (size_t)(k - starts[i]));
+      ranks[k] = (int32_t)mgrid_field_number(&rank, 0, world - 1);
+    }
   }
-  return made(s, mgrid_table_adopt(mgrid_world(world), count, starts, ranks, MGRID_COVER, false, s->err));
+  if (!s->all->failed)
+    return mgrid_table_adopt(mgrid_world(world), (int64_t)n, starts, ranks, MGRID_COVER, false, s->all->err);
+  free(starts);
+  free(ranks);
+  return NULL;
 }
 
 /* -------------------------------------------------- families of other families */
 
-/* Read " of [...]". */
-static family *read_base(mgrid_scan *s, int64_t world, int depth) {
-  mgrid_scan_want(s, " of [");
-  family *base = read_rule(s, world, depth + 1);
-  mgrid_scan_want(s, "]");
-  return made(s, base);
-}
-
 /* Read the base of a cut, whose groups have one size and share no ranks. */
-static family *read_whole(mgrid_scan *s, int64_t world, int depth) {
-  const char *from = s->at;
-  family     *base = read_base(s, world, depth);
-  if (!base || (!base->overlapping && base->size > 0)) return base;
-  s->at = from;
-  mgrid_scan_fault(s, "a family with groups of one size that share no ranks");
-  return made(s, base);
+static family *read_whole(const mgrid_field *s, int64_t world, int depth) {
+  family           *base = read_base(s, world, depth);
+  const mgrid_field of = mgrid_field_of(s, "of");
+  if (base && (base->overlapping || base->size < 1))
+    mgrid_field_fault(&of, "a family with groups of one size that share no ranks");
+  if (!s->all->failed) return base;
+  mgrid_family_free(base);
+  return NULL;
 }
 
-/* Read what follows "split(": runs of k positions; or "links(": every k-th position. */
-static family *read_evenly(mgrid_scan *s, int64_t world, bool links, int depth) {
-  const char     *from = s->at;
-  mgrid_splitting x = { .k = mgrid_scan_number(s), .by_row = mgrid_scan_take(s, " by row") };
-  mgrid_scan_want(s, ")");
-  family *base = read_whole(s, world, depth);
-  if (base && x.k < 1) {
-    s->at = from;
-    mgrid_scan_fault(s, "a number above 0");
-  } else if (base) {
-    mgrid_split_cut(&x, base, s->err);
-  }
+static bool read_by_row(const mgrid_field *s) {
+  const mgrid_field by_row = mgrid_field_of(s, "by_row");
+  return mgrid_field_flag(&by_row);
+}
+
+/* Read runs of k positions, or every k-th position. */
+static family *read_evenly(const mgrid_field *s, int64_t world, bool links, int depth) {
+  const mgrid_field k = mgrid_field_of(s, links ? "links" : "split");
+  mgrid_splitting   x = { .k = mgrid_field_number(&k, 1, MGRID_WORLD_MAX), .by_row = read_by_row(s) };
+  family           *base = read_whole(s, world, depth);
+  if (base) mgrid_split_cut(&x, base, s->all->err);
   mgrid_family_free(base);
   mgrid_family_free(links ? x.inner : x.outer);
-  return made(s, links ? x.outer : x.inner);
+  return links ? x.outer : x.inner;
 }
 
-/* Read what follows "segments{": the sizes. */
-static family *read_segments(mgrid_scan *s, int64_t world, int depth) {
-  size_t   n;
-  int64_t *sizes = mgrid_scan_numbers(s, &n), fill, *starts;
-  bool     by_row = mgrid_scan_take(s, " by row");
-  mgrid_scan_want(s, "}");
-  family *base = read_whole(s, world, depth), *f = NULL;
-  if (base && !mgrid_segments_check(base->size, n, sizes, &fill, s->err)) {
+static family *read_split(const mgrid_field *s, int64_t world, int depth) {
+  return read_evenly(s, world, false, depth);
+}
+static family *read_links(const mgrid_field *s, int64_t world, int depth) { return read_evenly(s, world, true, depth); }
+
+static family *read_segments(const mgrid_field *s, int64_t world, int depth) {
+  const mgrid_field list = mgrid_field_of(s, "segments");
+  size_t            n;
+  int64_t          *sizes = mgrid_field_numbers(&list, 1, MGRID_WORLD_MAX, &n), fill, *starts;
+  const bool        by_row = read_by_row(s);
+  family           *base = read_whole(s, world, depth), *f = NULL;
+  if (base && !mgrid_segments_check(base->size, n, sizes, &fill, s->all->err)) {
     if ((starts = malloc((n + 1) * sizeof *starts))) starts[0] = 0;
     for (size_t i = 0; i < n && starts; i++) starts[i + 1] = starts[i] + sizes[i];
-    f = mgrid_cut_at(base, (int64_t)n, starts, by_row, s->err);
+    f = mgrid_cut_at(base, (int64_t)n, starts, by_row, s->all->err);
   }
   free(sizes);
   mgrid_family_free(base);
-  return made(s, f);
+  return f;
 }
 
-/* Read what follows "pick{": positions of the groups of a rule of modes. */
-static family *read_pick(mgrid_scan *s, int64_t world) {
-  size_t   n;
-  int64_t *positions = mgrid_scan_numbers(s, &n);
-  mgrid_scan_want(s, "} of ");
-  family *base = s->failed ? NULL : read_strided(s, world, false);
-  family *f = base && mgrid_spend(s->budget, (int64_t)n * MEMBER) ? mgrid_family_pick(base, n, positions, s->err)
-                                                                  : NULL;
-  free(positions);
+static family *read_pairs(const mgrid_field *s, int64_t world, int depth) {
+  const mgrid_field neighbours = mgrid_field_of(s, "neighbours"), wrap = mgrid_field_of(s, "wrap");
+  const int64_t     step = mgrid_field_number(&neighbours, 0, MGRID_WORLD_MAX);
+  const bool        around = mgrid_field_flag(&wrap);
+  family           *base = read_base(s, world, depth), *f = NULL;
+  const mgrid_field of = mgrid_field_of(s, "of");
+  if (base && base->size < 0)
+    mgrid_field_fault(&of, "a family with groups of one size");
+  else if (base && !s->all->failed)
+    f = mgrid_family_neighbours(base, step, around, s->all->err);
   mgrid_family_free(base);
-  return made(s, f);
+  return f;
 }
 
-/* Read what follows "neighbours(". */
-static family *read_pairs(mgrid_scan *s, int64_t world, int depth) {
-  int64_t step = mgrid_scan_number(s);
-  bool    wrap = mgrid_scan_take(s, ", wrap");
-  mgrid_scan_want(s, ")");
-  const char *from = s->at;
-  family     *base = read_base(s, world, depth), *f = NULL;
-  if (base && base->size < 0) {
-    s->at = from;
-    mgrid_scan_fault(s, "a family with groups of one size");
-  } else if (base) {
-    f = mgrid_family_neighbours(base, step, wrap, s->err);
+static family *read_parts(const mgrid_field *s, int64_t world, bool zip, int depth) {
+  const mgrid_field list = mgrid_field_of(s, zip ? "zip" : "union");
+  const size_t      n = mgrid_field_list(&list, 1, MGRID_PARTS_MAX);
+  family          **child = calloc(n + 1, sizeof *child), *f = NULL;
+  for (size_t i = 0; i < n && child; i++) {
+    const mgrid_field one = mgrid_field_at(&list, i);
+    child[i] = read_rule(&one, world, depth + 1);
   }
-  mgrid_family_free(base);
-  return made(s, f);
+  if (!child) mgrid_oom(s->all->err);
+  if (child && !s->all->failed)
+    f = mgrid_family_combine(zip, n, (const family *const *)child, s->all->budget, s->all->err);
+  mgrid_families_free(child ? n : 0, child);
+  return f;
 }
 
-/* Read what follows "union[" or "zip[": families with " | " between them. */
-static family *read_parts(mgrid_scan *s, int64_t world, bool zip, int depth) {
-  family **child = NULL, **more, *f = NULL;
-  size_t   n = 0;
-  do {
-    family *one = read_rule(s, world, depth + 1);
-    if (!one || !(more = mgrid_scan_room(s, child, n, sizeof *child))) {
-      mgrid_family_free(one);
-      break;
-    }
-    child = more;
-    child[n++] = one;
-    if (n > MGRID_PARTS_MAX) mgrid_scan_fault(s, "at most 4096 families");
-  } while (mgrid_scan_take(s, " | "));
-  mgrid_scan_want(s, "]");
-  if (!s->failed) f = mgrid_family_combine(zip, n, (const family *const *)child, s->budget, s->err);
-  mgrid_families_free(n, child);
-  return made(s, f);
+static family *read_union(const mgrid_field *s, int64_t world, int depth) { return read_parts(s, world, false, depth); }
+static family *read_zip(const mgrid_field *s, int64_t world, int depth) { return read_parts(s, world, true, depth); }
+
+/* A rule has the first of its fields, by which it is found. */
+static const struct {
+  const char *name, *fields;
+  family *(*read)(const mgrid_field *s, int64_t world, int depth);
+} rules[] = {
+  { "inside", "inside index offset", read_strided },
+  { "groups", "groups", read_table },
+  { "pick", "pick of", read_pick },
+  { "split", "split by_row of", read_split },
+  { "links", "links by_row of", read_links },
+  { "segments", "segments by_row of", read_segments },
+  { "neighbours", "neighbours wrap of", read_pairs },
+  { "union", "union", read_union },
+  { "zip", "zip", read_zip },
+};
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+static family *read_rule(const mgrid_field *s, int64_t world, int depth) {
+  size_t i = 0;
+  while (i < RULES && !json_object_get(s->v, rules[i].name)) i++;
+  if (i == RULES)
+    mgrid_field_fault(s, "a rule with 'inside', 'groups', 'pick', 'split', 'links', 'segments', 'neighbours', 'union' "
+                         "or 'zip'");
+  else
+    mgrid_field_only(s, rules[i].fields);
+  if (depth > MGRID_DEPTH_MAX) mgrid_field_fault(s, "at most 64 nested families");
+  return s->all->failed ? NULL : made(s, rules[i].read(s, world, depth));
 }
 
-static family *read_rule(mgrid_scan *s, int64_t world, int depth) {
-  if (depth > MGRID_DEPTH_MAX) mgrid_scan_fault(s, "at most 64 nested families");
-  if (s->failed) return NULL;
-  if (mgrid_scan_take(s, "pick{")) return read_pick(s, world);
-  if (mgrid_scan_take(s, "neighbours(")) return read_pairs(s, world, depth);
-  if (mgrid_scan_take(s, "segments{")) return read_segments(s, world, depth);
-  if (mgrid_scan_take(s, "split(")) return read_evenly(s, world, false, depth);
-  if (mgrid_scan_take(s, "links(")) return read_evenly(s, world, true, depth);
-  if (mgrid_scan_take(s, "union[")) return read_parts(s, world, false, depth);
-  if (mgrid_scan_take(s, "zip[")) return read_parts(s, world, true, depth);
-  bool none = s->at == s->end || *s->at == ' ' || *s->at == ']'; /* a table without groups has no text */
-  return none || *s->at == '{' ? read_table(s, world) : read_strided(s, world, false);
-}
-
-family *mgrid_family_read(mgrid_scan *s, int64_t world) {
-  family *f = read_rule(s, world, 0);
-  if (f && f->count == 0) mgrid_scan_want(s, " (no groups)");
-  return made(s, f);
-}
+family *mgrid_family_read(const mgrid_field *s, int64_t world) { return read_rule(s, world, 0); }
 
 /* ------------------------------------------------------------------- grids */
 
-/* Read "3,2,1,0", a family of one group of these ranks. */
-static family *read_order(mgrid_scan *s, int64_t world) {
-  size_t      n;
-  const char *from = s->at;
-  int64_t    *list = mgrid_scan_numbers(s, &n);
-  int32_t    *ranks = NULL;
-  for (size_t i = 0; i < n && !s->failed; i++) {
-    if (list[i] < world) continue;
-    s->at = from;
-    mgrid_scan_fault(s, "ranks of this world");
+mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
+  mgrid_dim         dims[MGRID_DIMS_MAX];
+  const mgrid_field list = mgrid_field_of(s, "dims"), order = mgrid_field_of(s, "order");
+  const size_t      n = mgrid_field_list(&list, 0, MGRID_DIMS_MAX);
+  mgrid_grid       *g = NULL;
+  for (size_t i = 0; i < n; i++) {
+    const mgrid_field dim = mgrid_field_at(&list, i);
+    mgrid_field_list(&dim, 2, 2);
+    const mgrid_field name = mgrid_field_at(&dim, 0), size = mgrid_field_at(&dim, 1);
+    dims[i] = (mgrid_dim){ mgrid_field_text(&name), mgrid_field_number(&size, 1, MGRID_WORLD_MAX) };
   }
-  if (!s->failed && mgrid_spend(s->budget, (int64_t)n * MEMBER) && !(ranks = malloc(n * sizeof *ranks)))
-    mgrid_oom(s->err);
-  for (size_t i = 0; i < n && ranks; i++) ranks[i] = (int32_t)list[i];
-  free(list);
-  return made(s, ranks ? mgrid_order_list(mgrid_world(world), (int64_t)n, ranks, s->err) : NULL);
-}
-
-mgrid_grid *mgrid_grid_read(mgrid_scan *s, int64_t world) {
-  char        name[MGRID_DIMS_MAX][MGRID_NAME_MAX + 1];
-  mgrid_dim   dims[MGRID_DIMS_MAX];
-  size_t      n = 0;
-  mgrid_grid *g = NULL;
-  if (!mgrid_scan_take(s, "1")) {
-    do {
-      if (n == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
-      if (s->failed) return NULL;
-      mgrid_scan_name(s, name[n]);
-      mgrid_scan_want(s, " ");
-      dims[n] = (mgrid_dim){ name[n], mgrid_scan_number(s) };
-      n++;
-    } while (mgrid_scan_take(s, " x "));
+  if (order.v) {
+    family *ranks = read_rule(&order, world, 0);
+    if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
+      g = mgrid_grid_over(ranks, n, dims, s->all->err);
+    mgrid_family_free(ranks);
+  } else {
+    const mgrid_field offset = mgrid_field_of(s, "offset"), size = mgrid_field_of(s, "size");
+    const int64_t     from = mgrid_field_number(&offset, 0, world - 1), count = mgrid_field_number(&size, 1, world);
+    if (!s->all->failed) g = mgrid_grid_new((mgrid_window){ world, from, count }, n, dims, s->all->err);
   }
-  mgrid_scan_want(s, " over ranks ");
-  const char *from = s->at;
-  family     *order = NULL;
-  int64_t     low = mgrid_scan_next(s, "(") ? -1 : mgrid_scan_number(s);
-  if (low >= 0 && mgrid_scan_take(s, "..")) {
-    from = s->at;
-    int64_t high = mgrid_scan_number(s);
-    if (!s->failed && high < low) mgrid_scan_fault(s, "a highest rank that is not below the lowest");
-    if (!s->failed && high >= world) s->at = from, mgrid_scan_fault(s, "a rank of this world");
-    if (!s->failed) g = mgrid_grid_new((mgrid_window){ world, low, high - low + 1 }, n, dims, s->err);
-  } else if (!s->failed) {
-    s->at = from;
-    order = low < 0 ? read_strided(s, world, true) : read_order(s, world);
-    g = order ? mgrid_grid_over(order, n, dims, s->err) : NULL;
-  }
-  mgrid_family_free(order);
-  if (!g) mgrid_scan_fail(s);
+  if (!g) mgrid_field_fail(s);
   return g;
 }

@@ -154,6 +154,15 @@ static void strided_text(const mgrid_family *f, mgrid_text *t) {
   mgrid_text_int(t, f->rule->offset);
 }
 
+static void strided_json(const mgrid_family *f, mgrid_text *t) {
+  mgrid_text_str(t, "{\"inside\":");
+  mgrid_modes_json(&f->rule->inside, t);
+  mgrid_text_str(t, ",\"index\":");
+  mgrid_modes_json(&f->rule->index, t);
+  if (f->rule->offset) mgrid_text_str(t, ",\"offset\":"), mgrid_text_int(t, f->rule->offset);
+  mgrid_text_str(t, "}");
+}
+
 /* Append "8 ranks, 2 apart", or "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
 static void explain_modes(mgrid_text *t, const mgrid_modes *m, const char *what) {
   int64_t n = mgrid_modes_count(m);
@@ -286,6 +295,7 @@ const mgrid_form mgrid_strided_form = {
   .same_rule = strided_same_rule,
   .same_group = strided_same_group,
   .text = strided_text,
+  .json = strided_json,
   .explain = strided_explain,
   .classes = strided_classes,
   .members = strided_members,

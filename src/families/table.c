@@ -291,15 +291,25 @@ static bool table_same_rule(const mgrid_family *a, const mgrid_family *b) {
          && memcmp(x->starts, y->starts, (size_t)a->count * sizeof *x->starts) == 0;
 }
 
-static void table_text(const mgrid_family *f, mgrid_text *t) {
+/* Append the lists, with these marks around one, and between two. */
+static void put_lists(const mgrid_family *f, const char marks[2], const char *between, mgrid_text *t) {
   const table *own = f->own;
   for (int64_t g = 0; g < f->count; g++) {
+    if (g) mgrid_text_str(t, between);
     for (int64_t i = own->starts[g]; i < own->starts[g + 1]; i++) {
-      mgrid_text_str(t, i == own->starts[g] ? "{" : ",");
+      mgrid_text_put(t, i == own->starts[g] ? marks : ",", 1);
       mgrid_text_int(t, own->ranks[i]);
     }
-    mgrid_text_str(t, "}");
+    mgrid_text_put(t, marks + 1, 1);
   }
+}
+
+static void table_text(const mgrid_family *f, mgrid_text *t) { put_lists(f, "{}", "", t); }
+
+static void table_json(const mgrid_family *f, mgrid_text *t) {
+  mgrid_text_str(t, "{\"groups\":[");
+  put_lists(f, "[]", ",", t);
+  mgrid_text_str(t, "]}");
 }
 
 static void table_explain(const mgrid_family *f, mgrid_text *t) {
@@ -443,6 +453,7 @@ const mgrid_form mgrid_table_form = {
   .range = table_range,
   .same_rule = table_same_rule,
   .text = table_text,
+  .json = table_json,
   .explain = table_explain,
   .free = table_free,
   .classes = table_classes,

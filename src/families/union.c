@@ -210,6 +210,7 @@ const mgrid_form mgrid_union_form = {
   .range = union_range,
   .same_rule = mgrid_parts_same_rule,
   .text = mgrid_parts_text,
+  .json = mgrid_parts_json,
   .explain = union_explain,
   .free = mgrid_parts_free,
   .classes = union_classes,

@@ -148,6 +148,7 @@ const mgrid_form mgrid_zip_form = {
   .slice = zip_slice,
   .same_rule = mgrid_parts_same_rule,
   .text = mgrid_parts_text,
+  .json = mgrid_parts_json,
   .explain = zip_explain,
   .free = mgrid_parts_free,
   .classes = zip_classes,

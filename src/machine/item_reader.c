@@ -1,64 +1,42 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - the machine and the traffic in the text of a saved plan.
+** item_reader.c - the machine and the traffic of a saved plan. Their texts are those that a user writes.
 */
 #include "machine/item.h"
 #include "machine/traffic.h"
+#include "plan/topology.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct reader {
-  mgrid_machine_item *item;
-  mgrid_traffic      *traffic;
-} reader;
-
-static void *begin(size_t lines, mgrid_error *err) {
-  reader *r = calloc(1, sizeof *r);
-  (void)lines;
-  return r ? r : mgrid_null_oom(err);
-}
-
-static void read_machine(reader *r, int64_t world, mgrid_scan *s) {
-  mgrid_machine_model *m = mgrid_machine_read_line(s);
-  if (!m) return;
-  if (mgrid_machine_fits(m, world, s->err) || !(r->item = mgrid_machine_item_new(m, world, s->err))) mgrid_scan_fail(s);
+static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
+  const int64_t        world = t->content.world;
+  mgrid_machine_model *m = mgrid_machine_words(text, "machine", all->budget, all->err);
+  mgrid_machine_item  *x = NULL;
+  if (m && !mgrid_machine_fits(m, world, all->err)) x = mgrid_machine_item_new(m, world, all->err);
+  if (x) mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, x, all->err);
+  if (x) mgrid_machine_kind.free(x);
   mgrid_machine_free(m);
 }
 
-static void read_traffic(reader *r, int64_t world, mgrid_scan *s) {
-  char *copy = strndup(s->at, (size_t)(s->end - s->at));
-  if (!copy) mgrid_oom(s->err);
-  r->traffic = copy ? mgrid_traffic_new(world, s->err) : NULL;
-  if (!r->traffic || mgrid_traffic_parse(r->traffic, copy, s->err)) mgrid_scan_fail(s);
-  s->at = s->end;
-  free(copy);
+static void read_traffic(const char *text, mgrid_topology *t, mgrid_error *err) {
+  mgrid_traffic *x = mgrid_traffic_new(t->content.world, err);
+  if (x && !mgrid_traffic_parse(x, text, err))
+    mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, x, err);
+  mgrid_traffic_free(x);
 }
 
-static void line(void *all, const char *name, int64_t world, mgrid_scan *s) {
-  reader *r = all;
-  if (name && strcmp(name, MGRID_MACHINE_NAME) == 0 && !r->item)
-    read_machine(r, world, s);
-  else if (name && strcmp(name, MGRID_TRAFFIC_NAME) == 0 && !r->traffic)
-    read_traffic(r, world, s);
+static void read_item(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  const mgrid_field word = mgrid_field_of(s, "machine"), field = mgrid_field_of(s, "text");
+  const char       *text = mgrid_field_text(&field);
+  if (s->all->failed) return;
+  if (strcmp(name, MGRID_MACHINE_NAME) == 0)
+    read_machine(text, t, s->all);
+  else if (strcmp(name, MGRID_TRAFFIC_NAME) == 0)
+    read_traffic(text, t, s->all->err);
   else
-    mgrid_scan_fault(s, "one machine of the name 'machine', or 'traffic'");
-}
-
-static mgrid_status end(void *all, mgrid_topology *t, mgrid_error *err) {
-  reader      *r = all;
-  mgrid_status s = MGRID_OK;
-  if (r->item) s = mgrid_topology_put_item(t, MGRID_MACHINE_NAME, &mgrid_machine_kind, r->item, err);
-  if (r->traffic && !s) s = mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, r->traffic, err);
-  return s;
-}
-
-static void free_reader(void *all) {
-  reader *r = all;
-  if (r->item) mgrid_machine_kind.free(r->item);
-  mgrid_traffic_free(r->traffic);
-  free(r);
+    mgrid_field_fault(&word, "'machine' or 'traffic'");
+  if (s->all->err->status || s->all->budget->exhausted) mgrid_field_fail(&field);
 }
 
 extern const mgrid_item_reader mgrid_item_reader_machine;
-const mgrid_item_reader        mgrid_item_reader_machine = { "machine", NULL, begin, line, end, free_reader };
+const mgrid_item_reader        mgrid_item_reader_machine = { "machine", "machine text", read_item };

@@ -114,8 +114,6 @@ static inline int64_t mgrid_machine_at(const mgrid_machine_model *m, int64_t ran
 
 /* Append the canonical text. */
 void mgrid_machine_text(const mgrid_machine_model *m, mgrid_text *t);
-/* Read the text that mgrid_machine_text wrote, up to the end of the line. NULL after a fault. */
-mgrid_machine_model *mgrid_machine_read_line(mgrid_scan *s);
 /* Make a machine from words: text, or a preset and text, charged to the budget. NULL with *err, or without it once that is
 ** exhausted. `what` is before messages: "machine". */
 mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget, mgrid_error *err);

@@ -3,8 +3,8 @@
 ** text.c - machines as words: read into a list of words, where a later word for the same level replaces what an earlier
 ** one says, and then made. So a preset is its text, with more words behind.
 */
-#include "base/scan.h"
 #include "machine/model.h"
+#include "machine/scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -87,10 +87,8 @@ static void read_counts(mgrid_scan *s, words *all, word *w) {
     pay_for(s, times);
     all->ncounts += s->failed ? 0 : times;
     for (int64_t i = 0; i < times && !s->failed; i++) {
-      int64_t *more = mgrid_scan_room(s, w->counts, w->ncounts, sizeof *more);
-      if (!more) return;
-      w->counts = more;
-      w->counts[w->ncounts++] = n;
+      if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!s->failed) w->counts[w->ncounts++] = n;
     }
   } while (take(s, ","));
 }
@@ -110,10 +108,8 @@ static void read_ranks(mgrid_scan *s, words *w) {
     }
     pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
-      int32_t *more = mgrid_scan_room(s, w->ranks, (size_t)w->nranks, sizeof *more);
-      if (!more) return;
-      w->ranks = more;
-      w->ranks[w->nranks++] = (int32_t)place;
+      if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!s->failed) w->ranks[w->nranks++] = (int32_t)place;
     }
   } while (take(s, ","));
 }
@@ -345,26 +341,4 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
   mgrid_text t = { 0 };
   if (m) mgrid_machine_text(m, &t);
   return mgrid_text_finish(&t, buf, len);
-}
-
-mgrid_machine_model *mgrid_machine_read_line(mgrid_scan *s) {
-  words               *w = calloc(1, sizeof *w);
-  mgrid_machine_model *m = NULL;
-  size_t               len = (size_t)(s->end - s->at);
-  char                *copy = w ? strndup(s->at, len) : NULL; /* numbers are read up to a final 0 */
-  mgrid_scan           own = mgrid_scan_begin(copy, copy ? strlen(copy) : 0, s->budget, s->err);
-  if (copy) {
-    read_words(&own, w);
-    if (!own.failed) m = made(w, s->err);
-    free_words(w);
-  } else {
-    mgrid_oom(s->err);
-  }
-  free(copy);
-  free(w);
-  if (m)
-    s->at = s->end;
-  else
-    mgrid_scan_fail(s);
-  return m;
 }

@@ -7,21 +7,24 @@
 #ifndef MGRID_ITEM_H
 #define MGRID_ITEM_H
 
-#include "base/scan.h"
+#include "base/field.h"
 #include "moongrid.h"
 
 struct mgrid_json;    /* plan/json.h */
 struct mgrid_content; /* plan/topology.h */
 
 typedef struct mgrid_item_kind {
-  const char *name;                /* "tensor": in messages, in the canonical text, in a comparison of plans */
+  const char *name;                /* "tensor": in messages, in texts, in the rules of a saved plan */
   const char *names;               /* "tensors": in JSON */
   int64_t (*world)(const void *x); /* the size of its world */
   void *(*ref)(const void *x);     /* another owner; never fails */
   void (*free)(void *x);           /* drop one owner */
   size_t (*held)(const void *x);   /* bytes of memory */
   bool (*unread)(const void *x);   /* no group depends on it: it is not in the text, the digest and JSON. NULL: it is */
-  void (*text)(const void *x, mgrid_text *t); /* its rule on one line, for the digest: equal things, equal text */
+  void (*text)(const void *x, mgrid_text *t); /* its rule on one line */
+  /* Append the fields of item i, each after a comma, from which its reader makes it again. Equal things, equal fields:
+  ** the digest is over them. NULL: "text", which is its text as a user would write it. */
+  void (*rule)(const struct mgrid_content *c, size_t i, mgrid_text *t);
   /* Write its value, or with rank >= 0 the value of that rank's part. */
   void (*json)(const void *x, int64_t rank, struct mgrid_json *w);
   const mgrid_family *(*unused)(const void *x); /* ranks that are meant to be in no group; NULL: none */
@@ -32,21 +35,15 @@ typedef struct mgrid_item_kind {
   ** asked, which all ranks have. NULL: it says nothing about hosts. */
   mgrid_status (*meets)(const void *x, const uint64_t *host, int64_t world, int64_t rank, const char *name,
                         mgrid_error *err);
-  /* Write a field of JSON, beside the texts, that the reader below needs for a plan with such things. NULL: it needs
-  ** none. */
-  void (*beside)(const struct mgrid_content *c, struct mgrid_json *w);
 } mgrid_item_kind;
 
-/* Makes things of a kind from their texts; mgrid_plan_read finds it by `word`. A slice with things in plans defines it
-** in item_reader.c, as mgrid_item_reader_SLICE; the Makefile writes the table of all. */
+/* Makes things of a kind from the rules of a saved plan: reads the fields that `rule` of the kind wrote, and puts the
+** thing into the topology by this name. A failure is in the field. A slice with things in plans defines it in
+** item_reader.c, as mgrid_item_reader_SLICE; the Makefile writes the table of all. */
 typedef struct mgrid_item_reader {
-  const char *word;                               /* the name of the kind */
-  const char *beside;                             /* the field of JSON that the kind's `beside` writes; NULL: none */
-  void *(*begin)(size_t lines, mgrid_error *err); /* start reading a text of that many lines */
-  /* Read a text; for the field beside the rules `name` is NULL. A failure is in the scan. */
-  void (*line)(void *r, const char *name, int64_t world, mgrid_scan *s);
-  mgrid_status (*end)(void *r, struct mgrid_topology *t, mgrid_error *err); /* at the end: name them in a topology */
-  void (*free)(void *r);
+  const char *word;   /* the name of the kind */
+  const char *fields; /* all that its rule may have, separated by blanks */
+  void (*read)(const mgrid_field *s, const char *name, struct mgrid_topology *t);
 } mgrid_item_reader;
 
 extern const mgrid_item_reader *const mgrid_item_readers[]; /* ends with NULL */

@@ -99,30 +99,21 @@ static void put_items(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   }
 }
 
-/* Write the lines of the canonical text, from which mgrid_plan_read makes the plan again: rules, not lists of ranks. */
-static void put_lines(mgrid_json *w, mgrid_text *t) {
-  const char *end = mgrid_text_chars(t) + t->len;
-  for (const char *at = mgrid_text_chars(t), *stop; at < end && !w->failed; at = stop + 1) {
-    stop = memchr(at, '\n', (size_t)(end - at));
-    mgrid_json_element(w, "\n    ", json_stringn(at, (size_t)(stop - at)));
-  }
-  t->len = 0;
-}
-
+/* Write what mgrid_plan_read makes the plan from: rules, not lists of ranks. */
 static void put_rules(mgrid_json *w, const mgrid_plan *p) {
-  const mgrid_content *c = &p->content;
-  mgrid_text           t = { 0 };
+  mgrid_text t = { 0 };
+  mgrid_json_line(w, "format", json_integer(MGRID_SAVED_FORMAT));
+  mgrid_json_line(w, "moongrid", json_string(MGRID_VERSION));
   mgrid_json_in(w, "\n  ", "rules", "[");
-  w->text.failed |= mgrid_plan_head_text(p, &t, NULL) != MGRID_OK;
-  if (!t.failed) put_lines(w, &t);
-  for (size_t i = 0; i < c->nentries && !w->failed && !w->text.failed; i++) {
-    w->text.failed |= mgrid_plan_entry_text(p, i, &t, NULL) != MGRID_OK;
-    if (!t.failed) put_lines(w, &t);
+  for (size_t i = 0; i < mgrid_plan_nlines(p) && !w->failed; i++) {
+    t.len = 0;
+    if (!mgrid_plan_rule(p, i, &t)) continue;
+    w->text.failed |= t.failed;
+    mgrid_json_item(w, "\n    ");
+    mgrid_json_put(w, mgrid_text_chars(&t));
   }
   mgrid_json_close(w, "\n  ]");
   mgrid_text_free(&t);
-  for (size_t i = 0; i < c->nitems; i++)
-    if (c->item[i].nth == 0 && c->item[i].kind->beside) c->item[i].kind->beside(c, w);
 }
 
 static void put_digest(mgrid_json *w, const mgrid_plan *p) {

@@ -131,64 +131,6 @@ static void drop(const char *text) {
   if (text && *text) free((char *)(uintptr_t)text);
 }
 
-/* --------------------------------------------------------------- text, back */
-
-/* Read what follows the name of a row: a value up to `end`, which is skipped, or if `end` is 0 up to the next blank. */
-static const char *value_of(mgrid_scan *s, char end, const char *expected) {
-  const char *from = s->at;
-  while (s->at < s->end && *s->at != (end ? end : ' ')) s->at++;
-  if (s->at == from || (end && s->at == s->end)) mgrid_scan_fault(s, expected);
-  char *value = s->failed ? NULL : strndup(from, (size_t)(s->at - from));
-  if (!value && !s->failed) mgrid_oom(s->err), mgrid_scan_fail(s);
-  if (end && s->at < s->end) s->at++;
-  return value;
-}
-
-/* Read the option of the row if it is next; its text goes to *owned. */
-static bool take_option(mgrid_scan *s, const mgrid_option *row, mgrid_options *o, const char **owned) {
-  void *field = mgrid_option_at(o, row);
-  if (!mgrid_scan_take(s, row->name)) return false;
-  switch (row->kind) {
-  case MGRID_OPTION_FLAG: *(bool *)field = true; return true;
-  case MGRID_OPTION_SECONDS:
-    mgrid_scan_want(s, "_us=");
-    *(double *)field = (double)mgrid_scan_number(s) / 1e6;
-    return true;
-  case MGRID_OPTION_WORD:
-  case MGRID_OPTION_NAME: mgrid_scan_want(s, "="); break;
-  case MGRID_OPTION_FIELDS:
-  case MGRID_OPTION_NUMBERS:
-  case MGRID_OPTION_SHAPE: mgrid_scan_want(s, "{"); break;
-  }
-  bool braces = row->kind != MGRID_OPTION_WORD && row->kind != MGRID_OPTION_NAME;
-  *owned = s->failed ? NULL : value_of(s, braces ? '}' : 0, braces ? "its value and '}'" : "its value");
-  if (*owned) *(const char **)field = *owned;
-  return true;
-}
-
-mgrid_choice *mgrid_choice_read(mgrid_scan *s) {
-  mgrid_options       o = MGRID_OPTIONS_INIT;
-  const char         *owned[MGRID_OPTIONS_MAX] = { NULL };
-  mgrid_choice       *c = NULL;
-  const mgrid_option *row = mgrid_option_table;
-  bool                lane = false;
-  while (!s->failed && s->at < s->end) { /* options are in the order of the table */
-    mgrid_scan_want(s, " ");
-    while (row->name && !s->failed && !take_option(s, row, &o, &owned[row - mgrid_option_table])) row++;
-    if (row->name) {
-      row++;
-    } else if (!lane && mgrid_scan_take(s, "lane=")) {
-      lane = true;
-      mgrid_scan_number(s);
-    } else {
-      mgrid_scan_fault(s, "an option, in the order of lua/README.md");
-    }
-  }
-  if (!s->failed && mgrid_choice_new(&o, &c, s->err)) mgrid_scan_fail(s);
-  for (size_t i = 0; i < MGRID_OPTIONS_MAX; i++) free((char *)(uintptr_t)owned[i]);
-  return c;
-}
-
 /* ------------------------------------------------------------------ record */
 
 /* Parse the options that are texts. */

@@ -7,7 +7,7 @@
 #ifndef MGRID_OPTIONS_H
 #define MGRID_OPTIONS_H
 
-#include "base/scan.h"
+#include "base/base.h"
 #include "plan/backend_row.h"
 #include "plan/numbers.h"
 #include "plan/cartesian.h"
@@ -68,9 +68,7 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* Copy a record into another lane, with high priority if `urgent`. */
-mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
-/* Read the record whose `text` was written, without its lane; NULL after a fault. */
-mgrid_choice *mgrid_choice_read(mgrid_scan *s);
+mgrid_status  mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never fails; NULL gives NULL */
 void          mgrid_choice_free(mgrid_choice *c);
 /* Return whether this option is given. */

@@ -26,7 +26,7 @@ struct mgrid_plan {
   int          *order;     /* [nentries]: entries in schedule order */
   int          *shares;    /* [nentries]: the earlier entry that leads all its groups, or -1 */
   int64_t      *launch;    /* [nentries]: launch order of the first round of an entry: mgrid_group_launch_order */
-  uint64_t      digest[2]; /* XXH3-128 of the canonical text, high half first */
+  uint64_t      digest[2]; /* XXH3-128 of its rules, each with a newline behind it; high half first */
 };
 
 /* A group that contains this rank. */
@@ -189,19 +189,24 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
 
 /* ------------------------------------------ print.c, json.c, read.c, why.c */
 
-/* Append the text that the digest is computed from: the head (world, parameters, grids, items), then a line for each
-** family. */
-mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
-mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
+/* The lines of a plan: its world, parameters, functions and grids, then its families, then lists of concurrent families
+** and items. _line appends one of the canonical text. _rule appends it as an object of JSON, from which read.c makes it
+** again and of which the digest is made, and returns true; both append nothing for an item that no group depends on. */
+size_t       mgrid_plan_nlines(const mgrid_plan *p);
+size_t       mgrid_plan_first_family(const mgrid_plan *p);
+size_t       mgrid_plan_first_list(const mgrid_plan *p); /* the line after the families */
+void         mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t);
+bool         mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
 /* Return the first family from `from` on, after this one, that shares its communicators; -1: none does. */
 int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from);
 /* As mgrid_plan_print_json, with the resources of NCCL at a site. */
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
                                 mgrid_error *err);
-/* Return whether a text starts as one for mgrid_plan_read does, and not as a recipe. MGRID_SAVED_MAX: its most
-** bytes. */
-enum { MGRID_SAVED_MAX = 1 << 26 };
+/* The format of saved plans; it changes when an older moongrid would read another plan from the rules. */
+enum { MGRID_SAVED_FORMAT = 1 };
+/* Return whether a text starts as a plan does, and not as a recipe. MGRID_SAVED_MAX: most bytes of one that is read. */
+enum { MGRID_SAVED_MAX = 1 << 24 };
 bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);

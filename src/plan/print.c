@@ -5,69 +5,177 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <xxhash.h>
 
-mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
-  const mgrid_content *c = &p->content;
-  mgrid_text_str(t, "moongrid 1\nworld ");
-  mgrid_text_int(t, c->world);
-  for (size_t i = 0; i < c->nparams; i++) {
-    mgrid_text_str(t, "\nparam ");
-    mgrid_text_str(t, c->param[i].name);
-    mgrid_text_str(t, " = ");
-    mgrid_text_str(t, c->param[i].value);
-  }
-  for (size_t i = 0; i < c->ncalled; i++) {
-    mgrid_text_str(t, "\nfunction ");
-    mgrid_text_str(t, c->called[i].name);
-    mgrid_text_str(t, " = ");
-    mgrid_text_str(t, c->called[i].version);
-  }
-  for (size_t i = 0; i < c->ngrids; i++) {
-    mgrid_text_str(t, "\ngrid ");
-    mgrid_text_str(t, c->grid[i].name);
-    mgrid_text_str(t, ": ");
-    mgrid_grid_text(c->grid[i].grid, t);
-  }
-  for (size_t i = 0; i < c->nconcurrent; i++) {
-    mgrid_text_str(t, "\nconcurrent ");
-    mgrid_concurrent_text(&c->concurrent[i], " ", t);
-  }
-  for (size_t i = 0; i < c->nitems; i++) {
-    if (mgrid_item_unread(&c->item[i])) continue;
-    mgrid_text_str(t, "\n");
-    mgrid_text_str(t, c->item[i].kind->name);
-    mgrid_text_str(t, " ");
-    mgrid_text_str(t, c->item[i].name);
-    mgrid_text_str(t, ": ");
-    c->item[i].kind->text(c->item[i].x, t);
-  }
-  mgrid_text_str(t, "\n");
-  return t->failed ? mgrid_oom(err) : MGRID_OK;
+enum { FULL = 16384 }; /* bytes of text that are worth a call of the sink */
+
+/* -------------------------------------------------------------------- lines */
+
+/* The parts of a plan, each of which has a line in the canonical text and a rule: the world, then in the order of their
+** calls parameters, functions, grids; families; lists of concurrent families, items. So a rule names only what is before
+** it. */
+size_t mgrid_plan_first_family(const mgrid_plan *p) {
+  return 1 + p->content.nparams + p->content.ncalled + p->content.ngrids;
 }
 
-mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err) {
-  const mgrid_entry *e = &p->content.entry[i];
-  mgrid_text_str(t, "family ");
-  mgrid_text_str(t, e->name);
+size_t mgrid_plan_first_list(const mgrid_plan *p) { return mgrid_plan_first_family(p) + p->content.nentries; }
+size_t mgrid_plan_nlines(const mgrid_plan *p) {
+  return mgrid_plan_first_list(p) + p->content.nconcurrent + p->content.nitems;
+}
+
+static void put_pair(const char *word, const char *name, const char *value, mgrid_text *t) {
+  mgrid_text_str(t, word);
+  mgrid_text_str(t, name);
+  mgrid_text_str(t, " = ");
+  mgrid_text_str(t, value);
+}
+
+static void put_name(const char *word, const char *name, mgrid_text *t) {
+  mgrid_text_str(t, word);
+  mgrid_text_str(t, " ");
+  mgrid_text_str(t, name);
   mgrid_text_str(t, ": ");
-  mgrid_family_text(e->family, t);
-  mgrid_text_str(t, e->choice->text);
+}
+
+void mgrid_plan_line(const mgrid_plan *p, size_t i, mgrid_text *t) {
+  const mgrid_content *c = &p->content;
+  if (i == 0) {
+    mgrid_text_str(t, "world ");
+    mgrid_text_int(t, c->world);
+  } else if ((i -= 1) < c->nparams) {
+    put_pair("param ", c->param[i].name, c->param[i].value, t);
+  } else if ((i -= c->nparams) < c->ncalled) {
+    put_pair("function ", c->called[i].name, c->called[i].version, t);
+  } else if ((i -= c->ncalled) < c->ngrids) {
+    put_name("grid", c->grid[i].name, t);
+    mgrid_grid_text(c->grid[i].grid, t);
+  } else if ((i -= c->ngrids) < c->nentries) {
+    put_name("family", c->entry[i].name, t);
+    mgrid_family_text(c->entry[i].family, t);
+    mgrid_text_str(t, c->entry[i].choice->text);
+  } else if ((i -= c->nentries) < c->nconcurrent) {
+    mgrid_text_str(t, "concurrent ");
+    mgrid_concurrent_text(&c->concurrent[i], " ", t);
+  } else if (!mgrid_item_unread(&c->item[i -= c->nconcurrent])) {
+    put_name(c->item[i].kind->name, c->item[i].name, t);
+    c->item[i].kind->text(c->item[i].x, t);
+  } else {
+    return;
+  }
   mgrid_text_str(t, "\n");
-  return t->failed ? mgrid_oom(err) : MGRID_OK;
+}
+
+/* Print the lines from `first` to before `end`. */
+static mgrid_status print_lines(const mgrid_plan *p, size_t first, size_t end, mgrid_text *t, mgrid_sink sink, void *ud,
+                                mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t i = first; i < end && !s; i++) {
+    mgrid_plan_line(p, i, t);
+    if (t->failed || t->len >= FULL || i + 1 == end) s = mgrid_text_flush(t, sink, ud, err);
+  }
+  return s;
 }
 
 mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
+  const size_t families = mgrid_plan_first_family(p), lists = mgrid_plan_first_list(p);
   mgrid_text   t = { 0 };
-  mgrid_status s = mgrid_plan_head_text(p, &t, err);
-  if (!s) s = mgrid_text_flush(&t, sink, ud, err);
-  for (size_t i = 0; i < p->content.nentries && !s; i++) {
-    s = mgrid_plan_entry_text(p, i, &t, err);
-    if (!s) s = mgrid_text_flush(&t, sink, ud, err);
-  }
+  mgrid_text_str(&t, "moongrid 1\n");
+  mgrid_status s = print_lines(p, 0, families, &t, sink, ud, err);
+  if (!s) s = print_lines(p, lists, mgrid_plan_nlines(p), &t, sink, ud, err);
+  if (!s) s = print_lines(p, families, lists, &t, sink, ud, err);
   mgrid_text_free(&t);
   return s;
+}
+
+/* -------------------------------------------------------------------- rules */
+
+/* Append {"WORD":"NAME", of which the rest follows. */
+static void put_word(const char *word, const char *name, mgrid_text *t) {
+  mgrid_text_str(t, "{\"");
+  mgrid_text_str(t, word);
+  mgrid_text_str(t, "\":");
+  mgrid_text_quoted(t, name);
+}
+
+static void put_value(const char *name, const char *value, mgrid_text *t) {
+  mgrid_text_str(t, name);
+  mgrid_text_quoted(t, value);
+}
+
+/* Append the options that are given, if any, without the lane; seconds are whole microseconds. */
+static void put_options(const mgrid_choice *c, mgrid_text *t) {
+  bool any = false;
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    const void *field = mgrid_option_at(&c->asked, row);
+    if (!mgrid_choice_has(c, row)) continue;
+    mgrid_text_str(t, any ? ",\"" : ",\"options\":{\"");
+    mgrid_text_str(t, row->name);
+    any = true;
+    if (row->kind == MGRID_OPTION_SECONDS) {
+      mgrid_text_str(t, "_us\":");
+      mgrid_text_int(t, llround(*(const double *)field * 1e6));
+    } else if (row->kind == MGRID_OPTION_FLAG) {
+      mgrid_text_str(t, "\":true");
+    } else {
+      put_value("\":", *(const char *const *)field, t);
+    }
+  }
+  if (any) mgrid_text_str(t, "}");
+}
+
+static void put_list(const mgrid_concurrent *list, mgrid_text *t) {
+  for (size_t i = 0; i < list->n; i++) {
+    mgrid_text_str(t, i ? "," : "{\"concurrent\":[");
+    mgrid_text_quoted(t, list->name[i]);
+  }
+  mgrid_text_str(t, "]");
+}
+
+static void put_item(const mgrid_content *c, size_t i, mgrid_text *t) {
+  const mgrid_item_kind *kind = c->item[i].kind;
+  mgrid_text             text = { 0 };
+  if (kind->rule) {
+    kind->rule(c, i, t);
+    return;
+  }
+  kind->text(c->item[i].x, &text);
+  t->failed |= text.failed;
+  put_value(",\"text\":", mgrid_text_chars(&text), t);
+  mgrid_text_free(&text);
+}
+
+bool mgrid_plan_rule(const mgrid_plan *p, size_t i, mgrid_text *t) {
+  const mgrid_content *c = &p->content;
+  if (i == 0) {
+    mgrid_text_str(t, "{\"world\":");
+    mgrid_text_int(t, c->world);
+  } else if ((i -= 1) < c->nparams) {
+    put_word("param", c->param[i].name, t);
+    put_value(",\"value\":", c->param[i].value, t);
+  } else if ((i -= c->nparams) < c->ncalled) {
+    put_word("function", c->called[i].name, t);
+    put_value(",\"version\":", c->called[i].version, t);
+  } else if ((i -= c->ncalled) < c->ngrids) {
+    put_word("grid", c->grid[i].name, t);
+    mgrid_text_str(t, ",");
+    mgrid_grid_json(c->grid[i].grid, t);
+  } else if ((i -= c->ngrids) < c->nentries) {
+    put_word("family", c->entry[i].name, t);
+    mgrid_text_str(t, ",\"rule\":");
+    mgrid_family_json(c->entry[i].family, t);
+    put_options(c->entry[i].choice, t);
+  } else if ((i -= c->nentries) < c->nconcurrent) {
+    put_list(&c->concurrent[i], t);
+  } else if (!mgrid_item_unread(&c->item[i -= c->nconcurrent])) {
+    put_word(c->item[i].kind->name, c->item[i].name, t);
+    put_item(c, i, t);
+  } else {
+    return false;
+  }
+  mgrid_text_str(t, "}");
+  return true;
 }
 
 int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from) {
@@ -78,20 +186,24 @@ int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from) {
 
 /* ------------------------------------------------------------------ digest */
 
-static int hash_piece(void *state, const char *text, size_t len) {
-  return XXH3_128bits_update(state, text, len) == XXH_OK ? 0 : 1;
-}
-
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
   XXH3_state_t *state = XXH3_createState();
+  mgrid_text    t = { 0 };
   if (!state) return mgrid_oom(err);
   XXH3_128bits_reset(state);
-  mgrid_status  s = mgrid_plan_print(p, hash_piece, state, err);
+  for (size_t i = 0, n = mgrid_plan_nlines(p); i < n && !t.failed; i++) {
+    if (mgrid_plan_rule(p, i, &t)) mgrid_text_str(&t, "\n");
+    if (t.failed || (t.len < FULL && i + 1 < n)) continue;
+    XXH3_128bits_update(state, t.data, t.len);
+    t.len = 0;
+  }
   XXH128_hash_t h = XXH3_128bits_digest(state);
   XXH3_freeState(state);
+  const bool failed = t.failed;
+  mgrid_text_free(&t);
   p->digest[0] = h.high64;
   p->digest[1] = h.low64;
-  return s;
+  return failed ? mgrid_oom(err) : MGRID_OK;
 }
 
 void mgrid_plan_digest(const mgrid_plan *p, char out[33]) {

@@ -1,378 +1,247 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - read a saved plan: its canonical text, or JSON whose "rules" are the lines of that text. The text may come
-** from anybody, so its length is limited and the work for it is paid. The plan is written again and compared with the
-** input, so either it has the digest of the saved plan, or there is an error.
+** read.c - read a saved plan: JSON with "rules", one for each line of the plan. It may come from anybody, so its length
+** and depth are limited and the work for it is paid. The plan has the digest that was saved, or there is an error.
 */
 #include "plan/plan.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_MOST = 1 << 24 }; /* bytes: JSON takes up to 24 times its length of memory */
-enum { WORK = 1 << 25 };      /* a second or two */
+enum { DEPTH_MOST = 200 }; /* brackets: 64 nested families take 2 each */
+enum { WORK = 1 << 25 };   /* a second or two */
 
-typedef struct line { /* without its newline; not terminated by 0 */
-  const char *at;
-  size_t      len;
-} line;
+/* ------------------------------------------------------------------- one rule */
 
-enum { READERS = 16 }; /* limit of slices with readers */
-
-typedef struct saved {
-  const char     *name; /* of the text, in messages */
-  line           *rule; /* [nrules], the lines of the text */
-  size_t          nrules;
-  const json_t   *all; /* the object; NULL: it is text */
-  mgrid_budget    budget;
-  mgrid_topology *t;
-  void           *items[READERS]; /* state of each of mgrid_item_readers; NULL: it was not needed */
-} saved;
-
-/* Return the lines of the text and of the fields beside it: an upper bound for the number of things. */
-static size_t lines_of(const saved *v) {
-  size_t n = v->nrules;
-  for (const mgrid_item_reader *const *r = mgrid_item_readers; *r; r++)
-    if ((*r)->beside) n += json_array_size(json_object_get(v->all, (*r)->beside));
-  return n;
+/* Read the options of a family, without the lane, which follows from the concurrent families. */
+static mgrid_choice *read_options(const mgrid_field *s) {
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_choice *c = NULL;
+  mgrid_text    names = { 0 };
+  char          name[MGRID_NAME_MAX + 4];
+  for (const mgrid_option *row = mgrid_option_table; row->name && s->v; row++) {
+    const bool seconds = row->kind == MGRID_OPTION_SECONDS;
+    void      *field = mgrid_option_at(&o, row);
+    if (seconds) snprintf(name, sizeof name, "%s_us", row->name);
+    const mgrid_field f = mgrid_field_of(s, seconds ? name : row->name);
+    mgrid_text_str(&names, f.name);
+    mgrid_text_str(&names, " ");
+    if (row->kind == MGRID_OPTION_FLAG)
+      *(bool *)field = mgrid_field_flag(&f);
+    else if (f.v && seconds)
+      *(double *)field = (double)mgrid_field_number(&f, 1, INT64_C(1) << 50) / 1e6;
+    else if (f.v)
+      *(const char **)field = mgrid_field_text(&f);
+  }
+  if (names.failed)
+    mgrid_oom(s->all->err), mgrid_field_fail(s);
+  else if (s->v)
+    mgrid_field_only(s, names.data);
+  mgrid_text_free(&names);
+  if (!s->all->failed && mgrid_choice_new(&o, &c, s->all->err)) mgrid_field_fail(s);
+  return c;
 }
 
-/* Add the place to an error: rule i, or with `field` element i of that field of the JSON. */
-static mgrid_status at_place(const saved *v, const char *field, size_t i, mgrid_error *why) {
-  if (v->budget.exhausted)
-    *why = (mgrid_error)MGRID_ERROR_INIT, mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
-  if (v->all || field)
-    return mgrid_error_reword(why, "%.200s: %s[%zu]: %s", v->name, field ? field : "rules", i, why->message);
-  snprintf(why->file, sizeof why->file, "%s", v->name);
-  mgrid_show(why->file, sizeof why->file);
-  why->line = (int)i + 1;
-  return mgrid_error_reword(why, "%.200s:%zu: %s", v->name, i + 1, why->message);
-}
-
-static mgrid_status of_all(const saved *v, mgrid_error *why) {
-  if (v->budget.exhausted && !why->status)
-    mgrid_fail(why, MGRID_LIMIT, "reading the plan takes more work than allowed");
-  return mgrid_error_reword(why, "%.200s: %s", v->name, why->message);
-}
-
-/* ------------------------------------------------------------------- one line */
-
-/* Read "NAME: ". */
-static void read_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]) {
-  mgrid_scan_name(s, name);
-  mgrid_scan_want(s, ": ");
-}
-
-static void read_family(saved *v, mgrid_scan *s) {
-  char name[MGRID_NAME_MAX + 1];
-  read_name(s, name);
-  mgrid_family *f = s->failed ? NULL : mgrid_family_read(s, v->t->content.world);
-  mgrid_choice *c = f ? mgrid_choice_read(s) : NULL;
-  if (c && mgrid_topology_put(v->t, name, f, c, s->err)) mgrid_scan_fail(s);
+static void read_family(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  const mgrid_field rule = mgrid_field_of(s, "rule"), options = mgrid_field_of(s, "options");
+  mgrid_family     *f = mgrid_family_read(&rule, t->content.world);
+  mgrid_choice     *c = f ? read_options(&options) : NULL;
+  if (c && mgrid_topology_put(t, name, f, c, s->all->err)) mgrid_field_fail(s);
   mgrid_choice_free(c);
   mgrid_family_free(f);
 }
 
-static void read_grid(saved *v, mgrid_scan *s) {
-  char name[MGRID_NAME_MAX + 1];
-  read_name(s, name);
-  mgrid_grid *g = s->failed ? NULL : mgrid_grid_read(s, v->t->content.world);
-  if (g && mgrid_topology_put_grid(v->t, name, g, s->err)) mgrid_scan_fail(s);
+static void read_grid(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  mgrid_grid *g = mgrid_grid_read(s, t->content.world);
+  if (g && mgrid_topology_put_grid(t, name, g, s->all->err)) mgrid_field_fail(s);
   mgrid_grid_free(g);
 }
 
-/* Return the reader i, and start it if needed. NULL: there is none, or it failed to start. */
-static const mgrid_item_reader *reader_of(saved *v, size_t i, mgrid_error *err) {
-  const mgrid_item_reader *r = i < READERS ? mgrid_item_readers[i] : NULL;
-  return r && (v->items[i] || (v->items[i] = r->begin(lines_of(v), err))) ? r : NULL;
+static void read_param(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  const mgrid_field field = mgrid_field_of(s, "value");
+  const char       *value = mgrid_field_text(&field);
+  if (!s->all->failed && mgrid_topology_param(t, name, value, s->all->err)) mgrid_field_fail(s);
 }
 
-/* Read "tensor NAME: ..." of a slice; false: no slice has such a word. */
-static bool read_item(saved *v, mgrid_scan *s) {
-  char   name[MGRID_ITEM_NAME_MAX + 1], word[MGRID_NAME_MAX + 2];
-  size_t i = 0;
-  for (; i < READERS && mgrid_item_readers[i]; i++) {
-    snprintf(word, sizeof word, "%s ", mgrid_item_readers[i]->word);
-    if (mgrid_scan_take(s, word)) break;
+static void read_called(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  const mgrid_field field = mgrid_field_of(s, "version");
+  const char       *version = mgrid_field_text(&field);
+  if (!s->all->failed && mgrid_topology_called(t, name, version, s->all->err)) mgrid_field_fail(s);
+}
+
+/* The list has no name of its own. */
+static void read_concurrent(const mgrid_field *s, mgrid_topology *t) {
+  const mgrid_field list = mgrid_field_of(s, "concurrent");
+  const size_t      n = mgrid_field_list(&list, 2, MGRID_CONCURRENT_MAX);
+  const char      **names = malloc((n + 1) * sizeof *names);
+  mgrid_field_only(s, "concurrent");
+  for (size_t i = 0; i < n && names; i++) {
+    const mgrid_field name = mgrid_field_at(&list, i);
+    names[i] = mgrid_field_text(&name);
   }
-  if (i == READERS || !mgrid_item_readers[i]) return false;
-  const mgrid_item_reader *r = reader_of(v, i, s->err);
-  if (!r) mgrid_scan_fail(s);
-  mgrid_scan_item_name(s, name);
-  mgrid_scan_want(s, ": ");
-  if (!s->failed) r->line(v->items[i], name, v->t->content.world, s);
-  return true;
-}
-
-/* Read "NAME = VALUE", of which both may have blanks, and the name even " = ", and record them. */
-typedef mgrid_status record(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
-static void          read_pair(saved *v, mgrid_scan *s, record *as) {
-           const char *from = s->at;
-           while (s->at < s->end && !mgrid_scan_next(s, " = ")) s->at++;
-  char *name = strndup(from, (size_t)(s->at - from));
-           mgrid_scan_want(s, " = ");
-           char *value = strndup(s->at, (size_t)(s->end - s->at));
-           s->at = s->end;
-           if (!name || !value) mgrid_oom(s->err), mgrid_scan_fail(s);
-  if (!s->failed && as(v->t, name, value, s->err)) mgrid_scan_fail(s);
-  free(name);
-           free(value);
-}
-
-static void read_param(saved *v, mgrid_scan *s) { read_pair(v, s, mgrid_topology_param); }
-static void read_called(saved *v, mgrid_scan *s) { read_pair(v, s, mgrid_topology_called); }
-
-/* Read "a b c", after the families. */
-static void read_concurrent(saved *v, mgrid_scan *s) {
-  char(*name)[MGRID_NAME_MAX + 1] = NULL, (*more)[MGRID_NAME_MAX + 1];
-  size_t n = 0;
-  do {
-    if (n > MGRID_CONCURRENT_MAX) mgrid_scan_fault(s, "at most 4096 families");
-    if (!(more = mgrid_scan_room(s, name, n, sizeof *name))) break;
-    name = more;
-    mgrid_scan_name(s, name[n++]);
-  } while (mgrid_scan_take(s, " "));
-  const char **names = s->failed ? NULL : malloc(n * sizeof *names);
-  if (!names && !s->failed) mgrid_oom(s->err), mgrid_scan_fail(s);
-  for (size_t i = 0; i < n && names; i++) names[i] = name[i];
-  if (names && mgrid_concurrent_add(v->t, n, names, s->budget, s->err)) mgrid_scan_fail(s);
+  if (!names) mgrid_oom(s->all->err), mgrid_field_fail(s);
+  if (!s->all->failed && mgrid_concurrent_add(t, n, names, s->all->budget, s->all->err)) mgrid_field_fail(s);
   free(names);
-  free(name);
 }
 
-static void read_world(saved *v, mgrid_scan *s) {
-  int64_t world = mgrid_scan_number(s);
-  if (!s->failed && !(v->t = mgrid_topology_new(world, s->err))) mgrid_scan_fail(s);
-}
-
-static const struct {
-  const char *word;
-  void (*read)(saved *v, mgrid_scan *s);
-  bool later; /* after the families */
-} lines[] = {
-  { "family ", read_family, false }, { "param ", read_param, false },          { "function ", read_called, false },
-  { "grid ", read_grid, false },     { "concurrent ", read_concurrent, true },
+static const mgrid_item_reader readers[] = {
+  { "family", "family rule options", read_family },
+  { "param", "param value", read_param },
+  { "grid", "grid " MGRID_GRID_FIELDS, read_grid },
+  { "function", "function version", read_called },
 };
-enum { LINES = sizeof lines / sizeof lines[0] };
+enum { READERS = sizeof readers / sizeof readers[0] };
 
-/* Read a rule, if it belongs to this pass: `later` is the second. */
-static void read_line(saved *v, size_t i, bool later, mgrid_scan *s) {
-  if (i == 0) {
-    mgrid_scan_want(s, "moongrid 1");
-  } else if (i == 1) {
-    mgrid_scan_want(s, "world ");
-    read_world(v, s);
-  } else {
-    size_t k = 0;
-    while (k < LINES && !mgrid_scan_next(s, lines[k].word)) k++;
-    if (k == LINES) {
-      if (later)
-        s->at = s->end;
-      else if (!read_item(v, s))
-        mgrid_scan_fault(s, "param, function, grid, concurrent, family or a thing such as tensor");
-    } else if (lines[k].later == later) {
-      mgrid_scan_take(s, lines[k].word);
-      lines[k].read(v, s);
-    } else {
-      s->at = s->end;
-    }
-  }
-  if (!s->failed && s->at < s->end) mgrid_scan_fault(s, "the end of the line");
-}
-
-/* ------------------------------------------------------------------- all lines */
-
-static mgrid_status read_lines(saved *v, mgrid_error *why) {
-  for (int later = 0; later < 2; later++)
-    for (size_t i = later ? 2 : 0; i < v->nrules; i++) {
-      mgrid_scan s = mgrid_scan_begin(v->rule[i].at, v->rule[i].len, &v->budget, why);
-      read_line(v, i, later, &s);
-      if (s.failed) return at_place(v, NULL, i, why);
-    }
-  if (v->t) return MGRID_OK;
-  mgrid_fail(why, MGRID_BAD_VALUE, "it ends where 'moongrid 1' and 'world N' are expected");
-  return of_all(v, why);
-}
-
-/* Add the things of slices to the topology, after reading the fields beside the rules. */
-static mgrid_status put_items(saved *v, mgrid_error *why) {
-  for (size_t i = 0; i < READERS && mgrid_item_readers[i]; i++) {
-    const char   *field = mgrid_item_readers[i]->beside;
-    const json_t *list = field ? json_object_get(v->all, field) : NULL;
-    for (size_t k = 0; k < json_array_size(list); k++) {
-      const json_t            *text = json_array_get(list, k);
-      const mgrid_item_reader *r = reader_of(v, i, why);
-      mgrid_scan               s = mgrid_scan_begin(json_string_value(text), json_string_length(text), &v->budget, why);
-      if (!json_is_string(text)) mgrid_scan_fault(&s, "a text");
-      if (r && !s.failed) r->line(v->items[i], NULL, v->t->content.world, &s);
-      if (r && !s.failed && s.at < s.end) mgrid_scan_fault(&s, "the end of the text");
-      if (!r || s.failed) return at_place(v, field, k, why);
-    }
-    if (v->items[i] && mgrid_item_readers[i]->end(v->items[i], v->t, why)) return of_all(v, why);
-  }
-  return MGRID_OK;
-}
-
-/* Compares the text that the plan writes with the lines that were read. */
-typedef struct comparing {
-  const saved *v;
-  size_t       i; /* the line */
-  mgrid_error *why;
-} comparing;
-
-static int compare(void *ud, const char *text, size_t len) {
-  comparing *c = ud;
-  for (const char *end = text + len; text < end;) {
-    const char *stop = memchr(text, '\n', (size_t)(end - text));
-    size_t      n = (size_t)((stop ? stop : end) - text);
-    const line *l = c->i < c->v->nrules ? &c->v->rule[c->i] : NULL;
-    if (!l || l->len != n || memcmp(l->at, text, n) != 0) {
-      mgrid_fail(c->why, MGRID_BAD_VALUE, "'%.*s' expected%s%.*s%s, as a plan is saved", n < 200 ? (int)n : 200, text,
-                 l ? ", not '" : "",
-                 !l             ? 0
-                 : l->len < 200 ? (int)l->len
-                                : 200,
-                 l ? l->at : "", l ? "'" : "");
-      at_place(c->v, NULL, c->i, c->why);
-      return 1;
-    }
-    c->i++;
-    text += n + 1;
-  }
-  return 0;
-}
-
-/* Make the plan of the lines, without checking the saved digest. */
-static mgrid_plan *plan_of(saved *v, const char *recipe, mgrid_error *why) {
-  if (read_lines(v, why) || put_items(v, why)) return NULL;
-  if (recipe && mgrid_topology_recipe(v->t, recipe, why)) return NULL;
-  mgrid_plan *p = mgrid_plan_make(v->t, &v->budget, why);
-  comparing   c = { .v = v, .why = why };
-  mgrid_error unused = MGRID_ERROR_INIT;
-  if (!p) {
-    of_all(v, why);
-  } else if (mgrid_plan_print(p, compare, &c, &unused)) {
-    if (!why->status) mgrid_error_pass(why, &unused);
-  } else if (c.i < v->nrules) {
-    mgrid_fail(why, MGRID_BAD_VALUE, "the end expected; the lines of a plan have a fixed order");
-    at_place(v, NULL, c.i, why);
-  }
-  if (!why->status) return p;
-  mgrid_plan_free(p);
+static const mgrid_item_reader *reader_of(const mgrid_field *s) {
+  for (size_t i = 0; i < READERS; i++)
+    if (json_object_get(s->v, readers[i].word)) return &readers[i];
+  for (size_t i = 0; mgrid_item_readers[i]; i++)
+    if (json_object_get(s->v, mgrid_item_readers[i]->word)) return mgrid_item_readers[i];
   return NULL;
 }
 
-/* -------------------------------------------------------------- text and JSON */
-
-static mgrid_plan *read_text(saved *v, const char *text, size_t length, mgrid_error *why) {
-  size_t n = 0;
-  for (const char *start = text, *end = text + length; start < end; n++) {
-    const char *stop = memchr(start, '\n', (size_t)(end - start));
-    start = stop ? stop + 1 : end;
-  }
-  if (!(v->rule = malloc((n + 1) * sizeof *v->rule))) return mgrid_null_oom(why);
-  const char *first = memchr(text, '\n', length);
-  bool        windows = first && first > text && first[-1] == '\r'; /* lines end with \r\n, all of them */
-  for (const char *start = text, *end = text + length; start < end;) {
-    const char *stop = memchr(start, '\n', (size_t)(end - start));
-    line       *l = &v->rule[v->nrules++];
-    *l = (line){ start, (size_t)((stop ? stop : end) - start) };
-    if (stop && windows && (l->len == 0 || l->at[--l->len] != '\r')) {
-      mgrid_fail(why, MGRID_BAD_VALUE, "a line that ends with \\r\\n expected, as the first one does");
-      at_place(v, NULL, v->nrules - 1, why);
-      return NULL;
-    }
-    start = stop ? stop + 1 : end;
-  }
-  return plan_of(v, NULL, why);
-}
-
-static mgrid_status rules_of(saved *v, mgrid_error *why) {
-  const json_t *list = json_object_get(v->all, "rules");
-  if (!(v->rule = malloc((json_array_size(list) + 1) * sizeof *v->rule))) return mgrid_oom(why);
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    const json_t *text = json_array_get(list, i);
-    if (!json_is_string(text)) {
-      mgrid_fail(why, MGRID_BAD_VALUE, "a string expected");
-      return at_place(v, NULL, i, why);
-    }
-    v->rule[v->nrules++] = (line){ json_string_value(text), json_string_length(text) };
-  }
-  return MGRID_OK;
-}
-
-static mgrid_plan *read_object(saved *v, mgrid_error *why) {
-  const json_t *all = v->all;
-  const char   *digest = json_string_value(json_object_get(all, "digest")), *lacks = NULL;
-  char          own[33];
-  if (json_object_get(all, "rank"))
-    lacks = "this is the view of one rank; without --rank the whole plan is saved";
-  else if (!json_is_array(json_object_get(all, "rules")))
-    lacks = "a list 'rules' expected, which the JSON of a plan has";
-  else if (!digest)
-    lacks = "a text 'digest' expected, which the JSON of a plan has";
-  if (lacks) {
-    mgrid_fail(why, MGRID_BAD_VALUE, "%s", lacks);
-    of_all(v, why);
-    return NULL;
-  }
-  if (rules_of(v, why)) return NULL;
-  mgrid_plan *p = plan_of(v, json_string_value(json_object_get(all, "recipe")), why);
-  mgrid_plan_digest(p, own);
-  if (!p || strcmp(own, digest) == 0) return p;
-  mgrid_fail(why, MGRID_BAD_VALUE, "digest: %s expected, which is that of the rules, not '%.40s'", own, digest);
-  of_all(v, why);
-  mgrid_plan_free(p);
-  return NULL;
-}
-
-static mgrid_plan *read_json(saved *v, const char *text, size_t length, mgrid_error *why) {
-  json_error_t fault;
-  json_t      *all = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
-  mgrid_plan  *p = NULL;
-  v->all = all;
-  if (all) {
-    p = read_object(v, why);
-  } else if (json_error_code(&fault) == json_error_out_of_memory) {
-    mgrid_oom(why);
+static void read_rule(const mgrid_field *s, mgrid_topology *t) {
+  const mgrid_item_reader *r = reader_of(s);
+  if (!mgrid_field_spend(s, 1)) return;
+  if (!r && json_object_get(s->v, "concurrent")) {
+    read_concurrent(s, t);
+  } else if (!r) {
+    mgrid_field_fault(s, "a family, param, grid, function, concurrent or a thing such as a tensor");
   } else {
-    mgrid_fail(why, MGRID_BAD_VALUE, "%.200s:%d: %s", v->name, fault.line, fault.text);
-    snprintf(why->file, sizeof why->file, "%s", v->name);
-    mgrid_show(why->file, sizeof why->file);
-    why->line = fault.line;
+    const mgrid_field word = mgrid_field_of(s, r->word);
+    const char       *name = mgrid_field_text(&word);
+    mgrid_field_only(s, r->fields);
+    if (!s->all->failed) r->read(s, name, t);
   }
-  json_decref(all);
+}
+
+/* ------------------------------------------------------------------ all rules */
+
+static mgrid_topology *read_world(const mgrid_field *rules) {
+  const mgrid_field first = mgrid_field_at(rules, 0), world = mgrid_field_of(&first, "world");
+  mgrid_field_list(rules, 1, SIZE_MAX);
+  mgrid_field_only(&first, "world");
+  const int64_t   n = mgrid_field_number(&world, 1, MGRID_WORLD_MAX);
+  mgrid_topology *t = rules->all->failed ? NULL : mgrid_topology_new(n, rules->all->err);
+  if (!t) mgrid_field_fail(rules);
+  return t;
+}
+
+/* Refuse rules of another format, and say how to get these. */
+static void check_format(const mgrid_field *all) {
+  const mgrid_field format = mgrid_field_of(all, "format"), by = mgrid_field_of(all, "moongrid");
+  const char       *recipe = json_string_value(json_object_get(all->v, "recipe"));
+  const char       *version = json_string_value(by.v);
+  if (json_object_get(all->v, "rank")) {
+    mgrid_fail(all->all->err, MGRID_BAD_VALUE, "this is the view of one rank; without --rank the whole plan is saved");
+    mgrid_field_fail(all);
+  } else if (!json_is_integer(format.v) || json_integer_value(format.v) != MGRID_SAVED_FORMAT) {
+    mgrid_fail(all->all->err, MGRID_BAD_VALUE,
+               "it was written by %s%.40s in format %lld of saved plans; moongrid %s reads format %d: plan it again "
+               "(moongrid plan %.200s --world N --rules), or use that moongrid",
+               version ? "moongrid " : "an older moongrid", version ? version : "",
+               (long long)json_integer_value(format.v), MGRID_VERSION, MGRID_SAVED_FORMAT, recipe ? recipe : "RECIPE");
+    mgrid_field_fail(all);
+  }
+}
+
+/* Make the plan of the rules, without its saved digest. */
+static mgrid_plan *plan_of(const mgrid_field *all) {
+  check_format(all);
+  const mgrid_field rules = mgrid_field_of(all, "rules");
+  const char       *recipe = json_string_value(json_object_get(all->v, "recipe"));
+  mgrid_topology   *t = all->all->failed ? NULL : read_world(&rules);
+  mgrid_plan       *p = NULL;
+  for (size_t i = 1, n = json_array_size(rules.v); i < n && t && !all->all->failed; i++) {
+    const mgrid_field rule = mgrid_field_at(&rules, i);
+    read_rule(&rule, t);
+  }
+  if (!all->all->failed && recipe && mgrid_topology_recipe(t, recipe, all->all->err)) mgrid_field_fail(all);
+  if (!all->all->failed && !(p = mgrid_plan_make(t, all->all->budget, all->all->err))) mgrid_field_fail(all);
+  mgrid_topology_free(t);
   return p;
 }
 
-bool mgrid_plan_is_saved(const char *text, size_t length) {
+static mgrid_plan *read_object(const mgrid_field *all) {
+  const mgrid_field digest = mgrid_field_of(all, "digest");
+  char              own[33], expected[96];
+  mgrid_plan       *p = plan_of(all);
+  if (!p) return NULL;
+  mgrid_plan_digest(p, own);
+  snprintf(expected, sizeof expected, "'%s', which is that of the rules,", own);
+  if (strcmp(mgrid_field_text(&digest), own) != 0) mgrid_field_fault(&digest, expected);
+  if (!all->all->failed) return p;
+  mgrid_plan_free(p);
+  return NULL;
+}
+
+/* Return whether brackets are nested too deeply: Jansson takes stack for each. */
+static bool too_deep(const char *text, size_t length) {
+  int  depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < length && depth <= DEPTH_MOST; i++) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') i++;
+    if (!quoted) depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
+  }
+  return depth > DEPTH_MOST;
+}
+
+static mgrid_plan *read_json(const char *text, size_t length, const char *name, mgrid_fields *all) {
+  json_error_t      fault;
+  json_t           *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
+  const mgrid_field whole = { .all = all, .v = v };
+  mgrid_plan       *p = v ? read_object(&whole) : NULL;
+  if (!v && json_error_code(&fault) == json_error_out_of_memory) {
+    mgrid_oom(all->err);
+  } else if (!v) {
+    mgrid_fail(all->err, MGRID_BAD_VALUE, "%.200s:%d: %s", name, fault.line, fault.text);
+    snprintf(all->err->file, sizeof all->err->file, "%s", name);
+    mgrid_show(all->err->file, sizeof all->err->file);
+    all->err->line = fault.line;
+  }
+  json_decref(v);
+  return p;
+}
+
+static const char *begins(const char *text, size_t length) {
+  size_t blank = 0;
+  while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
+  return blank < length ? text + blank : "";
+}
+
+static bool is_text(const char *text, size_t length) {
   static const char head[] = "moongrid 1";
   const size_t      n = sizeof head - 1;
-  while (length > 0 && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n')) text++, length--;
-  return length > 0 && (*text == '{' || (length > n && memcmp(text, head, n) == 0 && strchr("\r\n", text[n])));
+  return length > n && memcmp(text, head, n) == 0 && memchr("\r\n", text[n], 2);
+}
+
+bool mgrid_plan_is_saved(const char *text, size_t length) {
+  return *begins(text, length) == '{' || is_text(text, length);
 }
 
 mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, mgrid_error *err) {
   if (mgrid_lacks(text, "the text of a plan", err)) return NULL;
-  saved       v = { .name = name ? name : "plan", .budget = mgrid_budget_new(WORK, 0) };
-  mgrid_error why = MGRID_ERROR_INIT;
-  size_t      blank = 0;
-  while (blank < length && memchr(" \t\r\n", text[blank], 4)) blank++;
-  bool        json = blank < length && text[blank] == '{';
-  size_t      most = json ? JSON_MOST : MGRID_SAVED_MAX;
-  mgrid_plan *p = NULL;
-  if (length > most) {
-    mgrid_fail(&why, MGRID_LIMIT, "%zu bytes of %s; a plan that is read has at most %zu%s", length,
-               json ? "JSON" : "text", most, json ? ": mgrid_plan_save and --rules leave out lists of ranks" : "");
-    of_all(&v, &why);
-  } else {
-    p = json ? read_json(&v, text, length, &why) : read_text(&v, text, length, &why);
-  }
-  if (why.status) mgrid_error_pass(err, &why);
-  for (size_t i = 0; i < READERS && mgrid_item_readers[i]; i++)
-    if (v.items[i]) mgrid_item_readers[i]->free(v.items[i]);
-  mgrid_topology_free(v.t);
-  free(v.rule);
-  return p;
+  mgrid_budget budget = mgrid_budget_new(WORK, 0);
+  mgrid_error  why = MGRID_ERROR_INIT;
+  mgrid_fields all = { .err = &why, .budget = &budget };
+  mgrid_plan  *p = NULL;
+  if (!name) name = "plan";
+  if (is_text(text, length))
+    mgrid_fail(&why, MGRID_BAD_VALUE,
+               "this is the text of a plan, which is for people; save a plan with plan --rules or --json");
+  else if (length > MGRID_SAVED_MAX)
+    mgrid_fail(&why, MGRID_LIMIT,
+               "%zu bytes; a plan that is read has at most %d: mgrid_plan_save and --rules leave out lists of ranks",
+               length, MGRID_SAVED_MAX);
+  else if (too_deep(text, length))
+    mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", DEPTH_MOST);
+  else
+    p = read_json(text, length, name, &all);
+  if (budget.exhausted && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
+  if (!why.status) return p;
+  if (!why.line) mgrid_error_reword(&why, "%.200s: %s", name, why.message);
+  mgrid_error_pass(err, &why);
+  mgrid_plan_free(p);
+  return NULL;
 }

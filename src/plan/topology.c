@@ -371,7 +371,7 @@ mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name, const 
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value, size_t value_len,
                                mgrid_error *err) {
   char what[160];
-  /* In the canonical text another line would be another thing, and the name ends at its '='. */
+  /* In a text for people another line would be another thing, and the name ends at its '='. */
   mgrid_status s = mgrid_check_line("the name of a parameter", name, name_len, err);
   if (!s && memchr(name, '=', name_len))
     s = mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter has no '=', as '%.100s' has", name);
@@ -379,10 +379,17 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
   return s ? s : mgrid_check_line(what, value, value_len, err);
 }
 
+/* Refuse a parameter or a function that is there already: in JSON they are fields of an object. */
+static mgrid_status refuse_twice(const char *what, const char *name, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%.100s'", what, name);
+}
+
 static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (mgrid_lacks(name, "the name of a parameter", err) || mgrid_lacks(value, "the value of a parameter", err))
     return MGRID_USAGE;
   mgrid_status s = mgrid_param_check(name, strlen(name), value, strlen(value), err);
+  for (size_t i = 0; i < t->content.nparams && !s; i++)
+    if (strcmp(t->content.param[i].name, name) == 0) s = refuse_twice("parameter", name, err);
   return s ? s : add_param(&t->content, name, value, err);
 }
 
@@ -398,6 +405,8 @@ mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const ch
   snprintf(what, sizeof what, "the version of function '%s'", name);
   if (!*version) return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text, not empty", what);
   mgrid_status s = mgrid_check_line(what, version, strlen(version), err);
+  for (size_t i = 0; i < t->content.ncalled && !s; i++)
+    if (strcmp(t->content.called[i].name, name) == 0) s = refuse_twice("function", name, err);
   return s ? s : add_called(&t->content, name, version, err);
 }
 

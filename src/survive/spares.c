@@ -50,6 +50,11 @@ static size_t held(const void *x) {
 
 static void text(const void *x, mgrid_text *t) { mgrid_family_text(((const mgrid_spares *)x)->f, t); }
 
+static void rule(const mgrid_content *c, size_t i, mgrid_text *t) {
+  mgrid_text_str(t, ",\"rule\":");
+  mgrid_family_json(((const mgrid_spares *)c->item[i].x)->f, t);
+}
+
 static const mgrid_family *unused(const void *x) { return ((const mgrid_spares *)x)->f; }
 
 /* Write the spares, or whether a rank is one. */
@@ -74,6 +79,7 @@ const mgrid_item_kind mgrid_spares_kind = {
   .free = free_spares,
   .held = held,
   .text = text,
+  .rule = rule,
   .json = json,
   .unused = unused,
 };

@@ -80,18 +80,12 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t) {
   return most;
 }
 
-static void put_text(const mgrid_flat *f, size_t nth, mgrid_text *text) {
+void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) {
+  const mgrid_flat *f = t->flat;
   const mgrid_grid *g = f->member[0]->grid;
-  mgrid_text_add(text, " flat %zu of %zu by ", nth + 1, f->n);
+  mgrid_text_add(text, " flat %zu of %zu by ", t->at + 1, f->n);
   for (size_t i = 0; i < f->ndims; i++) mgrid_text_add(text, "%s%s", i ? "," : "", g->axis[f->dim[i]].name);
   mgrid_text_add(text, " pad %" PRId64 " as %016" PRIx64, f->pad, f->rule);
-}
-
-void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) { put_text(t->flat, t->at, text); }
-
-void mgrid_flat_nth_text(const mgrid_flat *f, size_t i, mgrid_text *text) {
-  mgrid_tensor_text(f->member[i], text);
-  put_text(f, i, text);
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -261,10 +255,9 @@ static mgrid_status set_rule(mgrid_flat *f, mgrid_error *err) {
   return s;
 }
 
-/* Make member i as the flat holds it. */
-static mgrid_tensor *member_of(mgrid_flat *f, size_t i) {
+mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err) {
   mgrid_tensor *t = malloc(sizeof *t), *m = f->member[i];
-  if (!t) return NULL;
+  if (!t) return mgrid_null_oom(err);
   memcpy(t, m, sizeof *t);
   atomic_init(&t->refs, 1);
   t->flat = f;
@@ -308,7 +301,7 @@ mgrid_status mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, 
   for (f->n = 0; f->n < n; f->n++) f->member[f->n] = mgrid_tensor_ref(tensors[f->n]);
   mgrid_status s = make(f, ndims, dims, err);
   for (size_t i = 0; i < n && !s; i++)
-    if (!(made[i] = member_of(f, i))) s = mgrid_oom(err);
+    if (!(made[i] = mgrid_flat_member(f, i, err))) s = MGRID_NO_MEMORY;
   if (!s) memcpy(out, made, n * sizeof *out);
   for (size_t i = 0; i < n && s; i++) mgrid_tensor_free(made[i]);
   mgrid_flat_free(f);

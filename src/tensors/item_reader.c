@@ -1,291 +1,223 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - read tensors from the texts that tensor.c, slicing.c and flat.c write. A flat needs all its members,
-** and each text has one of them. So they are collected, and the flat is made at the end.
+** item_reader.c - tensors in the rules of a saved plan, written and read. The first tensor of a flat has all members of
+** it, the next ones name the tensor before them.
 */
 #include "tensors/of_plan.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ------------------------------------------------------------------ one text */
+/* ---------------------------------------------------------------------- write */
+
+/* Append the fields of a tensor without a flat; the first has no comma. */
+static void put_tensor(const mgrid_tensor *x, mgrid_text *t) {
+  mgrid_text_str(t, "\"type\":");
+  mgrid_text_quoted(t, x->type);
+  for (size_t i = 0; i < x->naxes; i++) {
+    mgrid_text_str(t, i ? "," : ",\"axes\":[");
+    mgrid_slicing_json(&x->axis[i], x->grid, t);
+  }
+  mgrid_text_str(t, "],\"over\":{");
+  mgrid_grid_json(x->grid, t);
+  mgrid_text_str(t, "}");
+  for (size_t d = 0, n = 0; d <= x->grid->n; d++) {
+    if (d == x->grid->n && n) mgrid_text_str(t, "}");
+    if (d == x->grid->n || !x->some[d]) continue;
+    mgrid_text_str(t, n++ ? "," : ",\"on\":{");
+    mgrid_text_quoted(t, x->grid->axis[d].name);
+    mgrid_text_str(t, ":");
+    mgrid_text_numbers(t, (size_t)x->count[d], x->some[d]);
+  }
+}
+
+static void put_flat(const mgrid_flat *f, mgrid_text *t) {
+  for (size_t i = 0; i < f->ndims; i++) {
+    mgrid_text_str(t, i ? "," : "{\"by\":[");
+    mgrid_text_quoted(t, f->member[0]->grid->axis[f->dim[i]].name);
+  }
+  mgrid_text_str(t, "],\"pad\":");
+  mgrid_text_int(t, f->pad);
+  for (size_t i = 0; i < f->n; i++) {
+    mgrid_text_str(t, i ? "},{" : ",\"members\":[{");
+    put_tensor(f->member[i], t);
+  }
+  mgrid_text_str(t, "}]}");
+}
+
+void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
+  const mgrid_tensor *x = c->item[i].x;
+  mgrid_text_str(t, ",");
+  if (!x->flat) {
+    put_tensor(x, t);
+    return;
+  }
+  const char *before = NULL;
+  for (size_t k = i; k-- > 0 && !before;) {
+    const mgrid_tensor *y = c->item[k].kind == &mgrid_tensor_kind ? c->item[k].x : NULL;
+    if (y && y->flat && y->flat->rule == x->flat->rule) before = c->item[k].name;
+  }
+  mgrid_text_str(t, "\"flat\":");
+  if (before)
+    mgrid_text_quoted(t, before);
+  else
+    put_flat(x->flat, t);
+  mgrid_text_str(t, ",\"member\":");
+  mgrid_text_int(t, (int64_t)x->at);
+}
+
+/* ----------------------------------------------------------------------- read */
 
 typedef struct reading {
   size_t            naxes, ndims; /* ndims: of all axes */
   mgrid_tensor_axis axis[MGRID_AXES_MAX];
-  int64_t          *list[MGRID_AXES_MAX][2]; /* parts; bounds or owners */
-  char              name[MGRID_AXES_MAX][MGRID_NAME_MAX + 1];
-  char              dim[MGRID_DIMS_MAX][MGRID_NAME_MAX + 1];
+  int64_t          *list[MGRID_AXES_MAX][3]; /* parts, bounds, owners */
   const char       *dims[MGRID_DIMS_MAX];
   mgrid_some        some[MGRID_DIMS_MAX];
 } reading;
 
-/* Read "dp,tp". */
-static void read_dims(mgrid_scan *s, reading *r, size_t *n, const char *const **dims) {
-  *dims = &r->dims[r->ndims];
-  do {
-    if (r->ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
-    if (s->failed) return;
-    mgrid_scan_name(s, r->dim[r->ndims]);
-    r->dims[r->ndims] = r->dim[r->ndims];
-    r->ndims++, ++*n;
-  } while (mgrid_scan_comma(s));
-}
-
-/* Read "hidden 4096 by tp unit 64". */
-static void read_axis(mgrid_scan *s, reading *r) {
-  if (r->naxes == MGRID_AXES_MAX) mgrid_scan_fault(s, "at most 8 axes");
-  if (s->failed) return;
-  size_t             i = r->naxes++;
-  mgrid_tensor_axis *a = &r->axis[i];
-  *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
-  mgrid_scan_name(s, r->name[i]);
-  a->name = r->name[i];
-  mgrid_scan_want(s, " ");
-  a->length = mgrid_scan_number(s);
-  if (!mgrid_scan_take(s, " by ")) return;
-  read_dims(s, r, &a->ndims, &a->dims);
-  if (mgrid_scan_take(s, " ceil")) a->cutting = MGRID_CUT_CEIL;
-  if (mgrid_scan_take(s, " cyclic ")) a->cutting = MGRID_CUT_CYCLIC, a->block = mgrid_scan_number(s);
-  if (mgrid_scan_take(s, " unit ")) a->unit = mgrid_scan_number(s);
-  if (mgrid_scan_take(s, " parts ")) a->parts = r->list[i][0] = mgrid_scan_numbers(s, &a->nparts);
-  if (mgrid_scan_take(s, " copies")) a->copies = true;
-  if (mgrid_scan_take(s, " bounds ")) {
-    a->cutting = MGRID_CUT_BOUNDS;
-    a->bounds = r->list[i][1] = mgrid_scan_numbers(s, &a->nbounds);
-  } else if (mgrid_scan_take(s, " owners ")) {
-    a->cutting = MGRID_CUT_OWNERS;
-    a->owners = r->list[i][1] = mgrid_scan_numbers(s, &a->nowners);
+/* Read a list of dims behind those of *n that are there; return the first of its own. */
+static const char *const *read_dims(const mgrid_field *s, const char **dims, size_t *n) {
+  const mgrid_field by = mgrid_field_of(s, "by");
+  const size_t      from = *n, more = mgrid_field_list(&by, 1, MGRID_DIMS_MAX - from);
+  for (size_t i = 0; i < more; i++) {
+    const mgrid_field dim = mgrid_field_at(&by, i);
+    dims[(*n)++] = mgrid_field_text(&dim);
   }
+  return &dims[from];
 }
 
-/* Read what follows " on ": "tp 0,1, pp 0", coordinates of some dims. */
-static void read_some(mgrid_scan *s, reading *r, const mgrid_grid *g) {
-  char name[MGRID_NAME_MAX + 1];
-  do {
-    const char *from = s->at;
-    mgrid_scan_name(s, name);
-    int64_t d = s->failed ? 0 : mgrid_grid_find(g, name);
-    if (d < 0 || (!s->failed && r->some[d].n > 0)) {
-      s->at = from;
-      mgrid_scan_fault(s, d < 0 ? "a dim of the grid" : "a dim that did not occur yet");
-    }
-    mgrid_scan_want(s, " ");
-    if (!s->failed) r->some[d].at = mgrid_scan_numbers(s, &r->some[d].n);
-  } while (mgrid_scan_take(s, ", "));
+static const int64_t *read_list(const mgrid_field *s, const char *name, int64_t **list, size_t *n) {
+  const mgrid_field f = mgrid_field_of(s, name);
+  if (f.v) *list = mgrid_field_numbers(&f, 0, INT64_MAX, n);
+  return *list;
 }
 
-/* Read the text up to that of a flat. */
-static mgrid_tensor *read_tensor(mgrid_scan *s, int64_t world) {
-  char          type[MGRID_NAME_MAX + 1];
-  mgrid_grid   *g = NULL;
-  mgrid_tensor *t = NULL;
-  reading      *r = s->failed ? NULL : calloc(1, sizeof *r);
+static int64_t read_number(const mgrid_field *s, const char *name, int64_t least, int64_t absent) {
+  const mgrid_field f = mgrid_field_of(s, name);
+  return f.v ? mgrid_field_number(&f, least, INT64_MAX) : absent;
+}
+
+static bool read_flag(const mgrid_field *s, const char *name) {
+  const mgrid_field f = mgrid_field_of(s, name);
+  return mgrid_field_flag(&f);
+}
+
+static void read_axis(const mgrid_field *s, reading *r, size_t i) {
+  mgrid_tensor_axis *a = &r->axis[i];
+  const mgrid_field  name = mgrid_field_of(s, "name"), by = mgrid_field_of(s, "by");
+  *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+  mgrid_field_only(s, "name length by ceil cyclic unit parts copies bounds owners");
+  a->name = mgrid_field_text(&name);
+  a->length = read_number(s, "length", 1, 0);
+  if (!by.v) return;
+  const size_t from = r->ndims;
+  a->dims = read_dims(s, r->dims, &r->ndims);
+  a->ndims = r->ndims - from;
+  a->unit = read_number(s, "unit", 1, a->unit);
+  a->copies = read_flag(s, "copies");
+  if (read_flag(s, "ceil")) a->cutting = MGRID_CUT_CEIL;
+  if ((a->block = read_number(s, "cyclic", 1, 0))) a->cutting = MGRID_CUT_CYCLIC;
+  a->parts = read_list(s, "parts", &r->list[i][0], &a->nparts);
+  if ((a->bounds = read_list(s, "bounds", &r->list[i][1], &a->nbounds))) a->cutting = MGRID_CUT_BOUNDS;
+  if ((a->owners = read_list(s, "owners", &r->list[i][2], &a->nowners))) a->cutting = MGRID_CUT_OWNERS;
+}
+
+/* Read coordinates of some dims. */
+static void read_some(const mgrid_field *s, reading *r, const mgrid_grid *g) {
+  mgrid_text names = { 0 };
+  if (!s->v) return;
+  for (size_t d = 0; d < g->n; d++) {
+    const mgrid_field f = mgrid_field_of(s, g->axis[d].name);
+    if (f.v) r->some[d].at = mgrid_field_numbers(&f, 0, g->axis[d].size - 1, &r->some[d].n);
+    if (f.v && r->some[d].n == 0) mgrid_field_fault(&f, "coordinates");
+    mgrid_text_add(&names, "%s ", g->axis[d].name);
+  }
+  mgrid_field_only(s, mgrid_text_chars(&names));
+  if (names.failed) mgrid_oom(s->all->err), mgrid_field_fail(s);
+  mgrid_text_free(&names);
+}
+
+#define PLAIN_FIELDS "type axes over on"
+
+static mgrid_tensor *read_plain(const mgrid_field *s, int64_t world) {
+  const mgrid_field type = mgrid_field_of(s, "type"), axes = mgrid_field_of(s, "axes");
+  const mgrid_field over = mgrid_field_of(s, "over"), on = mgrid_field_of(s, "on");
+  mgrid_tensor     *t = NULL;
+  reading          *r = mgrid_field_spend(s, (int64_t)MGRID_AXES_MAX * MGRID_DIMS_MAX) ? calloc(1, sizeof *r) : NULL;
   if (!r) {
-    if (!s->failed) mgrid_oom(s->err);
-    mgrid_scan_fail(s);
+    if (!s->all->failed) mgrid_oom(s->all->err), mgrid_field_fail(s);
     return NULL;
   }
-  mgrid_scan_name(s, type);
-  mgrid_scan_want(s, " ");
-  do read_axis(s, r);
-  while (mgrid_scan_take(s, ", "));
-  mgrid_scan_want(s, " over ");
-  if (!s->failed) g = mgrid_grid_read(s, world);
-  if (g && mgrid_scan_take(s, " on ")) read_some(s, r, g);
-  if (!s->failed && mgrid_spend(s->budget, (int64_t)(r->naxes * MGRID_DIMS_MAX) + (s->end - s->begin)))
-    t = mgrid_tensor_at_some(g, type, r->naxes, r->axis, r->some, s->err);
-  for (size_t i = 0; i < MGRID_AXES_MAX; i++) free(r->list[i][0]), free(r->list[i][1]);
+  const char *word = mgrid_field_text(&type);
+  r->naxes = mgrid_field_list(&axes, 1, MGRID_AXES_MAX);
+  for (size_t i = 0; i < r->naxes; i++) {
+    const mgrid_field axis = mgrid_field_at(&axes, i);
+    read_axis(&axis, r, i);
+  }
+  mgrid_field_only(&over, MGRID_GRID_FIELDS);
+  mgrid_grid *g = s->all->failed ? NULL : mgrid_grid_read(&over, world);
+  if (g) read_some(&on, r, g);
+  if (!s->all->failed) t = mgrid_tensor_at_some(g, word, r->naxes, r->axis, r->some, s->all->err);
+  for (size_t i = 0; i < MGRID_AXES_MAX; i++)
+    for (size_t k = 0; k < 3; k++) free(r->list[i][k]);
   for (size_t d = 0; d < MGRID_DIMS_MAX; d++) free(r->some[d].at);
   free(r);
   mgrid_grid_free(g);
-  if (!t) mgrid_scan_fail(s);
+  if (!t) mgrid_field_fail(s);
   return t;
 }
 
-/* ------------------------------------------------------------------- all texts */
-
-typedef struct flat { /* what the texts say of a flat */
-  uint64_t rule;
-  size_t   n, found, ndims;
-  int64_t  pad;
-  char (*dim)[MGRID_NAME_MAX + 1]; /* [ndims] */
-  mgrid_tensor **member, **made;   /* [n] */
-} flat;
-
-typedef struct named {
-  char          name[MGRID_ITEM_NAME_MAX + 1];
-  mgrid_tensor *tensor; /* NULL: member `at` of a flat */
-  size_t        flat, at;
-} named;
-
-typedef struct tensors {
-  size_t lines, members; /* lines of the text; members of all flats, according to their texts */
-  size_t nnamed, nflats;
-  named *named;
-  flat  *flat;
-} tensors;
-
-static void *begin(size_t lines, mgrid_error *err) {
-  tensors *r = calloc(1, sizeof *r);
-  if (!r) return mgrid_null_oom(err);
-  r->lines = lines;
-  return r;
-}
-
-static void free_all(void *all) {
-  tensors *r = all;
-  if (!r) return;
-  for (size_t i = 0; i < r->nnamed; i++) mgrid_tensor_free(r->named[i].tensor);
-  for (size_t i = 0; i < r->nflats; i++) {
-    for (size_t k = 0; k < r->flat[i].n; k++) {
-      if (r->flat[i].member) mgrid_tensor_free(r->flat[i].member[k]);
-      if (r->flat[i].made) mgrid_tensor_free(r->flat[i].made[k]);
-    }
-    free(r->flat[i].member);
-    free(r->flat[i].made);
-    free(r->flat[i].dim);
+/* Read the members of a flat, and return tensor `at` of it. */
+static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *member, int64_t world) {
+  const char       *dims[MGRID_DIMS_MAX];
+  size_t            ndims = 0;
+  const mgrid_field list = mgrid_field_of(s, "members");
+  mgrid_field_only(s, "by pad members");
+  read_dims(s, dims, &ndims);
+  const int64_t  pad = read_number(s, "pad", 1, 0);
+  const size_t   n = mgrid_field_list(&list, 1, SIZE_MAX);
+  const int64_t  at = mgrid_field_number(member, 0, (int64_t)n - 1);
+  mgrid_tensor **one = calloc(2 * n + 1, sizeof *one), **made = one + n, *t = NULL;
+  if (!one) mgrid_oom(s->all->err), mgrid_field_fail(s);
+  for (size_t i = 0; i < n && !s->all->failed; i++) {
+    const mgrid_field f = mgrid_field_at(&list, i);
+    mgrid_field_only(&f, PLAIN_FIELDS);
+    one[i] = read_plain(&f, world);
   }
-  free(r->flat);
-  free(r->named);
-  free(r);
+  if (!s->all->failed
+      && !mgrid_tensor_flatten(n, (const mgrid_tensor *const *)one, ndims, dims, pad, made, s->all->err))
+    t = mgrid_tensor_ref(made[at]);
+  for (size_t i = 0; i < 2 * n && one; i++) mgrid_tensor_free(one[i]);
+  free(one);
+  return t;
 }
 
-static uint64_t read_rule(mgrid_scan *s) {
-  uint64_t rule = 0;
-  int      n = 0;
-  for (; n < 16 && s->at < s->end && !s->failed; n++, s->at++) {
-    const char *digits = "0123456789abcdef", *digit = *s->at ? strchr(digits, *s->at) : NULL;
-    if (!digit) break;
-    rule = rule << 4 | (uint64_t)(digit - digits);
-  }
-  if (n < 16) mgrid_scan_fault(s, "16 hexadecimal digits");
-  return rule;
-}
-
-/* Find the flat of that rule, most often that of the previous text. NULL: a new one, or the scan has failed. */
-static flat *known_flat(tensors *r, uint64_t rule, mgrid_scan *s) {
-  for (size_t i = r->nflats; i-- > 0 && mgrid_spend(s->budget, 1);)
-    if (r->flat[i].rule == rule) return &r->flat[i];
-  if (s->budget && s->budget->exhausted) mgrid_scan_fail(s);
-  return NULL;
-}
-
-static flat *new_flat(tensors *r, uint64_t rule, size_t n, mgrid_scan *s) {
-  if (!s->failed && n > r->lines - r->members) mgrid_scan_fault(s, "a flat whose members are all here");
-  flat *more = mgrid_scan_room(s, r->flat, r->nflats, sizeof *more);
-  if (!more) return NULL;
-  r->flat = more;
-  flat *f = &more[r->nflats];
-  *f = (flat){ .rule = rule, .n = n };
-  f->member = calloc(n, sizeof *f->member);
-  f->made = calloc(n, sizeof *f->made);
-  r->nflats++;
-  r->members += n;
-  if (f->member && f->made) return f;
-  mgrid_oom(s->err);
-  mgrid_scan_fail(s);
-  return NULL;
-}
-
-/* Read what follows " flat ": "2 of 3 by dp,ep pad 64 as 0123456789abcdef". The flat takes ownership of the tensor. */
-static flat *read_flat(tensors *r, mgrid_tensor *t, size_t *at, mgrid_scan *s) {
-  char        dim[MGRID_DIMS_MAX][MGRID_NAME_MAX + 1];
-  size_t      ndims = 0;
-  const char *from = s->at;
-  int64_t     nth = mgrid_scan_number(s);
-  mgrid_scan_want(s, " of ");
-  int64_t n = mgrid_scan_number(s);
-  mgrid_scan_want(s, " by ");
-  do {
-    if (ndims == MGRID_DIMS_MAX) mgrid_scan_fault(s, "at most 64 dims");
-    if (!s->failed) mgrid_scan_name(s, dim[ndims++]);
-  } while (mgrid_scan_comma(s));
-  mgrid_scan_want(s, " pad ");
-  int64_t pad = mgrid_scan_number(s);
-  mgrid_scan_want(s, " as ");
-  uint64_t rule = read_rule(s);
-  flat    *f = s->failed ? NULL : known_flat(r, rule, s);
-  if (!s->failed && (nth < 1 || nth > n)) {
-    s->at = from;
-    mgrid_scan_fault(s, "the number of a member");
-  }
-  if (!f && !s->failed && (f = new_flat(r, rule, (size_t)n, s))) {
-    f->pad = pad;
-    f->ndims = ndims;
-    if ((f->dim = calloc(ndims, sizeof *f->dim)))
-      memcpy(f->dim, dim, ndims * sizeof *f->dim);
-    else
-      mgrid_oom(s->err), mgrid_scan_fail(s);
-  }
-  if (s->failed) {
-    mgrid_tensor_free(t);
+/* Return a member of the flat of a tensor that is in the topology already. */
+static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member, const mgrid_topology *t) {
+  const char         *name = mgrid_field_text(s);
+  const mgrid_item   *item = mgrid_content_item(&t->content, &mgrid_tensor_kind, name);
+  const mgrid_tensor *x = item ? item->x : NULL;
+  if (!x || !x->flat) {
+    mgrid_field_fault(s, "a flat, or the name of an earlier tensor that has it");
     return NULL;
   }
-  *at = (size_t)nth - 1;
-  if ((size_t)n != f->n || pad != f->pad || ndims != f->ndims) {
-    s->at = from;
-    mgrid_scan_fault(s, "the same flat as in the texts of its other members");
-  }
-  if (s->failed || f->member[*at]) { /* two names of one member */
-    mgrid_tensor_free(t);
-    return s->failed ? NULL : f;
-  }
-  f->member[*at] = t;
-  f->found++;
-  return f;
+  const int64_t at = mgrid_field_number(member, 0, (int64_t)x->flat->n - 1);
+  return s->all->failed ? NULL : mgrid_flat_member(x->flat, (size_t)at, s->all->err);
 }
 
-static void read_line(void *all, const char *name, int64_t world, mgrid_scan *s) {
-  tensors      *r = all;
-  mgrid_tensor *t = read_tensor(s, world);
-  size_t        at = 0;
-  flat         *f = NULL;
-  if (t && mgrid_scan_take(s, " flat ")) {
-    f = read_flat(r, t, &at, s);
-    t = NULL;
+static void read_tensor(const mgrid_field *s, const char *name, mgrid_topology *t) {
+  const mgrid_field flat = mgrid_field_of(s, "flat"), member = mgrid_field_of(s, "member");
+  mgrid_tensor     *x = NULL;
+  if (!flat.v) {
+    mgrid_field_only(s, "tensor " PLAIN_FIELDS);
+    x = read_plain(s, t->content.world);
+  } else {
+    mgrid_field_only(s, "tensor flat member");
+    x = json_is_object(flat.v) ? read_members(&flat, &member, t->content.world) : next_member(&flat, &member, t);
   }
-  named *more = name ? mgrid_scan_room(s, r->named, r->nnamed, sizeof *more) : NULL;
-  if (!more || s->failed) {
-    mgrid_tensor_free(t);
-    if (more) r->named = more;
-    return;
-  }
-  r->named = more;
-  named *one = &more[r->nnamed++];
-  *one = (named){ .tensor = t, .flat = f ? (size_t)(f - r->flat) : 0, .at = at };
-  snprintf(one->name, sizeof one->name, "%s", name);
-}
-
-static mgrid_status make_flat(flat *f, mgrid_error *err) {
-  const char *dims[MGRID_DIMS_MAX];
-  size_t      lost = 0;
-  while (lost < f->n && f->member[lost]) lost++;
-  if (lost < f->n)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "member %zu of %zu of the flat %016" PRIx64
-                      " is missing, because it is not a tensor of the plan; the JSON of such a plan has it in 'flats'",
-                      lost + 1, f->n, f->rule);
-  for (size_t k = 0; k < f->ndims; k++) dims[k] = f->dim[k];
-  mgrid_status s =
-      mgrid_tensor_flatten(f->n, (const mgrid_tensor *const *)f->member, f->ndims, dims, f->pad, f->made, err);
-  if (s || f->made[0]->flat->rule == f->rule) return s;
-  return mgrid_fail(err, MGRID_BAD_VALUE, "the flat %016" PRIx64 " has members that make %016" PRIx64 "", f->rule,
-                    f->made[0]->flat->rule);
-}
-
-static mgrid_status end(void *all, mgrid_topology *t, mgrid_error *err) {
-  tensors     *r = all;
-  mgrid_status s = MGRID_OK;
-  for (size_t i = 0; i < r->nflats && !s; i++) s = make_flat(&r->flat[i], err);
-  for (size_t i = 0; i < r->nnamed && !s; i++) {
-    const named *one = &r->named[i];
-    s = mgrid_topology_put_item(t, one->name, &mgrid_tensor_kind,
-                                one->tensor ? one->tensor : r->flat[one->flat].made[one->at], err);
-  }
-  return s;
+  if (!x || mgrid_topology_put_item(t, name, &mgrid_tensor_kind, x, s->all->err)) mgrid_field_fail(s);
+  mgrid_tensor_free(x);
 }
 
 extern const mgrid_item_reader mgrid_item_reader_tensors;
-const mgrid_item_reader        mgrid_item_reader_tensors = { "tensor", "flats", begin, read_line, end, free_all };
+const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS, read_tensor };

@@ -30,9 +30,9 @@ const mgrid_item_kind mgrid_tensor_kind = {
   .free = free_tensor,
   .held = held,
   .text = text,
+  .rule = mgrid_tensor_rule,
   .json = json,
   .notes = notes,
-  .beside = mgrid_tensors_json_flats,
 };
 
 mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {

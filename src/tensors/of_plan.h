@@ -13,7 +13,6 @@ extern const mgrid_item_kind mgrid_tensor_kind;
 /* Return the tensor of that name. NULL: refused; the message has the nearest name. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
 void                mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, struct mgrid_json *w); /* json.c */
-/* Write the members of flats that are not tensors of the plan: the texts of the other members do not contain them. */
-void mgrid_tensors_json_flats(const struct mgrid_content *c, struct mgrid_json *w);
+void                mgrid_tensor_rule(const struct mgrid_content *c, size_t i, mgrid_text *t);    /* item_reader.c */
 
 #endif

@@ -317,3 +317,27 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
     mgrid_text_int(t, s->owners[i]);
   }
 }
+
+void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
+  mgrid_text_add(t, "{\"name\":\"%s\",\"length\":%" PRId64, s->name, s->length);
+  for (size_t i = 0; i < s->ndims; i++) {
+    mgrid_text_str(t, i ? "," : ",\"by\":[");
+    mgrid_text_quoted(t, g->axis[s->dim[i]].name);
+  }
+  if (s->ndims > 0) mgrid_text_str(t, "]");
+  if (s->cutting == MGRID_CUT_CEIL) mgrid_text_str(t, ",\"ceil\":true");
+  if (s->cutting == MGRID_CUT_CYCLIC) mgrid_text_add(t, ",\"cyclic\":%" PRId64, s->block);
+  if (s->unit > 1) mgrid_text_add(t, ",\"unit\":%" PRId64, s->unit);
+  for (size_t i = 0; i < s->nparts && s->nparts > 1; i++) {
+    mgrid_text_str(t, i ? "," : ",\"parts\":[");
+    mgrid_text_int(t, s->starts[i + 1] - s->starts[i]);
+  }
+  if (s->nparts > 1) mgrid_text_str(t, "]");
+  if (s->copies > 1) mgrid_text_str(t, ",\"copies\":true");
+  if (s->bounds) mgrid_text_str(t, ",\"bounds\":"), mgrid_text_numbers(t, (size_t)s->pieces + 1, s->bounds);
+  for (int64_t i = 0; s->owners && i < s->length / s->unit; i++) {
+    mgrid_text_str(t, i ? "," : ",\"owners\":[");
+    mgrid_text_int(t, s->owners[i]);
+  }
+  mgrid_text_str(t, s->owners ? "]}" : "}");
+}

@@ -43,6 +43,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
 void         mgrid_slicing_free(mgrid_slicing *s);
 size_t       mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
 void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
+void         mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
 void         mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t); /* "dp 2 x tp 3 = 6" */
 
 /* Return whether a piece may be larger than piece 0. */
@@ -167,8 +168,8 @@ struct mgrid_flat {
 void mgrid_flat_free(mgrid_flat *f); /* drop one reference */
 /* Append " flat 2 of 3 by dp pad 64 as HASH" for a flat tensor. */
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
-/* Append the whole text of member i. */
-void mgrid_flat_nth_text(const mgrid_flat *f, size_t i, mgrid_text *text);
+/* Make member i as the flat holds it. */
+mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err);
 /* Return where the tensor starts in a rank's array. *each: elements of a slice. O(1); if parts are uneven, O(members x
 ** dims). */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);

@@ -474,12 +474,12 @@ static bool same_grid(const drawn_plan *a, const drawn_plan *b) {
   return true;
 }
 
-/* The text, read back, is the plan: nothing of it is lost in its text. */
+/* What is saved and read back is the plan: nothing of it is lost. */
 static void check_read(const rng *r, const mgrid_plan *p) {
   mgrid_error e;
   mgrid_text  t = { 0 };
-  mgrid_plan_print(p, mgrid_text_sink, &t, anew(&e));
-  mgrid_plan *again = mgrid_plan_read(t.data, t.len, "text", &e);
+  mgrid_plan_save(p, mgrid_text_sink, &t, anew(&e));
+  mgrid_plan *again = mgrid_plan_read(t.data, t.len, "saved", &e);
   if (!again) print_message("%s\n%s\n", e.message, t.data);
   check(r, again && same_plan(p, again) && memcmp(p->digest, again->digest, sizeof p->digest) == 0);
   mgrid_plan_free(again);

@@ -276,7 +276,7 @@ class Plan(Owner, Mapping[str, Family]):
                 f"{self.draw().svg if self.world <= 4096 else ''}")
 
     def __str__(self) -> str:
-        """The canonical text, of which the digest is made."""
+        """The canonical text: a line for each thing in the plan."""
         return library().text("mgrid_plan_print", self._handle)
 
     def __repr__(self) -> str:
@@ -412,7 +412,7 @@ def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = N
 
 
 def read(file: str | os.PathLike[str]) -> Plan:
-    """Read a plan that was saved, by `Plan.save` or by the command (plan --rules, --json, --text)."""
+    """Read a plan that was saved, by `Plan.save` or by the command (plan --rules, --json)."""
     return Plan(saved(Path(file).read_bytes(), os.fsencode(file)), None, os.fspath(file))
 
 
