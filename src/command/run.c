@@ -163,7 +163,7 @@ static uint64_t call_of(const options *c, mgrid_backend *b) {
 ** passes by the clock of each rank, and the first rank to end ends all; so the others wait until rank 0 has printed. */
 static void say(const cli *c, const mgrid_error *err) {
   const struct timespec first = { 0, 500000000 };
-  if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there")) {
+  if (err->status == MGRID_TIMED_OUT && err->nmissing > 0 && err->missing[0] == 0) {
     cli_say_own(c, err);
   } else {
     cli_say(c, err);
