@@ -105,7 +105,7 @@ static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err
   mgrid_status s = read_stdin(c, err);
   if (!s && typed.len > MGRID_TEXT_MAX)
     s = mgrid_fail(err, MGRID_REFUSED, "cannot read standard input: it has more than %d bytes", MGRID_TEXT_MAX);
-  return s ? s : mgrid_runtime_load_text(rt, mgrid_text_chars(&typed), typed.len, STDIN, err);
+  return s ? s : mgrid_runtime_load(rt, STDIN, mgrid_text_chars(&typed), typed.len, err);
 }
 
 bool cli_is_saved(const cli *c) {
@@ -162,7 +162,7 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
-  if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))
+  if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, NULL, 0, err))
       && !cli_before_plans(c, rt, err))
     return rt;
   if (rt && err && strstr(c->recipe, ".lua")) add_nearest_file(c->recipe, err);
@@ -176,8 +176,7 @@ mgrid_status cli_open(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
 }
 
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err) {
-  mgrid_plan *p = rt ? mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err)
-                     : read_saved(c, world, err);
+  mgrid_plan *p = rt ? mgrid_runtime_plan(rt, world, c->params, c->nargs, c->args, err) : read_saved(c, world, err);
   if (!p || !cli_after_plan(c, p, err)) return p;
   mgrid_plan_free(p);
   return NULL;

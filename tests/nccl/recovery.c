@@ -137,7 +137,11 @@ static void worse(mgrid_backend *mpi) {
   double begun = MPI_Wtime();
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
   if (error)
-    test(!hit || (!left && strstr(e.message, rank != who ? "gave up" : who == 4 ? "creation for shrunk/dp[0]" : "DeviceSync")),
+    test(!hit
+             || (!left
+                 && strstr(e.message, rank != who ? "gave up"
+                                      : who == 4  ? "creation for shrunk/dp[0]"
+                                                  : "DeviceSync")),
          e.message);
   else
     test(!hit || (left && right(left, "dp") && strstr(said, "created again with 3 ranks")), e.message);

@@ -50,7 +50,9 @@ static mgrid_status call_policy(search *x, mgrid_state *state, const mgrid_cost 
   args[1] = mgrid_arg_table("bound", cost->n, bound);
   args[2] = mgrid_arg_number("seconds", cost->seconds);
   mgrid_status s = mgrid_policy_call(p, 3, args, err);
-  if (!s) s = mgrid_policy_number(p, NULL, value, err);
+  mgrid_arg    given = MGRID_ARG_INIT;
+  if (!s) s = mgrid_policy_result(p, NULL, MGRID_IS_NUMBER, &given, err);
+  *value = given.as.number;
   if (!s && *value != *value) s = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returns nan", x->s->objective);
   mgrid_policy_free(p);
   return s;
@@ -75,8 +77,7 @@ static mgrid_plan *plan_of(search *x, const found *f, mgrid_error *err) {
     if (asprintf(&own[i], "%s=%s", x->param[i].name, x->param[i].value[f->at[i]]) < 0) starved = true, own[i] = NULL;
     x->arg[n++] = own[i];
   }
-  mgrid_plan *p = starved ? mgrid_null_oom(err)
-                          : mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, n, x->arg, err);
+  mgrid_plan *p = starved ? mgrid_null_oom(err) : mgrid_runtime_plan(x->rt, x->c->world, x->c->params, n, x->arg, err);
   for (size_t i = 0; i < x->n; i++) free(own[i]);
   return p;
 }
@@ -277,7 +278,7 @@ static bool search_bounded(search *x, bool *fits, mgrid_error *err) {
 /* The machine of the command line, or that of the recipe, which a plan has. */
 static mgrid_status find_machine(search *x, mgrid_error *err) {
   if (!x->c->machine) {
-    mgrid_plan *p = mgrid_runtime_plan_file(x->rt, x->c->world, x->c->params, x->nfixed, x->arg, NULL);
+    mgrid_plan *p = mgrid_runtime_plan(x->rt, x->c->world, x->c->params, x->nfixed, x->arg, NULL);
     x->own = mgrid_machine_ref(mgrid_plan_machine(p));
     mgrid_plan_free(p);
   }

@@ -78,11 +78,11 @@ static mgrid_status price(const cli *c, const mgrid_step *s, double *seconds, mg
   mgrid_status               status = why.status;
   if (!status && m && c->machine && m->source) status = mgrid_step_costs_file(m->source, true, &costs, &why);
   o.costs = mgrid_text_chars(&costs);
-  if (!status && m) status = mgrid_step_price(s, m, &o, &time, &why);
+  if (!status && m) status = mgrid_step_price(s, m, &o, &time, NULL, NULL, &why);
   if (status == MGRID_REFUSED && m) {
     mgrid_error_clear(&why);
     o.flops = 1e20;
-    status = mgrid_step_price(s, m, &o, &time, &why);
+    status = mgrid_step_price(s, m, &o, &time, NULL, NULL, &why);
   }
   mgrid_text_free(&costs);
   *seconds = m && !status ? time.seconds : -1;
