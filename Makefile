@@ -74,7 +74,7 @@ RECIPES_tensors := llama
 # And the subcommands of lua/command.
 COMMANDS_tensors := move
 COMMANDS_checkpoints := reshard
-COMMANDS_machine := machine
+COMMANDS_machine := machine place
 COMMANDS_step := step
 COMMANDS_survive := lose
 ifdef CORE
@@ -168,14 +168,11 @@ WITH_LUA := $(LUA_OBJ) $(B)/libmoongrid.a $(LUA_LIBS)
 
 all: $(OUT)
 
-# Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
-# for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
+# Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. What waits for Lua, other ranks or a
+# reader is as fast when built for size, and a sixth smaller.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/base/output.o $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(B)/checkpoints/lua/% $(patsubst %,$(B)/checkpoints/%.o,names outputs rules reshard index prove safetensors) $(patsubst %,$(B)/tensors/%.o,item_reader json run prove transfers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json json_writer nccl print read rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout lists order pick read renumber reshape split)
-$(B)/families/strided.o $(B)/families/picked.o $(B)/families/members.o: OPT += -O3
-$(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
-$(B)/recipe/budget.o: OPT += -O2
-$(B)/tensors/chunks.o: OPT += -O3
+$(patsubst %,$(B)/%.o,families/strided families/picked families/members tensors/chunks): OPT += -O3
+$(filter $(addprefix $(B)/,checkpoints/% comm/% recipe/% survive/% tensors/lua/%),$(OBJ) $(LUA_OBJ)): OPT += -Os
 endif
 
 # One line per step; V=1 shows the commands.

@@ -60,7 +60,7 @@ $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $
 
 # Every allocation of the library goes through the test, which lets a chosen one fail. The functions are visible: musl has
 # no versions of symbols, so the linker also gives them to other libraries.
-STARVED := test_memory test_starved test_reshard
+STARVED := test_memory test_starved test_reshard test_base
 $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 

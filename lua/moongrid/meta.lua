@@ -123,10 +123,11 @@ function Recipe:set(state, name, value) end
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
+---@param kind? "any"|"number" raise, with the line of the policy, if the answer is of another kind ("any")
 ---@return any answer nil, boolean, number, string, or a table of them
 ---@return string? message
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
-function Recipe:call(state, policy, arguments) end
+function Recipe:call(state, policy, arguments, kind) end
 
 ---Run lines of Lua, as `moongrid shell` does, about the last plan of the recipe: they see the words of recipes, the
 ---families and grids of that plan by name, its topology `t`, `world` and the parameters `p`. A name that is assigned stays

@@ -232,6 +232,10 @@ function Programs:entry(rank, number) end
 ---@return string
 function Programs:text(rank) end
 
+---Return what the families send, the mean of all ranks, as traffic for `machine:cost`: "tp = 12 B all_reduce + 3 B all_gather".
+---@return string
+function Programs:traffic() end
+
 ---Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks
 ---are means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up
 ---to about that number of operations. Raises without a machine, for one whose rates are not known, if a rank does not reach the

@@ -21,6 +21,9 @@ enum { MGRID_TEXT_MAX = 1 << 20 };  /* bytes of a file to read, and of a string 
 /* Set *err (which may be NULL) to a status and a message, unless it holds an error already: the first error of a chain of
 ** calls stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+/* The same about a file: "FILE: ", or "FILE:LINE: " with a line of 1 or more, and the message. */
+mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line, const char *fmt, ...)
+    MGRID_PRINTF(5, 6);
 mgrid_status mgrid_oom(mgrid_error *err);
 mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink or a file accepted no more */
 /* MGRID_OUT_OF_RANGE unless a world of that size has the rank. */
@@ -87,8 +90,13 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 /* The allocator where the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* Room for one more than n elements in an array, which has doubled at each power of two; NULL: no memory. */
-void *mgrid_grow(void *array, size_t n, size_t each);
+/* An array on the heap, NULL at first, gets room for `more` elements after its n. It doubles at powers of two, so no field
+** has its room. False: no memory, and it stays as it is. array.c */
+#define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
+bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
+/* The same for an array that shrinks, or is emptied and filled again: it gets room for n elements, and `room` has its room. */
+#define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
+bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* free. What speaks Lua calls this and mgrid_realloc, never malloc and free: it may be bound to another allocator than the
 ** rest of the process (comm/recipe.c). */
 void mgrid_release(void *block);

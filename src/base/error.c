@@ -78,6 +78,16 @@ mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, 
   return status;
 }
 
+mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line, const char *fmt, ...) {
+  char    text[sizeof err->message], number[16] = "";
+  va_list args;
+  va_start(args, fmt);
+  mgrid_vformat(text, sizeof text, fmt, args);
+  va_end(args);
+  if (line > 0) snprintf(number, sizeof number, ":%d", line);
+  return mgrid_fail(err, status, "%.250s%s: %s", file, number, text);
+}
+
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);

@@ -24,10 +24,6 @@ void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
   return block ? memset(block, 0, bytes) : NULL;
 }
 
-void *mgrid_grow(void *array, size_t n, size_t each) {
-  return n & (n - 1) ? array : realloc(array, (n ? 2 * n : 1) * each);
-}
-
 void mgrid_release(void *block) { free(block); }
 
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {

@@ -12,16 +12,8 @@
 static bool reserve(mgrid_text *t, size_t more) {
   if (t->failed) return false;
   if (t->cap - t->len > more) return true;
-  size_t cap = t->cap ? t->cap : 128;
-  while (cap - t->len <= more) cap *= 2;
-  char *data = realloc(t->data, cap);
-  if (!data) {
-    t->failed = true;
-    return false;
-  }
-  t->data = data;
-  t->cap = cap;
-  return true;
+  t->failed = !MGRID_ROOM(t->data, t->cap, t->len + more < 128 ? 128 : t->len + more + 1);
+  return !t->failed;
 }
 
 void mgrid_text_put(mgrid_text *t, const char *s, size_t len) {

@@ -4,6 +4,8 @@
 */
 #include "checkpoints/index.h"
 
+#include "plan/json.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,11 +117,15 @@ mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes 
   if (!index) json_decref(metadata);
   if (!index || json_object_set_new(index, "metadata", metadata) || !path) return free(path), mgrid_oom(err);
   snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
-  mgrid_output *o = mgrid_output_file(path, how, err);
-  FILE         *f = o ? mgrid_output_stream(o) : NULL;
+  mgrid_text text = { 0 };
+  mgrid_json_text(index, JSON_INDENT(1), &text);
+  if (text.failed)
+    mgrid_oom(err);
+  else
+    mgrid_write_file(path, how, text.data, text.len, err);
+  mgrid_text_free(&text);
   free(path);
-  if (f && json_dumpf(index, f, JSON_INDENT(1)) && !ferror(f)) mgrid_oom(err);
-  return mgrid_output_end(o, err->status, err);
+  return err->status;
 }
 
 /* ------------------------------------------------------------ an index to read */
@@ -136,12 +142,11 @@ static st_file *file_of(shards *s, json_t *files, const char *folder, const char
     mgrid_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it", name);
     return NULL;
   }
-  size_t    n = strlen(folder) + strlen(name) + 1;
-  char     *path = malloc(n);
-  st_file **more = realloc(s->file, (s->nfiles + 1) * sizeof *more);
-  st_file  *f = NULL;
-  if (more) s->file = more;
-  if (!path || !more || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
+  size_t   n = strlen(folder) + strlen(name) + 1;
+  char    *path = malloc(n);
+  st_file *f = NULL;
+  if (!path || !MGRID_GROW(s->file, s->nfiles, 1)
+      || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
     mgrid_oom(err);
   else if (snprintf(path, n, "%s%s", folder, name), access(path, F_OK) && errno == ENOENT)
     mgrid_fail(err, MGRID_REFUSED, "%s is missing; the index names it", path);

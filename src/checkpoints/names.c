@@ -20,19 +20,11 @@ typedef struct reading {
   mgrid_error *err;
 } reading;
 
-static mgrid_status wrong(const reading *r, const char *fmt, ...) MGRID_PRINTF(2, 3);
-static mgrid_status wrong(const reading *r, const char *fmt, ...) {
-  char    what[512];
-  va_list args;
-  va_start(args, fmt);
-  mgrid_vformat(what, sizeof what, fmt, args);
-  va_end(args);
-  return mgrid_fail(r->err, MGRID_BAD_VALUE, "%.250s:%d: %s", r->all->from, r->rule->line, what);
-}
+#define WRONG(r, ...) mgrid_fail_at((r)->err, MGRID_BAD_VALUE, (r)->all->from, (r)->rule->line, __VA_ARGS__)
 
 /* Refuse what is at a place of the line. */
 static mgrid_status wrong_at(const reading *r, const char *at, const char *what) {
-  return wrong(r, "character %zu: %s", (size_t)(at - r->line) + 1, what);
+  return WRONG(r, "character %zu: %s", (size_t)(at - r->line) + 1, what);
 }
 
 /* Turn the captures of a name into bytes, in place. seen: which occur. */
@@ -43,7 +35,7 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
     size_t k = 0;
     while (k < 4 && strncmp(at, kinds[k], strlen(kinds[k])) != 0) k++;
     if (k < 4) {
-      if (r->rule->ncaptures == NAMES_CAPTURES) return wrong(r, "a rule has at most %d captures", NAMES_CAPTURES);
+      if (r->rule->ncaptures == NAMES_CAPTURES) return WRONG(r, "a rule has at most %d captures", NAMES_CAPTURES);
       r->rule->kind[r->rule->ncaptures] = kinds[k][k == 3 ? 1 : 2];
       *seen |= 1U << r->rule->ncaptures;
       *to++ = (char)++r->rule->ncaptures;
@@ -51,13 +43,13 @@ static mgrid_status read_captures(reading *r, char *name, unsigned *seen) {
     } else if (*at == '%') {
       int nth = at[1] - '0';
       if (nth < 1 || nth > (int)r->rule->ncaptures)
-        return wrong(r, "%%%c in '%s' is not a capture; the rule has %zu before it", at[1] ? at[1] : ' ', at,
+        return WRONG(r, "%%%c in '%s' is not a capture; the rule has %zu before it", at[1] ? at[1] : ' ', at,
                      r->rule->ncaptures);
       *seen |= 1U << (nth - 1);
       *to++ = (char)nth;
       at += 2;
     } else if (*at == '(' || *at == ')') {
-      return wrong(r, "'%s': captures are (%%d+), (%%a+), (%%w+) and (.+)", at);
+      return WRONG(r, "'%s': captures are (%%d+), (%%a+), (%%w+) and (.+)", at);
     } else if ((unsigned char)*at <= ANY) {
       return wrong_at(r, at, "a name has no bytes 1 to 5");
     } else if (*at == '*' && r->any) { /* several are one */
@@ -76,19 +68,19 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
   names_side *side = &r->rule->side[which];
   size_t      n = strlen(word);
   int         slice = -1;
-  if (side->n == NAMES_ON_A_SIDE) return wrong(r, "a side has at most %d names", NAMES_ON_A_SIDE);
+  if (side->n == NAMES_ON_A_SIDE) return WRONG(r, "a side has at most %d names", NAMES_ON_A_SIDE);
   if (n > 4 && strncmp(word + n - 4, "[%", 2) == 0 && word[n - 1] == ']') {
     slice = word[n - 2] - '1';
     if (slice < 0 || slice > 8) return wrong_at(r, word + n - 4, "an index is [%1] to [%4], the number of a capture");
     word[n - 4] = '\0';
   }
   if (read_captures(r, word, seen)) return r->err->status;
-  if (slice >= (int)r->rule->ncaptures) return wrong(r, "[%%%d] is not a capture", slice + 1);
+  if (slice >= (int)r->rule->ncaptures) return WRONG(r, "[%%%d] is not a capture", slice + 1);
   if (slice >= 0 && r->rule->kind[slice] != 'd')
-    return wrong(r, "the index %%%d is not a capture of digits, (%%d+)", slice + 1);
-  if (slice >= 0 && *seen & 1U << slice) return wrong(r, "%%%d is in the name and its index", slice + 1);
+    return WRONG(r, "the index %%%d is not a capture of digits, (%%d+)", slice + 1);
+  if (slice >= 0 && *seen & 1U << slice) return WRONG(r, "%%%d is in the name and its index", slice + 1);
   if (slice >= 0) *seen |= 1U << slice;
-  if (side->n > 0 && side->slice != slice) return wrong(r, "names of one side have different indices");
+  if (side->n > 0 && side->slice != slice) return WRONG(r, "names of one side have different indices");
   side->slice = slice;
   side->name[side->n++] = word;
   return MGRID_OK;
@@ -96,9 +88,9 @@ static mgrid_status read_name(reading *r, int which, char *word, unsigned *seen)
 
 /* Read "A + B". seen: for each name, which captures it has. */
 static mgrid_status read_side(reading *r, int which, size_t n, char **word, unsigned *seen) {
-  if (n % 2 == 0) return wrong(r, "names on a side are separated by ' + '");
+  if (n % 2 == 0) return WRONG(r, "names on a side are separated by ' + '");
   for (size_t i = 0; i < n; i++) {
-    if ((strcmp(word[i], "+") == 0) != (i % 2 == 1)) return wrong(r, "names on a side are separated by ' + '");
+    if ((strcmp(word[i], "+") == 0) != (i % 2 == 1)) return WRONG(r, "names on a side are separated by ' + '");
     if (i % 2 == 0 && read_name(r, which, word[i], &seen[i / 2])) return r->err->status;
   }
   return MGRID_OK;
@@ -116,9 +108,9 @@ static mgrid_status read_how(reading *r, size_t n, char **word) {
       char *end;
       r->rule->axis = strtoll(word[++i], &end, 10);
       if (*end || r->rule->axis < 0 || r->rule->axis >= MGRID_AXES_MAX)
-        return wrong(r, "axis %s; axes are 0 to %d", word[i], MGRID_AXES_MAX - 1);
+        return WRONG(r, "axis %s; axes are 0 to %d", word[i], MGRID_AXES_MAX - 1);
     } else {
-      return wrong(r, "'%s' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there", word[i]);
+      return WRONG(r, "'%s' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there", word[i]);
     }
   }
   return MGRID_OK;
@@ -131,7 +123,7 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
   size_t      arrow = 0, end, first = 1; /* the side that defines the captures */
   while (arrow < n && strcmp(word[arrow], "->") != 0) arrow++;
   if (arrow == n) {
-    if (n != 2) return wrong(r, "NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected");
+    if (n != 2) return WRONG(r, "NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected");
     rule->side[0].name[rule->side[0].n++] = word[0];
     rule->layout = word[1];
     return MGRID_OK;
@@ -140,11 +132,11 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
   while (end < n && strcmp(word[end], "by") != 0 && strcmp(word[end], "axis") != 0
          && strcmp(word[end], "transposed") != 0)
     end++;
-  if (arrow == 0 || end == arrow + 1) return wrong(r, "NAMES -> NAMES is expected");
+  if (arrow == 0 || end == arrow + 1) return WRONG(r, "NAMES -> NAMES is expected");
   rule->side[0].slice = rule->side[1].slice = -1;
   if (end == arrow + 2 && strcmp(word[arrow + 1], "-") == 0) {
     r->any = true;
-    if (arrow > 1 || end < n) return wrong(r, "one name and nothing else is before and after '-> -'");
+    if (arrow > 1 || end < n) return WRONG(r, "one name and nothing else is before and after '-> -'");
     return read_side(r, 0, 1, word, seen[0]);
   }
   for (size_t i = 0; i < arrow; i++)
@@ -155,10 +147,10 @@ static mgrid_status read_rule(reading *r, size_t n, char **word) {
                    : read_side(r, 1, end - arrow - 1, word + arrow + 1, seen[1]))
       return r->err->status;
   }
-  if (rule->side[0].n > 1 && rule->side[1].n > 1) return wrong(r, "both sides have several names; one side has one");
+  if (rule->side[0].n > 1 && rule->side[1].n > 1) return WRONG(r, "both sides have several names; one side has one");
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; i < rule->side[k].n; i++)
-      if (seen[k][i] != (1U << rule->ncaptures) - 1) return wrong(r, "each name must have all captures of the rule");
+      if (seen[k][i] != (1U << rule->ncaptures) - 1) return WRONG(r, "each name must have all captures of the rule");
   return read_how(r, n - end, word + end);
 }
 
@@ -172,7 +164,7 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
   for (char *line = out->text, *end = line + length, *stop; line <= end && !err->status; line = stop + 1) {
     char      *word[WORDS], *save = NULL;
     size_t     n = 0;
-    names_rule rule = { .line = ++nth }, *more;
+    names_rule rule = { .line = ++nth };
     reading    r = { .all = out, .rule = &rule, .line = line, .err = err };
     if (!(stop = memchr(line, '\n', (size_t)(end - line)))) stop = end;
     *stop = '\0';
@@ -180,10 +172,9 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
     line[strcspn(line, "#\r")] = '\0';
     for (char *at = strtok_r(line, " \t", &save); at && n < WORDS; at = strtok_r(NULL, " \t", &save)) word[n++] = at;
     if (n == 0) continue;
-    if (n == WORDS) return wrong(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
+    if (n == WORDS) return WRONG(&r, "a side has at most %d names", NAMES_ON_A_SIDE);
     if (read_rule(&r, n, word)) return err->status;
-    if (!(more = mgrid_grow(out->rule, out->n, sizeof *more))) return mgrid_oom(err);
-    out->rule = more;
+    if (!MGRID_GROW(out->rule, out->n, 1)) return mgrid_oom(err);
     out->rule[out->n++] = rule;
   }
   return err->status;
@@ -329,13 +320,12 @@ static bool recurs(const matching *m) {
 
 static mgrid_status pay(const names *all, size_t steps, mgrid_error *err) {
   if (mgrid_spend(all->budget, (int64_t)steps)) return MGRID_OK;
-  return mgrid_fail(err, MGRID_LIMIT, "%.250s: matching names by its rules takes more work than allowed", all->from);
+  return mgrid_fail_at(err, MGRID_LIMIT, all->from, 0, "matching names by its rules takes more work than allowed");
 }
 
 static mgrid_status too_many(const names *all, const names_rule *r, const char *name, mgrid_error *err) {
-  return mgrid_fail(err, MGRID_LIMIT,
-                    "%.250s:%d: a capture occurs twice in a name, and there are too many ways to find it in '%.100s'",
-                    all->from, r->line, name);
+  return mgrid_fail_at(err, MGRID_LIMIT, all->from, r->line,
+                       "a capture occurs twice in a name, and there are too many ways to find it in '%.100s'", name);
 }
 
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name, names_bound *bound,

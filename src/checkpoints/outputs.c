@@ -55,11 +55,7 @@ static mgrid_status not_needed(const outputs *o, const char *name, const char *w
 }
 
 static output *add(outputs *o, const char *name, size_t wanted, mgrid_error *err) {
-  if ((o->n & (o->n - 1)) == 0) {
-    output *more = realloc(o->at, (o->n ? 2 * o->n : 1) * sizeof *more);
-    if (!more) return mgrid_null_oom(err);
-    o->at = more;
-  }
+  if (!MGRID_GROW(o->at, o->n, 1)) return mgrid_null_oom(err);
   output *x = &o->at[o->n++];
   *x = (output){ .of = mgrid_plan_tensor_name(o->plan, wanted) };
   x->name = name ? name : x->of;

@@ -64,15 +64,7 @@ typedef struct applied {
   mgrid_error         *err;
 } applied;
 
-static mgrid_status refuse(const applied *a, const char *fmt, ...) MGRID_PRINTF(2, 3);
-static mgrid_status refuse(const applied *a, const char *fmt, ...) {
-  char    what[800];
-  va_list args;
-  va_start(args, fmt);
-  mgrid_vformat(what, sizeof what, fmt, args);
-  va_end(args);
-  return mgrid_fail(a->err, MGRID_REFUSED, "%.200s:%d: %s", a->all->from, a->rule->line, what);
-}
+#define REFUSE(a, ...) mgrid_fail_at((a)->err, MGRID_REFUSED, (a)->all->from, (a)->rule->line, __VA_ARGS__)
 
 static const names_side *stored_side(const applied *a) { return &a->rule->side[1 - a->side]; }
 
@@ -97,7 +89,7 @@ static mgrid_status set_blocks(applied *a) {
   a->blocks = r->by ? number_of(&a->o->plan->content, r->by) : 1;
   if (!a->blocks && r->or_by) a->blocks = number_of(&a->o->plan->content, r->or_by);
   if (a->blocks) return MGRID_OK;
-  return refuse(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one", a->rule->by);
+  return REFUSE(a, "'by %.40s' is neither a number of 1 or more nor a parameter that is one", a->rule->by);
 }
 
 /* Find the stored tensors. *any: the checkpoint has one of them; if not, the rule does not apply. */
@@ -116,7 +108,7 @@ static mgrid_status find_stored(applied *a, bool *any) {
   if (name.failed || lost.failed)
     mgrid_oom(a->err);
   else if (*any && lost.len)
-    refuse(a, "the checkpoint has no tensor '%.200s', which '%.200s' is made of", lost.data, a->wanted.name);
+    REFUSE(a, "the checkpoint has no tensor '%.200s', which '%.200s' is made of", lost.data, a->wanted.name);
   mgrid_text_free(&name), mgrid_text_free(&lost);
   return a->err->status;
 }
@@ -139,7 +131,7 @@ static mgrid_status set_stored(applied *a) {
     form f = form_of_stored(a->of[i]);
     if (form_type(a->o, &f, &a->wanted, a->err)) break;
     if (slice >= 0 && (f.naxes == 0 || slice >= f.shape[0]))
-      return refuse(a, "'%.200s' has no index %" PRId64 " on its first axis", f.name, slice);
+      return REFUSE(a, "'%.200s' has no index %" PRId64 " on its first axis", f.name, slice);
     if (slice >= 0) f = slice_of(f);
     *(gathers(a) ? &a->part[i] : &a->whole) = f;
     a->o->used[a->of[i] - a->o->from->tensor] = true;
@@ -161,7 +153,7 @@ static mgrid_status set_wanted(applied *a) {
     if (name.failed)
       mgrid_oom(a->err);
     else if (!known)
-      refuse(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data, a->of[0]->name);
+      REFUSE(a, "the recipe has no tensor '%.200s', which is a part of '%.200s'", name.data, a->of[0]->name);
     else
       a->part[i] = i == a->slot ? mine : form_of_tensor(known, mgrid_plan_tensor(a->o->plan, known));
     if (known && i != a->slot && a->slice >= 0 && a->part[i].naxes) a->part[i] = slice_of(a->part[i]);
@@ -181,7 +173,7 @@ static mgrid_status check_forms(const applied *a) {
     for (size_t k = 0; k < p->naxes && fits; k++) fits = k == axis || p->shape[k] == a->whole.shape[to_whole(a, k)];
     if (fits) fits = !__builtin_add_overflow(sum, p->shape[axis], &sum);
     if (fits && p->shape[axis] % a->blocks)
-      return refuse(a, "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64 " equal blocks", p->name,
+      return REFUSE(a, "'%.200s' has %" PRId64 " elements on axis %zu, which are not %" PRId64 " equal blocks", p->name,
                     p->shape[axis], axis, a->blocks);
   }
   if (fits && sum == a->whole.shape[to_whole(a, axis)]) return MGRID_OK;
@@ -196,7 +188,7 @@ static mgrid_status check_forms(const applied *a) {
   if (t.failed)
     mgrid_oom(a->err);
   else
-    refuse(a, "%s", t.data);
+    REFUSE(a, "%s", t.data);
   mgrid_text_free(&t);
   return a->err->status;
 }
@@ -246,7 +238,7 @@ static mgrid_status apply_slices(applied *a, view *v, bool *any) {
     if (apply(a, v, &found) || (!found && a->slice == 0)) break;
     *any = true;
     if (!found)
-      refuse(a, "the checkpoint has slices 0 to %" PRId64 " of '%.200s', whose first axis has %" PRId64, a->slice - 1,
+      REFUSE(a, "the checkpoint has slices 0 to %" PRId64 " of '%.200s', whose first axis has %" PRId64, a->slice - 1,
              a->wanted.name, n);
   }
   return a->err->status;

@@ -5,11 +5,11 @@
 #include "checkpoints/safetensors.h"
 
 #include "base/output.h"
+#include "plan/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,20 +55,11 @@ int64_t st_elements(size_t naxes, const int64_t *shape) {
 
 /* ------------------------------------------------------------------- reading */
 
-static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, ...) {
-  char    what[600];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(what, sizeof what, format, args);
-  va_end(args);
-  return mgrid_fail(err, MGRID_REFUSED, "%s: %s", f->path, what);
-}
+#define BAD(f, err, ...) mgrid_fail_at(err, MGRID_REFUSED, (f)->path, 0, __VA_ARGS__)
 
 static mgrid_status open_again(st_file *f, mgrid_error *err) {
   if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe */
-  return f->fd < 0 ? bad(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
+  return f->fd < 0 ? BAD(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
 }
 
 static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_error *err) {
@@ -77,8 +68,8 @@ static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_e
   for (char *p = to; n > 0;) {
     ssize_t got = pread(f->fd, p, (size_t)n, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return bad(f, err, "cannot be read: %s", strerror(errno));
-    if (got == 0) return bad(f, err, "ends at byte %" PRId64 ", where data are expected", at);
+    if (got < 0) return BAD(f, err, "cannot be read: %s", strerror(errno));
+    if (got == 0) return BAD(f, err, "ends at byte %" PRId64 ", where data are expected", at);
     p += got, at += got, n -= got;
   }
   return MGRID_OK;
@@ -93,25 +84,25 @@ static mgrid_status read_tensor(st_file *f, const char *name, const json_t *abou
   const json_t *from = json_array_get(places, 0), *to = json_array_get(places, 1);
   size_t        row = type ? type_row(type, NULL) : NTYPES;
   bool          counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from) && is_count(to);
-  if (!type || !counts) return bad(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
-  if (row == NTYPES) return bad(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
+  if (!type || !counts) return BAD(f, err, "tensor '%.200s' needs dtype, shape and two data_offsets", name);
+  if (row == NTYPES) return BAD(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
   *t = (st_tensor){ .name = name, .type = types[row].type, .width = types[row].width };
   if ((t->naxes = json_array_size(shape)) > MGRID_AXES_MAX)
-    return bad(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes, MGRID_AXES_MAX);
+    return BAD(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes, MGRID_AXES_MAX);
   for (size_t i = 0; i < t->naxes; i++) {
     const json_t *length = json_array_get(shape, i);
-    if (!is_count(length)) return bad(f, err, "tensor '%.200s' has a shape that is not a list of lengths", name);
+    if (!is_count(length)) return BAD(f, err, "tensor '%.200s' has a shape that is not a list of lengths", name);
     t->shape[i] = json_integer_value(length);
   }
   int64_t n = st_elements(t->naxes, t->shape), end = json_integer_value(to);
   t->at = json_integer_value(from);
   t->bytes = end - t->at;
   if (n < 0 || t->bytes != n * t->width)
-    return bad(f, err,
+    return BAD(f, err,
                "tensor '%.200s' has data_offsets %" PRId64 " to %" PRId64 ", which is not the size of its shape", name,
                t->at, end);
   if (end > data)
-    return bad(f, err,
+    return BAD(f, err,
                "tensor '%.200s' ends at byte %" PRId64 " of the data, and the file has %" PRId64
                " of them; is it truncated?",
                name, end, data);
@@ -137,11 +128,11 @@ static mgrid_status read_tensors(st_file *f, int64_t data, mgrid_error *err) {
   if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
   for (size_t i = 0; i < f->n; end = f->tensor[i].at + f->tensor[i].bytes, i++) {
     const st_tensor *t = &f->tensor[i];
-    if (t->at < end) return bad(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
+    if (t->at < end) return BAD(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
     if (t->at > end)
-      return bad(f, err, "nothing says what bytes %" PRId64 " to %" PRId64 " of the data are", end, t->at);
+      return BAD(f, err, "nothing says what bytes %" PRId64 " to %" PRId64 " of the data are", end, t->at);
   }
-  return end == data ? MGRID_OK : bad(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
+  return end == data ? MGRID_OK : BAD(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
 }
 
 static mgrid_status read_header(st_file *f, mgrid_error *err) {
@@ -151,15 +142,15 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   json_error_t  why;
   mgrid_status  s = open_again(f, err);
   if (s) return s;
-  if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return bad(f, err, "is not a regular file");
+  if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return BAD(f, err, "is not a regular file");
   if (about.st_size < 8)
-    return bad(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
+    return BAD(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
   if ((s = read_at(f, 0, first, 8, err))) return s;
   for (int i = 8; i-- > 0;) length = length << 8 | first[i];
   if (length > (uint64_t)about.st_size - 8)
-    return bad(f, err, "its header has %" PRIu64 " bytes, and the file has %lld; is it a safetensors file, and whole?",
+    return BAD(f, err, "its header has %" PRIu64 " bytes, and the file has %lld; is it a safetensors file, and whole?",
                length, (long long)about.st_size);
-  if (length > HEADER_MAX) return bad(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
+  if (length > HEADER_MAX) return BAD(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
   char *text = malloc(length + 1);
   if (!text) return mgrid_oom(err);
   s = read_at(f, 8, text, (int64_t)length, err);
@@ -167,7 +158,7 @@ static mgrid_status read_header(st_file *f, mgrid_error *err) {
   free(text);
   if (s) return s;
   if (!json_is_object(f->header))
-    return bad(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
+    return BAD(f, err, "its header is not a JSON object%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
   f->data = 8 + (int64_t)length;
   return read_tensors(f, (int64_t)about.st_size - f->data, err);
 }
@@ -248,19 +239,17 @@ static json_t *header_of(size_t n, st_tensor *tensors, mgrid_error *err) {
 st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err) {
   unsigned char first[8];
   json_t       *header = header_of(n, tensors, err);
-  char         *text = header ? json_dumps(header, JSON_COMPACT) : NULL, *padded = NULL;
-  size_t        len = text ? strlen(text) : 0, whole = (len + 7) / 8 * 8; /* data start at a multiple of 8 */
+  st_writer    *w = calloc(1, sizeof *w);
+  mgrid_text    text = { 0 };
+  mgrid_json_text(header, JSON_COMPACT, &text);
   json_decref(header);
-  st_writer *w = calloc(1, sizeof *w);
-  if (text) padded = malloc(whole + 1);
-  if (padded) snprintf(padded, whole + 1, "%-*s", (int)whole, text);
-  free(text);
-  mgrid_status s = padded && w ? MGRID_OK : mgrid_oom(err);
+  while (text.len % 8 && !text.failed) mgrid_text_str(&text, " "); /* data start there */
+  mgrid_status s = text.failed || !w ? mgrid_oom(err) : MGRID_OK;
   if (!s) w->file = mgrid_output_file(path, MGRID_WRITE_NEW, err);
-  for (int i = 0; i < 8; i++) first[i] = (unsigned char)(whole >> 8 * i);
+  for (int i = 0; i < 8; i++) first[i] = (unsigned char)(text.len >> 8 * i);
   if (!s && w->file) s = mgrid_output_write(w->file, first, 8, err);
-  if (!s && w->file) s = mgrid_output_write(w->file, padded, whole, err);
-  free(padded);
+  if (!s && w->file) s = mgrid_output_write(w->file, text.data, text.len, err);
+  mgrid_text_free(&text);
   if (!s && w->file) {
     w->left = n ? tensors[n - 1].at + tensors[n - 1].bytes : 0;
     return w;

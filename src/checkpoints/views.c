@@ -33,11 +33,7 @@ mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *
 }
 
 view_box *view_add(view *v, mgrid_error *err) {
-  if ((v->n & (v->n - 1)) == 0) {
-    view_box *more = realloc(v->box, (v->n ? 2 * v->n : 1) * sizeof *more);
-    if (!more) return mgrid_oom(err), NULL;
-    v->box = more;
-  }
+  if (!MGRID_GROW(v->box, v->n, 1)) return mgrid_null_oom(err);
   v->box[v->n] = (view_box){ .blocks = 1 };
   return &v->box[v->n++];
 }

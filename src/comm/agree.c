@@ -26,10 +26,8 @@ static mgrid_status add_lines(sheet *s, const char *text) {
   while (*text) {
     const char *end = strchr(text, '\n');
     size_t      len = end ? (size_t)(end - text) : strlen(text);
-    line       *more = realloc(s->at, (s->n + 1) * sizeof *more);
-    if (!more) return MGRID_NO_MEMORY;
-    s->at = more;
-    line *l = &more[s->n++];
+    if (!MGRID_GROW(s->at, s->n, 1)) return MGRID_NO_MEMORY;
+    line *l = &s->at[s->n++];
     memset(l, 0, sizeof *l);
     XXH128_hash_t h = XXH3_128bits(text, len);
     l->hash[0] = h.high64, l->hash[1] = h.low64;

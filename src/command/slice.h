@@ -40,10 +40,6 @@ typedef struct cli_slice {
   mgrid_status (*machine)(const cli *c, const char *machine, mgrid_error *err);
   /* For run, before communicators are created: say on stderr what of the command line differs from the job. Collective. */
   mgrid_status (*meets)(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err);
-  /* Append what the step of the recipe sends over the plan's families, as --traffic has it, and set its seconds on the
-  ** machine (-1: not known; NULL: not asked for). *has false: the recipe has no step. */
-  mgrid_status (*sends)(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_text *traffic,
-                        double *seconds, mgrid_error *err);
 } cli_slice;
 
 /* One row for each slice that has src/NAME/command/slice.c, cli_slice_NAME; NULL ends. The Makefile writes it from SLICES. */

@@ -64,6 +64,9 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
+/* now() -> seconds of a clock that nobody sets */
+static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
+
 /* put(text): write it to stdout; what is in progress tells how much */
 static int put_out(lua_State *L) {
   size_t      len;
@@ -330,6 +333,7 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
+                                    { "now", now },
                                     { "put", put_out },
                                     { "progress", progress },
                                     { "start", start },

@@ -10,13 +10,11 @@
 enum { COMPARED_MAX = 4096 }; /* positions that are compared one by one */
 
 mgrid_class *mgrid_classes_add(mgrid_classes *list) {
-  mgrid_class *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
-  return more ? &(list->at = more)[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
 }
 
 mgrid_points *mgrid_sets_add(mgrid_sets *list) {
-  mgrid_points *more = list->n < MGRID_CLASSES_MAX ? mgrid_grow(list->at, list->n, sizeof *more) : NULL;
-  return more ? &(list->at = more)[list->n++] : NULL;
+  return list->n < MGRID_CLASSES_MAX && MGRID_GROW(list->at, list->n, 1) ? &list->at[list->n++] : NULL;
 }
 
 void mgrid_class_spread(mgrid_class *c, int64_t times) {

@@ -331,19 +331,14 @@ static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *e
 /* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into pieces again. */
 static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
   const cut *own = f->own;
-  int64_t    pieces = own->n, cap = mgrid_pick_room(f->max_size), room = 0, n = 0;
+  int64_t    pieces = own->n, cap = mgrid_pick_room(f->max_size), n = 0;
   int64_t   *some = malloc((size_t)cap * sizeof *some), *all = NULL;
   int64_t   *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
   bool       failed = !some || !starts;
   if (failed) mgrid_oom(err);
   for (int64_t i = 0, filled = 0; i < pieces && !failed; i++) {
     if (i == 0 || cut_size(f, i) != cut_size(f, i - 1)) n = mgrid_pick_ask(fn, ud, cut_size(f, i), some, cap, err);
-    if (n > room - filled) { /* the first piece, or a piece that gives more */
-      room = filled + n * (pieces - i);
-      int64_t *more = realloc(all, (size_t)room * sizeof *all);
-      if (!more) mgrid_oom(err), n = -1;
-      all = more ? more : all;
-    }
+    if (n > 0 && !MGRID_GROW(all, (size_t)filled, (size_t)n)) mgrid_oom(err), n = -1;
     failed = n < 0;
     starts[i] = filled;
     for (int64_t k = 0; k < n; k++) all[filled++] = in_base(f, i, some[k]);

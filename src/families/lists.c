@@ -34,23 +34,19 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
 
 mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
   if (!f || mgrid_lacks(fn, "the function of a map", err)) return NULL;
-  int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0, room = f->total + cap;
+  int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)room * sizeof *ranks);
+  size_t   room = (size_t)(f->total + cap);
+  int32_t *ranks = malloc(room * sizeof *ranks);
   int64_t *given = malloc((size_t)cap * sizeof *given);
   if (starts) starts[0] = 0;
   bool failed = !starts || !ranks || !given;
   if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
-    if (room - total < cap) {
-      int32_t *more = realloc(ranks, (size_t)(2 * room) * sizeof *ranks);
-      if (!more) {
-        mgrid_oom(err);
-        failed = true;
-        break;
-      }
-      ranks = more;
-      room *= 2;
+    if (!MGRID_ROOM(ranks, room, (size_t)(total + cap))) {
+      mgrid_oom(err);
+      failed = true;
+      break;
     }
     mgrid_error *own = mgrid_error_open(err);
     if ((failed = !own)) break;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-  CUTS_MAX = 1024,      /* pieces of one mode, if no rule shows that they look the same */
-  CHECKS_MAX = 1 << 21, /* checks of a set, in total */
+  CUTS_MAX = 1024,  /* pieces of one mode, if no rule shows that they look the same */
+  CHECKS = 1 << 21, /* checks of a set, in total */
 };
 
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride) {
@@ -62,15 +62,6 @@ typedef struct walk {
   rest                      *rests; /* those of a piece follow those of the piece that it is cut from */
   size_t                     room;
 } walk;
-
-static bool make_room(walk *w, size_t n) {
-  if (n <= w->room) return true;
-  rest *more = realloc(w->rests, 2 * n * sizeof *more);
-  if (!more) return false;
-  w->rests = more;
-  w->room = 2 * n;
-  return true;
-}
 
 static int64_t gcd(int64_t a, int64_t b) {
   while (b) {
@@ -201,7 +192,8 @@ static bool visit_alike(walk *w, const mgrid_points *a, int64_t inner, int64_t w
 static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, size_t n) {
   int64_t span = span_from(a, 0);
   size_t  to = from + n, kept = 0;
-  if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1) || !make_room(w, to + n))
+  if (!mgrid_spend(&w->checks, (int64_t)n + 1) || !mgrid_spend(w->budget, (int64_t)n + 1)
+      || !MGRID_ROOM(w->rests, w->room, to + n))
     return false;
   for (size_t i = from; i < to; i++) {
     rest r = w->rests[i];
@@ -237,9 +229,9 @@ static bool visit(walk *w, const mgrid_points *a, int64_t weight, size_t from, s
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others, bool every,
                        mgrid_points_fn fn, void *ud, mgrid_budget *budget) {
   walk w = {
-    .others = others, .fn = fn, .ud = ud, .every = every, .budget = budget, .checks = mgrid_budget_new(CHECKS_MAX, 0)
+    .others = others, .fn = fn, .ud = ud, .every = every, .budget = budget, .checks = mgrid_budget_new(CHECKS, 0)
   };
-  bool done = make_room(&w, n + 1);
+  bool done = MGRID_ROOM(w.rests, w.room, n);
   for (size_t i = 0; i < n && done; i++) w.rests[i] = (rest){ i, 0, others[i]->offset };
   done = done && visit(&w, a, 1, 0, n);
   free(w.rests);

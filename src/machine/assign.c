@@ -62,11 +62,7 @@ static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (g->nedges == g->room) {
     merge(g); /* many are equal: the members of a group on two hosts */
     if (g->nedges * 2 >= g->room) {
-      size_t room = g->room ? 2 * g->room : 4096;
-      edge  *more = realloc(g->edge, room * sizeof *more);
-      if (!more) return false;
-      g->edge = more;
-      g->room = room;
+      if (!MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096)) return false;
     }
   }
   g->edge[g->nedges++] = (edge){ (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a), bytes };
@@ -375,6 +371,8 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, con
   out->host = NULL;
   return mgrid_oom(err);
 }
+
+void mgrid_assignment_free(mgrid_assignment *a) { free(a->host); }
 
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a, const int32_t *hosts,
                                     int64_t world, mgrid_error *err) {

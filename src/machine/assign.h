@@ -17,9 +17,10 @@ typedef struct mgrid_assignment {
 
 /* Find hosts for the blocks of a plan, level by level from the farthest: by swaps from several starts, among them the order
 ** in which the machine has the hosts now, so the result is never worse than that. MGRID_REFUSED if hosts have different
-** numbers of places, or nothing is above them. The caller frees out->host. */
+** numbers of places, or nothing is above them. */
 mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p, const mgrid_traffic *traffic,
                           mgrid_assignment *out, mgrid_error *err);
+void         mgrid_assignment_free(mgrid_assignment *a);
 /* The machine with ranks on these hosts; hosts NULL: in the order of places. */
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a, const int32_t *hosts,
                                     int64_t world, mgrid_error *err);

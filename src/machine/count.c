@@ -8,19 +8,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-int32_t *mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world) {
-  int32_t          *domain = malloc((size_t)world * sizeof *domain);
+int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world, int32_t *domain) {
   const mgrid_tier *t = level < m->ntiers ? &m->tier[level] : NULL;
-  int64_t           at = 0;
-  for (int64_t r = 0; domain && r < world; r++) {
+  int64_t           at = 0, n = 0;
+  for (int64_t r = 0; r < world; r++) {
     int64_t place = mgrid_machine_at(m, r);
     if (t && !m->at && t->starts) /* places in order */
       while (t->starts[at + 1] <= place) at++;
     else
       at = mgrid_place_domain(m, level, place);
     domain[r] = (int32_t)at;
+    if (at >= n) n = at + 1;
   }
-  return domain;
+  return n;
 }
 
 /* Where the members of a group are, one after the other. */
@@ -50,11 +50,9 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
     return mgrid_fail(err, MGRID_LIMIT,
                       "no rule counts how these groups cross '%s'; one by one up to %d ranks are counted, not %" PRId64,
                       mgrid_level_name(m, level), MGRID_COUNTED_MAX, f->world);
-  int32_t *domain = mgrid_domains_of(m, level, f->world);
-  int64_t  most = 0;
-  for (int64_t r = 0; domain && r < f->world; r++)
-    if (domain[r] > most) most = domain[r];
-  walk w = { .domain = domain, .seen = calloc((size_t)most + 1, sizeof *w.seen) };
+  int32_t *domain = malloc((size_t)f->world * sizeof *domain);
+  int64_t  domains = domain ? mgrid_domains_of(m, level, f->world, domain) : 0;
+  walk     w = { .domain = domain, .seen = calloc((size_t)domains + 1, sizeof *w.seen) };
   for (int64_t g = 0; domain && w.seen && g < f->count; g++) {
     int64_t size = mgrid_family_size(f, g), touched = w.touched;
     w.position = 0;

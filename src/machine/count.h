@@ -12,8 +12,8 @@ bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, siz
 /* By going through all members. count.c */
 mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                               mgrid_machine_counts *c, mgrid_error *err);
-/* The domain of each rank of a world, to be freed; NULL: out of memory. */
-int32_t *mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world);
+/* Set the domain of each rank of a world; return one more than the last of them. */
+int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world, int32_t *domain);
 /* Return the first group from `from` on that lies in more than one domain, or -1. O(members before it). */
 int64_t mgrid_first_crossing(const mgrid_machine_model *m, const mgrid_family *f, size_t level, int64_t from);
 

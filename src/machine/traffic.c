@@ -103,10 +103,9 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
 /* Read flows up to the end of the text, or a semicolon. */
 static mgrid_status add(mgrid_traffic *t, const char *family, const char *text, const char **at, mgrid_error *err) {
   do {
-    mgrid_flow one = { .calls = 1 }, *more = mgrid_grow(t->flow, t->n, sizeof *more);
+    mgrid_flow one = { .calls = 1 };
     snprintf(one.family, sizeof one.family, "%s", family);
-    if (!more) return mgrid_oom(err);
-    t->flow = more;
+    if (!MGRID_GROW(t->flow, t->n, 1)) return mgrid_oom(err);
     mgrid_status s = read_flow(text, at, &one, err);
     if (s) return s;
     t->flow[t->n++] = one;

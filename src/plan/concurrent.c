@@ -21,10 +21,8 @@ void mgrid_concurrent_free(mgrid_content *c) {
 
 /* Append a list that was checked. */
 static mgrid_status append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
-  mgrid_concurrent *more = realloc(c->concurrent, (c->nconcurrent + 1) * sizeof *more);
-  if (!more) return mgrid_oom(err);
-  c->concurrent = more;
-  mgrid_concurrent *one = &more[c->nconcurrent];
+  if (!MGRID_GROW(c->concurrent, c->nconcurrent, 1)) return mgrid_oom(err);
+  mgrid_concurrent *one = &c->concurrent[c->nconcurrent];
   *one = (mgrid_concurrent){ n, calloc(n, sizeof *one->name) };
   if (!one->name) return mgrid_oom(err);
   for (size_t k = 0; k < n; k++) memcpy(one->name[k], names[k], strlen(names[k]));

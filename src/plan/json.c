@@ -159,17 +159,12 @@ static void put_sharing(mgrid_json *w, const mgrid_plan *p, const mgrid_site *si
   mgrid_json_in(w, "\n  ", "sharing", "[");
   for (size_t i = 0; i < c->nentries; i++) {
     mgrid_demand more;
-    mgrid_text   unused = { 0 };
-    bool         shares = mgrid_plan_sharers(p, (int)i, " ", &unused);
-    w->text.failed |= unused.failed;
-    mgrid_text_free(&unused);
-    if (!shares) continue;
+    int          k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
+    if (k < 0) continue;
     mgrid_json_in(w, "\n    ", NULL, "{");
     mgrid_json_in(w, "", "families", "[");
-    for (size_t k = 0; k < c->nentries; k++) {
-      if (k != i && p->shares[k] != (int)i) continue;
-      mgrid_json_element(w, "", json_string(c->entry[k].name));
-    }
+    mgrid_json_element(w, "", json_string(c->entry[i].name));
+    for (; k >= 0; k = mgrid_plan_sharer(p, (int)i, k + 1)) mgrid_json_element(w, "", json_string(c->entry[k].name));
     mgrid_json_close(w, "]");
     mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
     mgrid_json_integer(w, "apart_created", more.created);
@@ -183,16 +178,8 @@ static void put_resources(mgrid_json *w, const mgrid_resources *r, const mgrid_s
   mgrid_json_in(w, "\n  ", "resources", "{");
   mgrid_json_integer(w, "machine_ranks", site->machine_ranks);
   mgrid_json_field(w, "sampled", json_boolean(r->sampled));
-  mgrid_json_integer(w, "communicators", r->communicators);
-  mgrid_json_integer(w, "created", r->created);
-  mgrid_json_integer(w, "nvls_created", r->nvls_created);
-  mgrid_json_integer(w, "ring", r->ring);
-  mgrid_json_integer(w, "tree", r->tree);
-  mgrid_json_integer(w, "nvls", r->nvls);
-  mgrid_json_integer(w, "p2p", r->p2p);
-  mgrid_json_integer(w, "blocks", r->blocks);
-  mgrid_json_integer(w, "nvls_slots", r->nvls_slots);
-  mgrid_json_integer(w, "files", r->files);
+  for (const mgrid_resources_row *row = mgrid_resources_rows; row->name; row++)
+    mgrid_json_integer(w, row->name, *mgrid_resources_number(r, row));
   mgrid_json_close(w, "}");
 }
 

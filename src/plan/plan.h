@@ -195,9 +195,8 @@ mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, in
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
-/* Append the names of a family and of all that share its communicators. Return false, and append nothing, if none
-** do. */
-bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgrid_text *t);
+/* Return the first family from `from` on, after this one, that shares its communicators; -1: none does. */
+int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from);
 /* As mgrid_plan_print_json, with the resources of NCCL at a site. */
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
                                 mgrid_error *err);
@@ -208,7 +207,17 @@ bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* ------------------------------------------------------------------ cost.c */
+/* ------------------------------------------------------- resources.c, cost.c */
+
+/* The numbers of mgrid_resources by name; ends with a NULL name. */
+typedef struct mgrid_resources_row {
+  const char *name;
+  size_t      at;
+} mgrid_resources_row;
+extern const mgrid_resources_row mgrid_resources_rows[];
+static inline int64_t           *mgrid_resources_number(const mgrid_resources *r, const mgrid_resources_row *row) {
+            return (int64_t *)((uintptr_t)r + row->at);
+}
 
 enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
 /* Compute the demand of a communicator of this family, with `size` ranks, `local` of them on one machine. */

@@ -70,17 +70,10 @@ mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mg
   return s;
 }
 
-bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgrid_text *t) {
-  bool any = false;
-  for (size_t i = 0; i < p->content.nentries; i++) {
-    const mgrid_entry *e = &p->content.entry[i];
-    if (p->shares[i] != entry || e->family->max_size < 2) continue;
-    if (!any) mgrid_text_str(t, p->content.entry[entry].name);
-    mgrid_text_str(t, between);
-    mgrid_text_str(t, e->name);
-    any = true;
-  }
-  return any;
+int mgrid_plan_sharer(const mgrid_plan *p, int entry, int from) {
+  for (size_t i = (size_t)from; i < p->content.nentries; i++)
+    if (p->shares[i] == entry && p->content.entry[i].family->max_size > 1) return (int)i;
+  return -1;
 }
 
 /* ------------------------------------------------------------------ digest */

@@ -16,7 +16,7 @@ enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes some hundred bytes 
 
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err) {
   int64_t world = mgrid_plan_world(p);
-  size_t  room = 0, n = 0;
+  size_t  n = 0;
   memset(it, 0, sizeof *it);
   it->world = world;
   it->start = malloc((size_t)(world + 1) * sizeof *it->start);
@@ -25,14 +25,7 @@ mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_
   for (int64_t r = 0; r < world; r++) {
     mgrid_view   v;
     mgrid_status status = mgrid_view_init(&v, p, r, err);
-    if (!status && n + v.ncomms > room) {
-      room = 2 * (n + v.ncomms);
-      mgrid_creation *more = realloc(it->step, room * sizeof *more);
-      if (more)
-        it->step = more;
-      else
-        status = mgrid_oom(err);
-    }
+    if (!status && !MGRID_GROW(it->step, n, v.ncomms)) status = mgrid_oom(err);
     if (!status && v.ncomms) memcpy(it->step + n, v.comm, v.ncomms * sizeof *v.comm);
     n += status ? 0 : v.ncomms;
     mgrid_view_free(&v);

@@ -54,14 +54,9 @@ static mgrid_status look(machine *m, const mgrid_plan *p, int64_t rank, const mg
   mgrid_resources *taken = &m->taken[rank - m->first];
   mgrid_status     s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
-  if (m->n + v.ncomms > m->room) {
-    size_t room = 2 * (m->n + v.ncomms);
-    use   *more = realloc(m->uses, room * sizeof *more);
-    if (!more) {
-      mgrid_view_free(&v);
-      return mgrid_oom(err);
-    }
-    m->uses = more, m->room = room;
+  if (!MGRID_ROOM(m->uses, m->room, m->n + v.ncomms)) {
+    mgrid_view_free(&v);
+    return mgrid_oom(err);
   }
   for (size_t i = 0; i < v.ncomms; i++) {
     const mgrid_creation *c = &v.comm[i];
@@ -112,17 +107,25 @@ static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site
   return MGRID_OK;
 }
 
+const mgrid_resources_row mgrid_resources_rows[] = {
+  { "communicators", offsetof(mgrid_resources, communicators) },
+  { "created", offsetof(mgrid_resources, created) },
+  { "nvls_created", offsetof(mgrid_resources, nvls_created) },
+  { "ring", offsetof(mgrid_resources, ring) },
+  { "tree", offsetof(mgrid_resources, tree) },
+  { "nvls", offsetof(mgrid_resources, nvls) },
+  { "p2p", offsetof(mgrid_resources, p2p) },
+  { "blocks", offsetof(mgrid_resources, blocks) },
+  { "nvls_slots", offsetof(mgrid_resources, nvls_slots) },
+  { "files", offsetof(mgrid_resources, files) },
+  { NULL, 0 },
+};
+
 static void take_larger(mgrid_resources *r, const mgrid_resources *other) {
-  r->communicators = larger(r->communicators, other->communicators);
-  r->created = larger(r->created, other->created);
-  r->ring = larger(r->ring, other->ring);
-  r->nvls_created = larger(r->nvls_created, other->nvls_created);
-  r->tree = larger(r->tree, other->tree);
-  r->nvls = larger(r->nvls, other->nvls);
-  r->p2p = larger(r->p2p, other->p2p);
-  r->blocks = larger(r->blocks, other->blocks);
-  r->nvls_slots = larger(r->nvls_slots, other->nvls_slots);
-  r->files = larger(r->files, other->files);
+  for (const mgrid_resources_row *row = mgrid_resources_rows; row->name; row++) {
+    int64_t *most = mgrid_resources_number(r, row);
+    *most = larger(*most, *mgrid_resources_number(other, row));
+  }
 }
 
 static void choose_machine(machine *m, const mgrid_plan *p, const mgrid_site *site, int64_t which) {

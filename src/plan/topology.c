@@ -9,6 +9,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* Numbers in the index of names: below these, of families. */
+enum { GRIDS = 1 << 29, ITEMS = 1 << 30 };
+
 /* ----------------------------------------------------------------- content */
 
 void mgrid_content_free(mgrid_content *c) {
@@ -32,54 +35,35 @@ void mgrid_content_free(mgrid_content *c) {
   free(c->entry);
   free(c->grid);
   free(c->param);
-  free(c->names.slot);
+  mgrid_index_free(&c->names);
   free(c->recipe);
   memset(c, 0, sizeof *c);
 }
 
-static const char *name_at(const mgrid_content *c, int32_t slot) {
-  if (slot >= MGRID_ITEM_SLOT) return c->item[slot - MGRID_ITEM_SLOT].name;
-  return slot > 0 ? c->entry[slot - 1].name : c->grid[-slot - 1].name;
+static const char *name_at(const mgrid_content *c, int32_t number) {
+  if (number >= ITEMS) return c->item[number - ITEMS].name;
+  return number >= GRIDS ? c->grid[number - GRIDS].name : c->entry[number].name;
 }
 
-/* Look a name up; the result is as in mgrid_index.slot. Families, grids and items share one name space. */
+static uint64_t hash_of(const char *name) { return XXH3_64bits(name, strlen(name)); }
+
+/* Return the number of a name; -1: nothing has it. Families, grids and items share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
-  if (!name || c->names.room == 0) return 0;
-  uint32_t hash = (uint32_t)XXH3_64bits(name, strlen(name));
-  for (;; hash++) {
-    int32_t found = c->names.slot[hash & (c->names.room - 1)];
-    if (found == 0 || strcmp(name, name_at(c, found)) == 0) return found;
-  }
+  if (!name) return -1;
+  uint64_t hash = hash_of(name);
+  size_t   at = 0;
+  int32_t  i = mgrid_index_next(&c->names, hash, &at);
+  while (i >= 0 && strcmp(name, name_at(c, i)) != 0) i = mgrid_index_next(&c->names, hash, &at);
+  return i;
 }
 
-static void put_name(mgrid_index *x, const char *name, int32_t value) {
-  uint32_t hash = (uint32_t)XXH3_64bits(name, strlen(name));
-  while (x->slot[hash & (x->room - 1)]) hash++;
-  x->slot[hash & (x->room - 1)] = value;
-}
-
-static void put_names(mgrid_index *x, const mgrid_content *c) {
-  for (size_t i = 0; i < c->nentries; i++) put_name(x, c->entry[i].name, (int32_t)i + 1);
-  for (size_t i = 0; i < c->ngrids; i++) put_name(x, c->grid[i].name, -(int32_t)i - 1);
-  for (size_t i = 0; i < c->nitems; i++) put_name(x, c->item[i].name, MGRID_ITEM_SLOT + (int32_t)i);
-}
-
-/* Make room for one more name. */
-static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
-  size_t used = c->nentries + c->ngrids + c->nitems + 1;
-  if (2 * used <= c->names.room) return MGRID_OK;
-  mgrid_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
-  more.slot = calloc(more.room, sizeof *more.slot);
-  if (!more.slot) return mgrid_oom(err);
-  put_names(&more, c);
-  free(c->names.slot);
-  c->names = more;
-  return MGRID_OK;
+static mgrid_status put_name(mgrid_content *c, int32_t number, mgrid_error *err) {
+  return mgrid_index_put(&c->names, hash_of(name_at(c, number)), number) ? MGRID_OK : mgrid_oom(err);
 }
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
-  int32_t slot = look_up(c, family);
-  return slot > 0 && slot < MGRID_ITEM_SLOT ? slot - 1 : -1;
+  int32_t i = look_up(c, family);
+  return i < GRIDS ? i : -1;
 }
 
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len) {
@@ -91,13 +75,13 @@ void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tai
 }
 
 int mgrid_content_grid(const mgrid_content *c, const char *grid) {
-  int32_t slot = look_up(c, grid);
-  return slot < 0 ? -slot - 1 : -1;
+  int32_t i = look_up(c, grid);
+  return i >= GRIDS && i < ITEMS ? i - GRIDS : -1;
 }
 
 const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name) {
-  int32_t           slot = look_up(c, name);
-  const mgrid_item *item = slot >= MGRID_ITEM_SLOT ? &c->item[slot - MGRID_ITEM_SLOT] : NULL;
+  int32_t           i = look_up(c, name);
+  const mgrid_item *item = i >= ITEMS ? &c->item[i - ITEMS] : NULL;
   return item && item->kind == kind ? item : NULL;
 }
 
@@ -127,69 +111,65 @@ static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice
 
 static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                               mgrid_error *err) {
-  if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_entry *entry = mgrid_grow(c->entry, c->nentries, sizeof *entry);
-  if (!entry) return mgrid_oom(err);
-  c->entry = entry;
-  mgrid_entry *e = &entry[c->nentries];
+  if (!MGRID_GROW(c->entry, c->nentries, 1)) return mgrid_oom(err);
+  mgrid_entry *e = &c->entry[c->nentries];
   memset(e, 0, sizeof *e);
   memcpy(e->name, name, strlen(name));
   if (choice_for(f, choice, &e->choice, err)) return MGRID_NO_MEMORY;
+  if (put_name(c, (int32_t)c->nentries, err)) {
+    mgrid_choice_free(e->choice);
+    return MGRID_NO_MEMORY;
+  }
   e->family = mgrid_family_ref(f);
-  put_name(&c->names, e->name, (int32_t)++c->nentries);
+  c->nentries++;
   return MGRID_OK;
 }
 
 static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g, mgrid_error *err) {
-  if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_named_grid *grid = mgrid_grow(c->grid, c->ngrids, sizeof *grid);
-  if (!grid) return mgrid_oom(err);
-  c->grid = grid;
-  memset(&grid[c->ngrids], 0, sizeof *grid);
-  memcpy(grid[c->ngrids].name, name, strlen(name));
-  grid[c->ngrids].grid = mgrid_grid_ref(g);
-  put_name(&c->names, name, -(int32_t)++c->ngrids);
+  if (!MGRID_GROW(c->grid, c->ngrids, 1)) return mgrid_oom(err);
+  mgrid_named_grid *one = &c->grid[c->ngrids];
+  memset(one, 0, sizeof *one);
+  memcpy(one->name, name, strlen(name));
+  if (put_name(c, GRIDS + (int32_t)c->ngrids, err)) return MGRID_NO_MEMORY;
+  one->grid = mgrid_grid_ref(g);
+  c->ngrids++;
   return MGRID_OK;
 }
 
 static mgrid_status add_item(mgrid_content *c, const char *name, const mgrid_item_kind *kind, const void *x,
                              mgrid_error *err) {
-  if (make_room(c, err)) return MGRID_NO_MEMORY;
-  mgrid_item *item = mgrid_grow(c->item, c->nitems, sizeof *item);
-  if (!item) return mgrid_oom(err);
-  c->item = item;
-  item[c->nitems] = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind), .x = kind->ref(x) };
-  memcpy(item[c->nitems].name, name, strlen(name));
+  if (!MGRID_GROW(c->item, c->nitems, 1)) return mgrid_oom(err);
+  mgrid_item *one = &c->item[c->nitems];
+  *one = (mgrid_item){ .kind = kind, .nth = mgrid_content_items(c, kind) };
+  memcpy(one->name, name, strlen(name));
+  if (put_name(c, ITEMS + (int32_t)c->nitems, err)) return MGRID_NO_MEMORY;
+  one->x = kind->ref(x);
   c->held += kind->held(x);
-  put_name(&c->names, name, MGRID_ITEM_SLOT + (int32_t)c->nitems++);
+  c->nitems++;
   return MGRID_OK;
 }
 
 static mgrid_status add_param(mgrid_content *c, const char *name, const char *value, mgrid_error *err) {
-  mgrid_param *param = mgrid_grow(c->param, c->nparams, sizeof *param);
-  if (!param) return mgrid_oom(err);
-  c->param = param;
+  if (!MGRID_GROW(c->param, c->nparams, 1)) return mgrid_oom(err);
   mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), false, false };
   if (!p.name || !p.value) {
     free(p.name);
     free(p.value);
     return mgrid_oom(err);
   }
-  param[c->nparams++] = p;
+  c->param[c->nparams++] = p;
   return MGRID_OK;
 }
 
 static mgrid_status add_called(mgrid_content *c, const char *name, const char *version, mgrid_error *err) {
-  mgrid_called *called = mgrid_grow(c->called, c->ncalled, sizeof *called);
-  if (!called) return mgrid_oom(err);
-  c->called = called;
+  if (!MGRID_GROW(c->called, c->ncalled, 1)) return mgrid_oom(err);
   mgrid_called f = { mgrid_strdup(name), mgrid_strdup(version) };
   if (!f.name || !f.version) {
     free(f.name);
     free(f.version);
     return mgrid_oom(err);
   }
-  called[c->ncalled++] = f;
+  c->called[c->ncalled++] = f;
   return MGRID_OK;
 }
 
@@ -256,11 +236,11 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, boo
                       "'%s' is not a %s name (a letter or _, then letters, digits or _; at most %d)", name ? name : "",
                       what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
-  if (taken)
+  if (taken >= 0)
     return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",
-                      taken >= MGRID_ITEM_SLOT ? c->item[taken - MGRID_ITEM_SLOT].kind->name
-                      : taken > 0              ? "family"
-                                               : "grid",
+                      taken >= ITEMS   ? c->item[taken - ITEMS].kind->name
+                      : taken >= GRIDS ? "grid"
+                                       : "family",
                       name);
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
@@ -311,24 +291,26 @@ static void remove_item(mgrid_content *c, size_t i) {
 
 bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   mgrid_content *c = &topology->content;
-  int32_t        slot = look_up(c, name);
-  if (slot >= MGRID_ITEM_SLOT) {
-    remove_item(c, (size_t)(slot - MGRID_ITEM_SLOT));
-  } else if (slot > 0) {
-    mgrid_entry *e = &c->entry[slot - 1];
+  mgrid_error    unused = MGRID_ERROR_INIT;
+  int32_t        i = look_up(c, name);
+  if (i < 0) return false;
+  if (i >= ITEMS) {
+    remove_item(c, (size_t)(i - ITEMS));
+  } else if (i >= GRIDS) {
+    mgrid_named_grid *g = &c->grid[i - GRIDS];
+    mgrid_grid_free(g->grid);
+    memmove(g, g + 1, (--c->ngrids - (size_t)(i - GRIDS)) * sizeof *g);
+  } else {
+    mgrid_entry *e = &c->entry[i];
     mgrid_concurrent_forget(c, name);
     mgrid_family_free(e->family);
     mgrid_choice_free(e->choice);
-    memmove(e, e + 1, (--c->nentries - (size_t)(slot - 1)) * sizeof *e);
-  } else if (slot < 0) {
-    mgrid_named_grid *g = &c->grid[-slot - 1];
-    mgrid_grid_free(g->grid);
-    memmove(g, g + 1, (--c->ngrids - (size_t)(-slot - 1)) * sizeof *g);
-  } else {
-    return false;
+    memmove(e, e + 1, (--c->nentries - (size_t)i) * sizeof *e);
   }
-  memset(c->names.slot, 0, c->names.room * sizeof *c->names.slot);
-  put_names(&c->names, c);
+  mgrid_index_clear(&c->names); /* those that are left find room again */
+  for (i = 0; i < (int32_t)c->nentries; i++) put_name(c, i, &unused);
+  for (i = 0; i < (int32_t)c->ngrids; i++) put_name(c, GRIDS + i, &unused);
+  for (i = 0; i < (int32_t)c->nitems; i++) put_name(c, ITEMS + i, &unused);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
 
+#include "base/index.h"
 #include "families/family.h"
 #include "families/grid.h"
 #include "plan/options.h"
@@ -36,13 +37,6 @@ typedef struct mgrid_concurrent { /* families that a trainer uses at the same ti
   size_t n;                       /* 2 or more */
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
-
-/* Families, grids and items by name: open addressing, at most half full. */
-enum { MGRID_ITEM_SLOT = 1 << 30 };
-typedef struct mgrid_index {
-  uint32_t room; /* a power of 2, or 0 */
-  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i; MGRID_ITEM_SLOT + i: item i */
-} mgrid_index;
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {

@@ -74,16 +74,11 @@ static bool tell(const wire *w, const char *line) {
 /* Receive up to `most` bytes: one line, or with `whole` everything until the peer closes. *len: their number, 0 if the line
 ** is incomplete. The caller frees the result; NULL: out of memory. */
 static char *hear(const wire *w, bool whole, size_t most, size_t *len) {
-  size_t room = whole ? 4096 : LINE_MOST, n = 0;
-  char  *text = malloc(room + 1);
+  size_t room = 0, n = 0, first = whole ? 4096 : LINE_MOST;
+  char  *text = NULL;
   bool   ended = false;
-  while (text && !ended && n < most) {
-    if (n == room) {
-      char *more = realloc(text, (room *= 2) + 1);
-      if (!more) break;
-      text = more;
-    }
-    size_t  want = room - n < most - n ? room - n : most - n;
+  while (!ended && n < most && MGRID_ROOM(text, room, n ? n + 2 : first)) { /* one more, and the final 0 */
+    size_t  want = room - 1 - n < most - n ? room - 1 - n : most - n;
     ssize_t got = is_ready(w, POLLIN, w->until) ? recv(w->fd, text + n, whole ? want : 1, 0) : -1;
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) n = 0;

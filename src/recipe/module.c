@@ -168,19 +168,23 @@ static int push_result(lua_State *L) {
   return 1;
 }
 
-/* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective if the policy is agreed; if
+/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. Collective if the policy is agreed; if
 ** ranks differ then, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_check_state(L, 2);
-  const char *name = luaL_checkstring(L, 3);
-  mgrid_error e = MGRID_ERROR_INIT;
+  static const char *const kinds[] = { "any", "number", NULL };
+  const char              *name = luaL_checkstring(L, 3);
+  bool                     number = luaL_checkoption(L, 5, "any", kinds) == 1;
+  double                   answer;
+  mgrid_error              e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
   mgrid_state  *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
+  if (!status && number) status = mgrid_script_policy_number(p, NULL, &answer, &e);
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */

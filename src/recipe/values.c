@@ -13,26 +13,24 @@ enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
 /* What a value may still contain. A table that is in two others counts twice, because it is written twice. */
 typedef struct room {
-  int64_t           values, bytes;
+  mgrid_budget      values, bytes;
   mgrid_lua_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
-  int64_t           unpaid;
 } room;
 
 static room whole_room(mgrid_lua_budget *b) {
   if (b) mgrid_budget_go_on(b);
-  return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, b, 0 };
+  return (room){ mgrid_budget_new(MGRID_VALUES_MAX, 0), mgrid_budget_new(MGRID_VALUES_TEXT_MAX, 0), b };
 }
 
 /* Take what the value itself needs from the room, without its members. Each table checks the clock: one that was
 ** emptied takes long to walk through, and no instruction is counted. */
 static bool fits(lua_State *L, int i, room *r) {
-  enum { EACH = 8, SOME = 2048 };
+  enum { EACH = 8 };
   int     type = lua_type(L, i);
-  int64_t length = type == LUA_TSTRING ? (int64_t)lua_rawlen(L, i) : 0, work = r->unpaid + EACH + length / 8;
-  bool    pays = r->budget && (type == LUA_TTABLE || work >= SOME);
-  r->bytes -= length;
-  r->unpaid = pays ? 0 : work;
-  return --r->values >= 0 && r->bytes >= 0 && (!pays || mgrid_budget_spend(r->budget, work));
+  int64_t length = type == LUA_TSTRING ? (int64_t)lua_rawlen(L, i) : 0;
+  if (!mgrid_spend(&r->values, 1) || !mgrid_spend(&r->bytes, length)) return false;
+  if (!r->budget || (mgrid_spend(&r->budget->work, EACH + length / 8) && type != LUA_TTABLE)) return true;
+  return mgrid_budget_spend(r->budget, 0);
 }
 
 /* The form of a table in JSON; every key must fit it. */
@@ -209,7 +207,7 @@ static bool has_memory(lua_State *L, int i) {
   walk              w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
   if (!visit(&w, i, 0)) return false;
-  int64_t bytes = (MGRID_VALUES_MAX - w.left.values) * EACH + (MGRID_VALUES_TEXT_MAX - w.left.bytes);
+  int64_t bytes = (int64_t)(w.left.values.used * EACH + w.left.bytes.used);
   if (mgrid_budget_has(b, (size_t)bytes)) return true;
   mgrid_budget_lack(b);
   return false;
@@ -290,13 +288,11 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
 /* Take n values and the bytes of a text from the room; a missing list has none. */
 static mgrid_status take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
-  if (n > (size_t)left->values)
+  if (!mgrid_spend(&left->values, (int64_t)n))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
-  size_t len = text ? strnlen(text, (size_t)left->bytes + 1) : 0;
-  if (len > (size_t)left->bytes)
+  size_t len = text ? strnlen(text, left->bytes.limit - left->bytes.used + 1) : 0;
+  if (!mgrid_spend(&left->bytes, (int64_t)len))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes", MGRID_VALUES_TEXT_MAX);
-  left->values -= (int64_t)n;
-  left->bytes -= (int64_t)len;
   return MGRID_OK;
 }
 

@@ -38,14 +38,8 @@ bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
   if (answers_alike(w->step->plan, read)) return true;
   for (size_t i = 0; i < w->nreads; i++)
     if (memcmp(&w->read[i], read, sizeof *read) == 0) return true;
-  if (w->nreads == w->reads_room) {
-    size_t     room = w->reads_room ? 2 * w->reads_room : 16;
-    step_read *reads = realloc(w->read, room * sizeof *reads);
-    if (reads) w->read = reads;
-    int64_t *values = reads ? realloc(w->value, room * sizeof *values) : NULL;
-    if (!values) return false;
-    w->value = values, w->reads_room = room;
-  }
+  size_t room = w->reads_room;
+  if (!MGRID_ROOM(w->read, room, w->nreads + 1) || !MGRID_ROOM(w->value, w->reads_room, w->nreads + 1)) return false;
   w->read[w->nreads] = *read;
   w->value[w->nreads++] = *answer;
   return true;
@@ -53,30 +47,17 @@ bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer) {
 
 /* ----------------------------------------------------------------- the tree */
 
-static size_t start_of(const mgrid_step *s, int32_t node, int64_t value) {
+static uint64_t hash_of(int32_t node, int64_t value) {
   uint64_t x = ((uint64_t)value + 1) * UINT64_C(0x9E3779B97F4A7C15)
                ^ ((uint64_t)node + 1) * UINT64_C(0xC2B2AE3D27D4EB4F);
-  return (size_t)(x ^ x >> 29) & (s->room - 1);
+  return x ^ x >> 29;
 }
 
 static step_edge *find(const mgrid_step *s, int32_t node, int64_t value) {
-  if (!s->room) return NULL;
-  size_t i = start_of(s, node, value);
-  while (s->edge[i].node >= 0 && (s->edge[i].node != node || s->edge[i].value != value)) i = (i + 1) & (s->room - 1);
-  return &s->edge[i];
-}
-
-static bool grow(mgrid_step *s) {
-  if (2 * (s->nedges + 1) <= s->room) return true;
-  size_t     was = s->room, room = was ? 2 * was : 64;
-  step_edge *old = s->edge, *edge = malloc(room * sizeof *edge);
-  if (!edge) return false;
-  for (size_t i = 0; i < room; i++) edge[i].node = -1;
-  s->edge = edge, s->room = room;
-  for (size_t i = 0; i < was; i++)
-    if (old[i].node >= 0) *find(s, old[i].node, old[i].value) = old[i];
-  free(old);
-  return true;
+  size_t at = 0;
+  for (int32_t i; (i = mgrid_index_next(&s->edges, hash_of(node, value), &at)) >= 0;)
+    if (s->edge[i].node == node && s->edge[i].value == value) return &s->edge[i];
+  return NULL;
 }
 
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
@@ -86,7 +67,7 @@ int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
     int64_t      value = mgrid_step_answer(s->plan, &b->read, rank);
     if (value != b->value || b->child == INT32_MIN) {
       const step_edge *e = find(s, at, value);
-      if (!e || e->node < 0) return -1;
+      if (!e) return -1;
       b->value = value, b->child = e->child;
     }
     if (b->child < 0) return ~b->child;
@@ -104,27 +85,25 @@ static mgrid_status impure(const step_writer *w, mgrid_error *err) {
 
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err) {
   mgrid_step *s = w->step;
-  step_class *more = mgrid_grow(s->class, s->nclasses, sizeof *more);
-  if (!more) return mgrid_oom(err);
-  s->class = more;
+  if (!MGRID_GROW(s->class, s->nclasses, 1)) return mgrid_oom(err);
   if (!w->nreads && s->nclasses) return impure(w, err); /* it read something for the ranks before */
   int32_t leaf = ~(int32_t)s->nclasses, at = 0;
   for (size_t i = 0; i < w->nreads; i++) {
     if (i == 0 && !s->nbranches && s->nclasses) return impure(w, err);
     if ((size_t)at == s->nbranches) {
-      step_branch *branch = mgrid_grow(s->branch, s->nbranches, sizeof *branch);
-      if (!branch) return mgrid_oom(err);
-      s->branch = branch;
+      if (!MGRID_GROW(s->branch, s->nbranches, 1)) return mgrid_oom(err);
       if (mgrid_step_lists_put(&s->reads, (const int32_t *)&w->read[i], 3) < 0) return mgrid_oom(err);
       s->branch[s->nbranches++] = (step_branch){ w->read[i], 0, INT32_MIN };
     }
     if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(w, err);
-    if (!grow(s)) return mgrid_oom(err);
-    step_edge *e = find(s, at, w->value[i]);
-    bool       last = i + 1 == w->nreads;
-    if (e->node < 0) {
-      *e = (step_edge){ at, last ? leaf : (int32_t)s->nbranches, w->value[i] };
-      s->nedges++;
+    const step_edge *e = find(s, at, w->value[i]);
+    bool             last = i + 1 == w->nreads;
+    if (!e) {
+      if (!MGRID_GROW(s->edge, s->nedges, 1)
+          || !mgrid_index_put(&s->edges, hash_of(at, w->value[i]), (int32_t)s->nedges))
+        return mgrid_oom(err);
+      s->edge[s->nedges] = (step_edge){ at, last ? leaf : (int32_t)s->nbranches, w->value[i] };
+      e = &s->edge[s->nedges++];
     } else if (last || e->child < 0) {
       return impure(w, err);
     }

@@ -18,14 +18,9 @@ static bool before(step_event a, step_event b) { return a.time != b.time ? a.tim
 static void put(step_machine *m, int64_t takes, int32_t cursor) {
   step_clock *c = m->clock;
   if (takes > TIME_MAX - c->now) takes = TIME_MAX - c->now, c->over = true;
-  if (c->n == c->room) {
-    size_t      room = c->room ? 2 * c->room : 64;
-    step_event *more = realloc(c->event, room * sizeof *more);
-    if (!more) {
-      m->failed = true;
-      return;
-    }
-    c->event = more, c->room = room;
+  if (!MGRID_ROOM(c->event, c->room, c->n + 1)) {
+    m->failed = true;
+    return;
   }
   step_event e = { c->now + takes, cursor };
   size_t     i = c->n++;
@@ -71,15 +66,8 @@ static void note(step_machine *m, int32_t cursor, uint32_t node, int64_t takes, 
   step_clock   *c = m->clock;
   step_records *r = c->records;
   if (!r) return;
-  if (r->n == r->room) {
-    size_t       room = r->room ? 2 * r->room : 1024;
-    step_record *more = room > STEP_RECORDS_MAX ? NULL : realloc(r->record, room * sizeof *more);
-    if (!more) {
-      r->full = true;
-      return;
-    }
-    r->record = more, r->room = room;
-  }
+  r->full |= r->n == STEP_RECORDS_MAX || !MGRID_ROOM(r->record, r->room, r->n + 1);
+  if (r->full) return;
   const step_cursor *at = &m->cursor[cursor];
   int32_t            stream = mgrid_step_machine_program(m, at->type)->node[at->place.node].stream;
   r->record[r->n++] = (step_record){ at->type, stream, node, by, c->began[cursor], c->now, c->now + takes };
@@ -281,8 +269,8 @@ void mgrid_step_moment_skip(step_machine *m, const step_moment *was, int64_t tim
   else
     by = round * times;
   step_records *r = c->records;
-  step_repeat  *more = r && by ? mgrid_grow(r->repeat, r->nrepeats, sizeof *more) : NULL;
-  if (more) r->repeat = more, r->repeat[r->nrepeats++] = (step_repeat){ c->now, c->now + by, times };
+  if (r && by && MGRID_GROW(r->repeat, r->nrepeats, 1))
+    r->repeat[r->nrepeats++] = (step_repeat){ c->now, c->now + by, times };
   c->now += by;
   for (size_t i = 0; i < c->n; i++) c->event[i].time += by;
   for (size_t i = 0; i < m->ncursors; i++) c->began[i] += by;

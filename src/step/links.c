@@ -43,14 +43,8 @@ static void add_peer(adding *x, int32_t type, peer of) {
     x->peer[i].calls += of.calls, x->peer[i].bytes += of.bytes;
     return;
   }
-  peer *more = i < 0 || !mgrid_step_budget_hold(x->budget, 2 * sizeof of) ? NULL
-                                                                          : mgrid_grow(x->peer, x->npeers, sizeof of);
-  if (!more) {
-    x->failed = true;
-    return;
-  }
-  x->peer = more;
-  x->peer[x->npeers++] = of;
+  x->failed = i < 0 || !mgrid_step_budget_hold(x->budget, 2 * sizeof of) || !MGRID_GROW(x->peer, x->npeers, 1);
+  if (!x->failed) x->peer[x->npeers++] = of;
 }
 
 static void add_program(adding *x, int32_t type, const step_program *p, uint32_t from, uint32_t end, double often) {

@@ -30,32 +30,19 @@ step_stops mgrid_step_machine_stops(const step_machine *m, const step_cursor *c)
 
 /* ---------------------------------------------------------------- meetings */
 
-static size_t start_of(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
+static uint64_t hash_of(int32_t circle, int32_t from, int32_t to) {
   uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
-  return (size_t)(x ^ x >> 29) & (m->room - 1);
+  return x ^ x >> 29;
 }
 
-static int32_t *find(const step_machine *m, int32_t circle, int32_t from, int32_t to) {
-  size_t i = start_of(m, circle, from, to);
-  for (; m->index[i] >= 0; i = (i + 1) & (m->room - 1)) {
-    const step_meeting *x = &m->meeting[m->index[i]];
-    if (x->circle == circle && x->from == from && x->to == to) break;
+static int32_t find(const step_machine *m, uint64_t hash, int32_t circle, int32_t from, int32_t to) {
+  size_t at = 0;
+  for (int32_t i; (i = mgrid_index_next(&m->meetings, hash, &at)) >= 0;) {
+    const step_meeting *x = &m->meeting[i];
+    if (x->circle == circle && x->from == from && x->to == to) return i;
   }
-  return &m->index[i];
-}
-
-static bool grow(step_machine *m) {
-  if (2 * (m->nmeetings + 1) <= m->room) return true;
-  size_t   room = m->room ? 2 * m->room : 64;
-  int32_t *index = malloc(room * sizeof *index);
-  if (!index) return false;
-  memset(index, -1, room * sizeof *index);
-  free(m->index);
-  m->index = index, m->room = room;
-  for (size_t i = 0; i < m->nmeetings; i++)
-    *find(m, m->meeting[i].circle, m->meeting[i].from, m->meeting[i].to) = (int32_t)i;
-  return true;
+  return -1;
 }
 
 /* Which circle, from where, to where: of an entry of a type. */
@@ -71,33 +58,26 @@ static void way_of(const step_machine *m, int32_t type, const step_node *n, int3
 static step_meeting *meeting_of(step_machine *m, int32_t type, const step_node *n) {
   int32_t circle, from, to;
   way_of(m, type, n, &circle, &from, &to);
-  if (!grow(m)) return NULL;
-  int32_t *at = find(m, circle, from, to);
-  if (*at >= 0) return &m->meeting[*at];
-  step_meeting *more = mgrid_grow(m->meeting, m->nmeetings, sizeof *more);
-  if (!more) return NULL;
-  m->meeting = more;
+  uint64_t hash = hash_of(circle, from, to);
+  int32_t  i = find(m, hash, circle, from, to);
+  if (i >= 0) return &m->meeting[i];
+  if (!MGRID_GROW(m->meeting, m->nmeetings, 1) || !mgrid_index_put(&m->meetings, hash, (int32_t)m->nmeetings))
+    return NULL;
   m->meeting[m->nmeetings] = (step_meeting){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
-  *at = (int32_t)m->nmeetings;
   return &m->meeting[m->nmeetings++];
 }
 
 const step_meeting *mgrid_step_machine_meeting(const step_machine *m, int32_t type, uint32_t node) {
   int32_t circle, from, to;
   way_of(m, type, &mgrid_step_machine_program(m, type)->node[node], &circle, &from, &to);
-  int32_t at = m->room ? *find(m, circle, from, to) : -1;
-  return at < 0 ? NULL : &m->meeting[at];
+  int32_t i = find(m, hash_of(circle, from, to), circle, from, to);
+  return i < 0 ? NULL : &m->meeting[i];
 }
 
 static void push(step_machine *m, step_meeting *x, int side, step_post post) {
   if (!mgrid_step_budget_hold(m->budget, sizeof post)) return;
-  step_post *more = mgrid_grow(x->post[side], x->first[side] + x->nposts[side], sizeof *more);
-  if (!more) {
-    m->failed = true;
-    return;
-  }
-  x->post[side] = more;
-  mgrid_step_posts(x, side)[x->nposts[side]++] = post;
+  m->failed |= !MGRID_GROW(x->post[side], x->first[side] + x->nposts[side], 1);
+  if (!m->failed) mgrid_step_posts(x, side)[x->nposts[side]++] = post;
 }
 
 static void drop_first(step_machine *m, step_meeting *x, int side) {
@@ -417,5 +397,5 @@ void mgrid_step_machine_free(step_machine *m) {
   free(m->cursor);
   free(m->queue);
   free(m->meeting);
-  free(m->index);
+  mgrid_index_free(&m->meetings);
 }

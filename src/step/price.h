@@ -148,7 +148,7 @@ typedef struct step_repeat { /* a stretch of time that was not executed: what ca
   int64_t from, to, times;
 } step_repeat;
 
-enum { STEP_RECORDS_MAX = 4000000 };
+enum { STEP_RECORDS_MAX = 1 << 21 };
 typedef struct step_records {
   size_t       n, room, nrepeats;
   step_record *record; /* in the order of `moved` */

@@ -15,7 +15,7 @@ mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err) {
   mgrid_step *s = calloc(1, sizeof *s);
   if (s) s->of = malloc((size_t)plan->content.world * sizeof *s->of);
   if (!s || !s->of || mgrid_step_word(s, "") < 0 || mgrid_step_word(s, "main") < 0) {
-    if (s) free(s->of), free(s->word), mgrid_step_lists_free(&s->words);
+    if (s) free(s->of), free(s->word), mgrid_index_free(&s->words);
     free(s);
     return mgrid_null_oom(err);
   }
@@ -42,49 +42,28 @@ void mgrid_step_free(mgrid_step *s) {
   free(s->branch);
   free(s->edge);
   free(s->of);
-  mgrid_step_lists_free(&s->words);
-  mgrid_step_lists_free(&s->kept);
+  mgrid_index_free(&s->words);
+  mgrid_index_free(&s->programs);
+  mgrid_index_free(&s->edges);
   mgrid_step_lists_free(&s->reads);
   free(s);
 }
 
-/* Number what has this hash: `same` tells whether it is that of a number. Return the number, n: it is new; -1: no memory. */
-static int32_t number_of(step_lists *known, uint64_t hash, size_t n, bool (*same)(const void *ud, int32_t i),
-                         const void *ud) {
-  int32_t key[] = { (int32_t)hash, (int32_t)(hash >> 32), 0 }, i;
-  do {
-    i = mgrid_step_lists_put(known, key, sizeof key / sizeof *key);
-    key[2]++; /* where others have this hash */
-  } while (i >= 0 && (size_t)i < n && !same(ud, i));
-  return i;
-}
-
-typedef struct named {
-  const mgrid_step *s;
-  const char       *text;
-} named;
-
-static bool is_word(const void *ud, int32_t i) {
-  const named *x = ud;
-  return strcmp(x->s->word[i], x->text) == 0;
-}
-
 int32_t mgrid_step_word(mgrid_step *s, const char *text) {
-  named   x = { s, text };
-  char  **more = mgrid_grow(s->word, s->nwords, sizeof *more);
-  int32_t i = -1;
-  if (more) s->word = more, i = number_of(&s->words, XXH3_64bits(text, strlen(text)), s->nwords, is_word, &x);
-  if (i < 0 || (size_t)i < s->nwords) return i;
-  s->word[i] = mgrid_strdup(text);
-  return s->word[i] ? (int32_t)s->nwords++ : -1;
+  uint64_t hash = XXH3_64bits(text, strlen(text));
+  size_t   at = 0;
+  for (int32_t i; (i = mgrid_index_next(&s->words, hash, &at)) >= 0;)
+    if (strcmp(s->word[i], text) == 0) return i;
+  char *own = MGRID_GROW(s->word, s->nwords, 1) ? mgrid_strdup(text) : NULL;
+  if (!own || !mgrid_index_put(&s->words, hash, (int32_t)s->nwords)) return free(own), -1;
+  s->word[s->nwords] = own;
+  return (int32_t)s->nwords++;
 }
 
 int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth) {
   for (size_t i = 0; i < s->nslots; i++)
     if (s->slot[i].entry == entry && s->slot[i].nth == nth) return (int32_t)i;
-  step_slot *more = mgrid_grow(s->slot, s->nslots, sizeof *more);
-  if (!more) return -1;
-  s->slot = more;
+  if (!MGRID_GROW(s->slot, s->nslots, 1)) return -1;
   s->slot[s->nslots] = (step_slot){ entry, nth };
   return (int32_t)s->nslots++;
 }
@@ -107,12 +86,7 @@ void mgrid_step_writer_free(step_writer *w) {
 step_node *mgrid_step_write(step_writer *w, step_kind kind) {
   step_program *p = &w->now;
   if (w->step->nodes + p->n >= STEP_NODES_MAX) return NULL;
-  if (p->n == w->room) {
-    size_t     room = w->room ? 2 * w->room : 64;
-    step_node *more = realloc(p->node, room * sizeof *more);
-    if (!more) return NULL;
-    p->node = more, w->room = room;
-  }
+  if (!MGRID_ROOM(p->node, w->room, p->n + 1)) return NULL;
   step_node *n = &p->node[p->n++];
   memset(n, 0, sizeof *n);
   n->kind = (uint8_t)kind;
@@ -154,9 +128,7 @@ static uint32_t count(const step_program *p, uint32_t at, uint32_t end, int64_t 
 
 uint32_t mgrid_step_count(step_program *p) { return count(p, 0, (uint32_t)p->n, &p->leaves, &p->calls); }
 
-static bool is_program(const void *ud, int32_t i) {
-  const step_writer  *w = ud;
-  const step_program *p = &w->now, *q = &w->step->program[i];
+static bool same_program(const step_program *p, const step_program *q) {
   return q->n == p->n && q->nstreams == p->nstreams
          && memcmp(q->stream, p->stream, p->nstreams * sizeof *p->stream) == 0
          && (p->n == 0 || memcmp(q->node, p->node, p->n * sizeof *p->node) == 0);
@@ -164,13 +136,14 @@ static bool is_program(const void *ud, int32_t i) {
 
 int32_t mgrid_step_keep(step_writer *w) {
   mgrid_step   *s = w->step;
-  step_program *p = &w->now, *more = mgrid_grow(s->program, s->nprograms, sizeof *more);
-  int32_t       i = -1;
-  if (more) s->program = more;
-  if (more)
-    i = number_of(&s->kept, p->n ? XXH3_64bits(p->node, p->n * sizeof *p->node) : 0, s->nprograms, is_program, w);
-  if (i < 0 || (size_t)i < s->nprograms) return i;
-  s->program[i] = *p;
+  step_program *p = &w->now;
+  uint64_t      hash = p->n ? XXH3_64bits(p->node, p->n * sizeof *p->node) : 0;
+  size_t        at = 0;
+  for (int32_t i; (i = mgrid_index_next(&s->programs, hash, &at)) >= 0;)
+    if (same_program(p, &s->program[i])) return i;
+  if (!MGRID_GROW(s->program, s->nprograms, 1) || !mgrid_index_put(&s->programs, hash, (int32_t)s->nprograms))
+    return -1;
+  s->program[s->nprograms] = *p;
   s->nodes += p->n;
   p->node = NULL, w->room = 0;
   return (int32_t)s->nprograms++;

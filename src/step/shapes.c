@@ -130,10 +130,9 @@ static bool write_shapes(const step_lists *shapes, size_t levels, step_shapes *o
 static bool prepare(finding *x) {
   int64_t most = x->world;
   for (size_t l = 0; l < wide_levels(x->m); l++) {
-    x->out->domain[l] = mgrid_domains_of(x->m, l, x->world);
+    x->out->domain[l] = malloc((size_t)x->world * sizeof *x->out->domain[l]);
     if (!x->out->domain[l]) return false;
-    for (int64_t r = 0; r < x->world; r++)
-      if (x->out->domain[l][r] >= x->out->domains[l]) x->out->domains[l] = x->out->domain[l][r] + 1;
+    x->out->domains[l] = mgrid_domains_of(x->m, l, x->world, x->out->domain[l]);
     if (x->out->domains[l] > most) most = x->out->domains[l];
     x->leaving[l] = malloc((size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     if (!x->leaving[l]) return false;

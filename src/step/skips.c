@@ -17,7 +17,8 @@ typedef struct kept {
   int64_t      times, next; /* compared; when to keep another state */
   size_t       nmeetings;   /* SIZE_MAX: nothing is kept */
   step_cursor *was;         /* [ncursors] */
-  uint32_t    *posts;       /* [2 * nmeetings] */
+  uint32_t    *posts;       /* [2 * nmeetings], */
+  size_t       room;        /* in room for so many */
   step_moment *moment;      /* with a clock: what it showed */
 } kept;
 
@@ -51,11 +52,10 @@ void mgrid_step_skips_free(struct step_skips *s) {
 }
 
 static void keep(step_machine *m, kept *s) {
-  uint32_t *posts = realloc(s->posts, (2 * m->nmeetings + 1) * sizeof *posts);
-  if (posts) s->posts = posts;
-  s->nmeetings = posts ? m->nmeetings : SIZE_MAX;
-  for (size_t i = 0; posts && i < m->nmeetings; i++)
-    posts[2 * i] = m->meeting[i].nposts[0], posts[2 * i + 1] = m->meeting[i].nposts[1];
+  bool whole = MGRID_ROOM(s->posts, s->room, 2 * m->nmeetings);
+  s->nmeetings = whole ? m->nmeetings : SIZE_MAX;
+  for (size_t i = 0; whole && i < m->nmeetings; i++)
+    s->posts[2 * i] = m->meeting[i].nposts[0], s->posts[2 * i + 1] = m->meeting[i].nposts[1];
   memcpy(s->was, m->cursor, m->ncursors * sizeof *s->was);
   mgrid_spend(&m->budget->work, (int64_t)m->ncursors / 16);
   if (m->clock && !mgrid_step_moment_keep(m, &s->moment)) s->nmeetings = SIZE_MAX;

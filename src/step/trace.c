@@ -15,14 +15,8 @@ enum { ROUND = 1024 };  /* events of a rank that are gathered at once */
 enum { PLANNED = 100 }; /* added to the number of a stream that is planned */
 
 void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seconds) {
-  if (x->n == x->room) {
-    size_t     room = x->room ? 2 * x->room : 1024;
-    step_span *more = x->n < STEP_SPANS_MAX ? realloc(x->span, room * sizeof *more) : NULL;
-    if (!more) x->full = true;
-    if (!more) return;
-    x->span = more, x->room = room;
-  }
-  x->span[x->n++] = (step_span){ node, (float)seconds, begun };
+  x->full |= x->n == STEP_SPANS_MAX || !MGRID_ROOM(x->span, x->room, x->n + 1);
+  if (!x->full) x->span[x->n++] = (step_span){ node, (float)seconds, begun };
 }
 
 /* The file while it is written. */

@@ -162,10 +162,9 @@ static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *ci
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
     size_t  n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
-    size_t  room = circles->cap;
     int32_t circle = mgrid_step_lists_put(circles, list, n + 3);
     if (circle < 0) return false;
-    if (circles->cap != room && circles->cap * sizeof *list > STEP_MEMORY_MAX + 8 * (size_t)x->world)
+    if (2 * circles->used * sizeof *list > STEP_MEMORY_MAX + 8 * (size_t)x->world)
       mgrid_step_budget_hold(x->budget, STEP_MEMORY_MAX);
     for (int64_t i = 0; i < size; i++)
       if (!f->overlapping || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))

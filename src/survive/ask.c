@@ -24,12 +24,12 @@ void mgrid_loss_reply_free(mgrid_loss_reply *r) {
 
 /* Add a set with room for n parameters, none yet. */
 static mgrid_loss_set *add_set(mgrid_loss_reply *r, size_t n, mgrid_error *err) {
-  mgrid_loss_set *more = mgrid_grow(r->set, r->nsets, sizeof *more);
-  if (!more) return mgrid_null_oom(err);
-  r->set = more;
-  more[r->nsets] = (mgrid_loss_set){ 0, calloc(n + 1, sizeof *more->params) };
-  if (!more[r->nsets].params) return mgrid_null_oom(err);
-  return &more[r->nsets++];
+  if (!MGRID_GROW(r->set, r->nsets, 1)) return mgrid_null_oom(err);
+  mgrid_loss_set *one = &r->set[r->nsets];
+  *one = (mgrid_loss_set){ 0, calloc(n + 1, sizeof *one->params) };
+  if (!one->params) return mgrid_null_oom(err);
+  r->nsets++;
+  return one;
 }
 
 /* ----------------------------------------------------------- the policy */

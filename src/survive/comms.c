@@ -18,11 +18,9 @@ static bool has_members(const mgrid_comm_list *c, int32_t i, const int32_t *memb
 
 int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member, int64_t n, uint64_t hash,
                         const mgrid_choice *choice) {
-  for (uint32_t at = (uint32_t)hash; c->room && c->slot[at & (c->room - 1)]; at++) {
-    int32_t i = c->slot[at & (c->room - 1)] - 1;
-    if (c->hash[i] == hash && has_members(c, i, member, n) && mgrid_choice_shares(choice_of(p, c->entry[i]), choice))
-      return i;
-  }
+  size_t at = 0;
+  for (int32_t i; (i = mgrid_index_next(&c->index, hash, &at)) >= 0;)
+    if (has_members(c, i, member, n) && mgrid_choice_shares(choice_of(p, c->entry[i]), choice)) return i;
   return -1;
 }
 
@@ -31,8 +29,7 @@ void mgrid_comm_list_free(mgrid_comm_list *c) {
   free(c->group);
   free(c->start);
   free(c->member);
-  free(c->hash);
-  free(c->slot);
+  mgrid_index_free(&c->index);
   *c = (mgrid_comm_list){ 0 };
 }
 
@@ -40,47 +37,43 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
   return p->shares[entry] < 0 && !choice_of(p, entry)->none && p->content.entry[entry].family->max_size > 1;
 }
 
-/* Add a group, unless an earlier one leads it. Its members follow those in the list. */
-static void add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t group, int64_t size) {
+/* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no memory. */
+static bool add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t group, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t       hash = mgrid_comm_hash(member, size);
-  uint32_t       at = (uint32_t)hash;
-  if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return;
-  c->entry[c->n] = entry, c->group[c->n] = group, c->hash[c->n] = hash;
-  while (c->slot[at & (c->room - 1)]) at++;
-  c->slot[at & (c->room - 1)] = (int32_t)++c->n;
-  c->start[c->n] = c->start[c->n - 1] + size;
+  if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return true;
+  if (!mgrid_index_put(&c->index, hash, (int32_t)c->n)) return false;
+  c->entry[c->n] = entry, c->group[c->n] = group;
+  c->start[c->n + 1] = c->start[c->n] + size;
+  c->n++;
+  return true;
 }
 
 mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err) {
   int64_t groups = 0, members = 0;
-  *c = (mgrid_comm_list){ .room = 4 };
+  *c = (mgrid_comm_list){ 0 };
   for (size_t i = 0; i < p->content.nentries; i++)
     if (has_comms(p, (int32_t)i)) {
       groups += p->content.entry[i].family->count;
       members += p->content.entry[i].family->total;
     }
   if (groups > INT32_MAX / 4) return mgrid_fail(err, MGRID_LIMIT, "more than 2^29 groups are too many to compare");
-  while (c->room < 2 * (uint64_t)groups) c->room *= 2;
   c->entry = malloc((size_t)(groups + 1) * sizeof *c->entry);
   c->group = malloc((size_t)(groups + 1) * sizeof *c->group);
   c->start = calloc((size_t)groups + 2, sizeof *c->start);
   c->member = malloc((size_t)(members + 1) * sizeof *c->member);
-  c->hash = malloc((size_t)(groups + 1) * sizeof *c->hash);
-  c->slot = calloc(c->room, sizeof *c->slot);
-  if (!c->entry || !c->group || !c->start || !c->member || !c->hash || !c->slot) {
-    mgrid_comm_list_free(c);
-    return mgrid_oom(err);
-  }
-  for (size_t k = 0; k < p->content.nentries; k++) {
+  bool whole = c->entry && c->group && c->start && c->member;
+  for (size_t k = 0; k < p->content.nentries && whole; k++) {
     int                 i = p->order[k];
     const mgrid_family *f = p->content.entry[i].family;
-    for (int64_t g = 0; has_comms(p, i) && g < f->count; g++) {
+    for (int64_t g = 0; has_comms(p, i) && g < f->count && whole; g++) {
       int64_t size = mgrid_family_size(f, g);
       if (size < 2) continue;
       mgrid_family_group(f, g, c->member + c->start[c->n]);
-      add(c, p, i, g, size);
+      whole = add(c, p, i, g, size);
     }
   }
-  return MGRID_OK;
+  if (whole) return MGRID_OK;
+  mgrid_comm_list_free(c);
+  return mgrid_oom(err);
 }

@@ -29,15 +29,13 @@ static mgrid_status look_at(mgrid_loss *x, const char *name, const mgrid_tensor 
   if (bytes == 0) return MGRID_OK;
   for (at.copy = 1; at.copy < t->copies; at.copy++)
     if (!is_lost(x, mgrid_tensor_rank(t, &at))) return MGRID_OK;
-  int64_t                 *holders = malloc((size_t)t->copies * sizeof *holders);
-  mgrid_loss_missing_part *more = holders ? mgrid_grow(x->missing, x->nmissing, sizeof *more) : NULL;
-  if (!more) {
+  int64_t *holders = malloc((size_t)t->copies * sizeof *holders);
+  if (!holders || !MGRID_GROW(x->missing, x->nmissing, 1)) {
     free(holders);
     return mgrid_oom(err);
   }
   for (at.copy = 0; at.copy < t->copies; at.copy++) holders[n++] = mgrid_tensor_rank(t, &at);
-  x->missing = more;
-  more[x->nmissing++] = (mgrid_loss_missing_part){ name, bytes, (size_t)n, holders };
+  x->missing[x->nmissing++] = (mgrid_loss_missing_part){ name, bytes, (size_t)n, holders };
   x->sums.missing += bytes;
   return MGRID_OK;
 }

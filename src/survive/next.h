@@ -39,14 +39,12 @@ const mgrid_spares *mgrid_content_spares(const mgrid_content *c);
 
 /* The communicators of a plan, each once: all groups of more than one rank, of families that have any. */
 typedef struct mgrid_comm_list {
-  size_t    n;
-  int32_t  *entry;  /* [n]: a family that has it, */
-  int64_t  *group;  /* [n]: and which of its groups it is */
-  int64_t  *start;  /* [n + 1], in members */
-  int32_t  *member; /* ranks, in order */
-  uint64_t *hash;   /* [n], of the members */
-  uint32_t  room;   /* slots, a power of 2 */
-  int32_t  *slot;   /* [room]: 1 + a communicator, by its hash; 0: free */
+  size_t      n;
+  int32_t    *entry;  /* [n]: a family that has it, */
+  int64_t    *group;  /* [n]: and which of its groups it is */
+  int64_t    *start;  /* [n + 1], in members */
+  int32_t    *member; /* ranks, in order */
+  mgrid_index index;  /* by the members */
 } mgrid_comm_list;
 mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err);
 void         mgrid_comm_list_free(mgrid_comm_list *c);

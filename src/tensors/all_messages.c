@@ -43,12 +43,10 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
         status = mgrid_fail(err, MGRID_LIMIT, "more than %d messages are too many to put into rounds", MGRID_EDGES_MAX);
         break;
       }
-      mgrid_edge *more = mgrid_grow(s->edge, s->n, sizeof *more);
-      if (!more) {
+      if (!MGRID_GROW(s->edge, s->n, 1)) {
         status = mgrid_oom(err);
         break;
       }
-      s->edge = more;
       s->edge[s->n++] = (mgrid_edge){ (int32_t)rank, (int32_t)list.at[i].to, -1 };
     }
   }

@@ -285,10 +285,7 @@ static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
 
 /* Append a piece if it is not in the list yet. */
 static void keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
-  mgrid_move_piece *more = at == k->n && at < KEPT_MOST ? realloc(k->piece, (at + 1) * sizeof *more) : NULL;
-  if (!more) return;
-  more[k->n++] = *piece;
-  k->piece = more;
+  if (at == k->n && at < KEPT_MOST && MGRID_GROW(k->piece, k->n, 1)) k->piece[k->n++] = *piece;
 }
 
 void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int64_t peer) {

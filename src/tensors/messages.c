@@ -7,13 +7,7 @@
 #include <stdlib.h>
 
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m) {
-  if (list->n == list->room) {
-    size_t         room = list->room ? 2 * list->room : 16;
-    mgrid_message *more = realloc(list->at, room * sizeof *more);
-    if (!more) return false;
-    list->at = more;
-    list->room = room;
-  }
+  if (!MGRID_ROOM(list->at, list->room, list->n + 1)) return false;
   list->at[list->n++] = m;
   return true;
 }

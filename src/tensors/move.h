@@ -91,7 +91,8 @@ typedef struct mgrid_needs {
   bool              ranged;                  /* holders are counted by: */
   mgrid_range       range[MGRID_RANGES_MAX]; /* their ranges */
   int64_t          *list;                    /* else [held], their numbers, ascending: in `few`, or in `more` */
-  int64_t           few[MGRID_FEW], *more, room;
+  int64_t           few[MGRID_FEW], *more;
+  size_t            room; /* of `more` */
 } mgrid_needs;
 
 void mgrid_needs_begin(mgrid_needs *d, const mgrid_pair *p);  /* prepare for a pair */

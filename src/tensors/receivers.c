@@ -103,12 +103,7 @@ static bool begin_list(mgrid_needs *d) {
   mgrid_seat        shard = { .slice = 0 }, at;
   int64_t           near = p->machine ? p->machine : 1, most = p->from->copies * near;
   if (most > d->total) most = d->total;
-  if (most > MGRID_FEW && d->room < most) {
-    int64_t *more = realloc(d->more, (size_t)most * sizeof *more);
-    if (!more) return false;
-    d->more = more;
-    d->room = most;
-  }
+  if (most > MGRID_FEW && !MGRID_ROOM(d->more, d->room, (size_t)most)) return false;
   d->list = most > MGRID_FEW ? d->more : d->few;
   memcpy(shard.piece, d->piece, sizeof shard.piece);
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {

@@ -67,9 +67,9 @@ describe("Topology", function()
 end)
 
 describe("Plan", function()
-  local known = "(world, digest, families, grids, recipe, notes, params, functions, concurrent, tensors, machine, laws, spares, "
+  local known = "(world, digest, families, grids, recipe, notes, params, functions, concurrent, tensors, machine, traffic, laws, spares, "
     .. "json, text, schedule, family, grid, counts, rehearse, check, law, shares, dry, why, rules, creates, communicators, "
-    .. "leaders, lines, idle, unheeded, ...)"
+    .. "leaders, lines, idle, ...)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
     { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." .. families },

@@ -275,12 +275,10 @@ function M.notes(plan)
   recipe.note(plan, "")
 end
 
--- For subcommands that are C: what `moongrid run` prints of a plan, the head of `moongrid place`, or one of the notes.
+-- For subcommands that are C: what `moongrid run` prints of a plan, or one of the notes.
 function M.show(plan, json)
   if json then M.json(plan, nil, M.site()) else M.put(plan, { site = M.site() }) end
 end
-
-function M.head(plan) text.head(plan) end
 
 function M.for_c(name, plan, word, color)
   text.color(color)

@@ -90,12 +90,7 @@ static uint64_t *find_ordinal(const mgrid_relay *m, uint64_t which) {
 static uint64_t *ordinal_of(mgrid_relay *m, uint64_t which) {
   uint64_t *there = find_ordinal(m, which);
   if (there) return there;
-  if (m->ordinals == m->room) {
-    size_t         room = m->room ? 2 * m->room : 16;
-    mgrid_ordinal *more = realloc(m->ordinal, room * sizeof *more);
-    if (!more) return NULL;
-    m->ordinal = more, m->room = room;
-  }
+  if (!MGRID_ROOM(m->ordinal, m->room, m->ordinals + 1)) return NULL;
   m->ordinal[m->ordinals] = (mgrid_ordinal){ which, 0 };
   return &m->ordinal[m->ordinals++].count;
 }

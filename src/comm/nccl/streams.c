@@ -45,16 +45,10 @@ static cudaError_t take_event(nccl_backend *n, cudaEvent_t *event) {
 /* An event for which there is no room is destroyed. */
 static void give_event(nccl_backend *n, cudaEvent_t event) {
   nccl_streams *s = n->streams;
-  if (s->nfree == s->free_room) {
-    size_t       room = s->free_room ? 2 * s->free_room : 64;
-    cudaEvent_t *more = realloc(s->free, room * sizeof *more);
-    if (!more) {
-      n->lib.cudaEventDestroy(event);
-      return;
-    }
-    s->free = more, s->free_room = room;
-  }
-  s->free[s->nfree++] = event;
+  if (MGRID_ROOM(s->free, s->free_room, s->nfree + 1))
+    s->free[s->nfree++] = event;
+  else
+    n->lib.cudaEventDestroy(event);
 }
 
 static timed *at(const lane *l, size_t i) { return &l->call[(l->first + i) % l->room]; }

@@ -11,10 +11,5 @@
 /* Return the machine of --machine, or of the plan, whose recipe read one; NULL with *err untouched: neither has one, with *err
 ** set: it cannot be read. Borrowed: until the process ends, or the plan is freed. */
 const mgrid_machine_model *cli_given_machine(const cli *c, const mgrid_plan *p, mgrid_error *err);
-/* The same, but none is refused: MGRID_USAGE. */
-const mgrid_machine_model *cli_required_machine(const cli *c, const mgrid_plan *p, mgrid_error *err);
-
-/* Print the machine after its label; of a long list of ranks only the first ones. */
-void cli_show_machine(const cli *c, const mgrid_machine_model *m);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what machines add to the command: --machine for every plan, and place.
+** slice.c - what machines add to subcommands of C: --machine for every plan.
 */
 #include "machine/command/given.h"
 
@@ -31,30 +31,6 @@ const mgrid_machine_model *cli_given_machine(const cli *c, const mgrid_plan *p, 
   return c->machine ? read_given(c->machine, err) : p ? mgrid_plan_machine(p) : NULL;
 }
 
-const mgrid_machine_model *cli_required_machine(const cli *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_error                why = MGRID_ERROR_INIT;
-  const mgrid_machine_model *m = cli_given_machine(c, p, &why);
-  if (why.status) mgrid_error_pass(err, &why);
-  if (!m && !why.status)
-    mgrid_fail(
-        err, MGRID_USAGE,
-        "%s needs a machine: --machine \"node:4 gpu:8\", a preset as dgx-h100, or a file; or machine = in the recipe",
-        c->command->name);
-  return m;
-}
-
-void cli_show_machine(const cli *c, const mgrid_machine_model *m) {
-  enum { SHOWN = 240 };
-  mgrid_text t = { 0 };
-  mgrid_machine_text(m, &t);
-  if (!t.failed && t.len > SHOWN) {
-    t.len = SHOWN;
-    while (t.len > 0 && t.data[t.len - 1] != ',' && t.data[t.len - 1] != ' ') t.len--;
-    mgrid_text_str(&t, "...");
-  }
-  cli_wrap(c, "machine", &t);
-}
-
 static mgrid_status check(const cli *c, const char *machine, mgrid_error *err) {
   (void)c;
   if (read_given(machine, err)) return MGRID_OK;
@@ -74,8 +50,6 @@ static mgrid_status after(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   return m ? mgrid_machine_fits(m, mgrid_plan_world(p), err) : err->status;
 }
 
-extern const cli_command command_place;
-
 /* A machine that the plan has read is compared when its state is made, and refused; of another one only figures depend, as
 ** the slots of multicast. */
 static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
@@ -94,9 +68,5 @@ static mgrid_status meets(const cli *c, mgrid_backend *b, const mgrid_plan *p, m
   return s || told.status == MGRID_OK || told.status == MGRID_REFUSED ? s : mgrid_error_pass(err, &told);
 }
 
-static const cli_command *const commands[] = { &command_place, NULL };
-
 extern const cli_slice cli_slice_machine;
-const cli_slice        cli_slice_machine = {
-         .commands = commands, .before = before, .after = after, .machine = check, .meets = meets
-};
+const cli_slice        cli_slice_machine = { .before = before, .after = after, .machine = check, .meets = meets };

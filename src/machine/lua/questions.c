@@ -19,13 +19,19 @@ static void set_known(lua_State *L, const char *key, int64_t value) {
   if (value >= 0) mgrid_lua_set_integer(L, key, value);
 }
 
+/* Return the rank at 2. */
+static int64_t check_rank(lua_State *L, const mgrid_machine_model *m) {
+  int64_t rank = mgrid_lua_check_integer(L, 2);
+  int64_t most = m->at ? m->nranks : m->places; /* 0: as many as there are */
+  if (rank < 0 || (most && rank >= most))
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
+  return rank;
+}
+
 /* machine:where(rank) -> a list of { level, domain, text, link, crossing }, the domain of each level that has the rank */
 static int where(lua_State *L) {
   const mgrid_machine_model *m = check(L);
-  int64_t                    rank = mgrid_lua_check_integer(L, 2);
-  int64_t                    most = m->at ? m->nranks : m->places; /* 0: as many as there are */
-  if (rank < 0 || (most && rank >= most))
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
+  int64_t                    rank = check_rank(L, m);
   lua_newtable(L);
   for (size_t l = 0; l < mgrid_machine_nlevels(m); l++) {
     int64_t    domain = mgrid_place_domain(m, l, mgrid_machine_at(m, rank));
@@ -41,6 +47,47 @@ static int where(lua_State *L) {
     lua_rawseti(L, -2, (lua_Integer)l + 1);
   }
   return 1;
+}
+
+/* machine:seat(rank) -> place, host, slot in the host, name of the host */
+static int seat(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  size_t                     node = mgrid_node_level(m);
+  int64_t                    place = mgrid_machine_at(m, check_rank(L, m));
+  int64_t                    host = mgrid_tier_domain(&m->tier[node], place);
+  lua_pushinteger(L, place);
+  lua_pushinteger(L, host);
+  lua_pushinteger(L, place - mgrid_tier_start(&m->tier[node], host));
+  lua_pushstring(L, mgrid_machine_domain_name(m, node, host)); /* nil: NULL */
+  return 4;
+}
+
+/* machine:domain_name(level, domain) -> its name, nil if it has none */
+static int domain_name(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  const char                *name = luaL_checkstring(L, 2);
+  int64_t                    level = mgrid_machine_find(m, name);
+  if (level < 0) return mgrid_lua_unknown_level(L, m, name);
+  lua_pushstring(L, mgrid_machine_domain_name(m, (size_t)level, mgrid_lua_check_integer(L, 3)));
+  return 1;
+}
+
+/* machine:nvlink_level() -> its name; the ranks of each domain, nil if these differ or do not follow each other */
+static int nvlink_level(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  const mgrid_tier          *t = &m->tier[mgrid_nvlink_level(m)];
+  lua_pushstring(L, t->name);
+  if (t->each && !m->at)
+    lua_pushinteger(L, t->each);
+  else
+    lua_pushnil(L);
+  return 2;
+}
+
+/* machine:nccl_topology() -> the file that it was read from, if that is one of NCCL, too */
+static int nccl_topology(lua_State *L) {
+  const mgrid_machine_model *m = check(L);
+  return lua_pushstring(L, m->topology ? m->source : NULL), 1;
 }
 
 /* machine:levels() -> a list of { name, crossing, domains, places, regular, link, bandwidth, latency } */
@@ -106,7 +153,7 @@ static int domains(lua_State *L) {
   return 1;
 }
 
-/* machine:counts(family, level) -> { inside, crossing, edges, touched } */
+/* machine:counts(family, level) -> { inside, crossing, edges, touched, members } */
 static int counts(lua_State *L) {
   const mgrid_machine_model *m = check(L);
   const mgrid_family        *f = mgrid_lua_check_family(L, 2)->f;
@@ -114,11 +161,13 @@ static int counts(lua_State *L) {
   mgrid_error                e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, f->rule ? 256 : 4 * f->total);
   if (mgrid_machine_count(m, f, luaL_checkstring(L, 3), &c, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_createtable(L, 0, 4);
+  lua_createtable(L, 0, 5);
   set_known(L, "inside", c.inside);
   set_known(L, "crossing", c.crossing);
   set_known(L, "edges", c.edges);
   set_known(L, "touched", c.touched);
+  lua_pushnumber(L, c.touched ? (double)f->total / (double)c.touched : 0);
+  lua_setfield(L, -2, "members");
   return 1;
 }
 
@@ -149,11 +198,25 @@ static int notes(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_machine_questions[] = {
-  { "where", where },     { "levels", levels }, { "fits", fits }, { "node_size", node_size },
-  { "family", family },   { "text", text },     { "json", json }, { "notes", notes },
-  { "domains", domains }, { "counts", counts }, { NULL, NULL }
-};
+const luaL_Reg mgrid_lua_machine_questions[] = { { "where", where },
+                                                 { "levels", levels },
+                                                 { "fits", fits },
+                                                 { "node_size", node_size },
+                                                 { "family", family },
+                                                 { "text", text },
+                                                 { "json", json },
+                                                 { "notes", notes },
+                                                 { "domains", domains },
+                                                 { "counts", counts },
+                                                 { "seat", seat },
+                                                 { "domain_name", domain_name },
+                                                 { "nvlink_level", nvlink_level },
+                                                 { "nccl_topology", nccl_topology },
+                                                 { "cost", mgrid_lua_machine_cost },
+                                                 { "leaving", mgrid_lua_machine_leaving },
+                                                 { "assignable", mgrid_lua_machine_assignable },
+                                                 { "assign", mgrid_lua_machine_assign },
+                                                 { NULL, NULL } };
 
 /* moongrid.presets() -> a list of { name, text, source } */
 int mgrid_lua_machine_presets(lua_State *L) {

@@ -6,6 +6,7 @@
 #include "machine/lua/words.h"
 
 static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine },
+                                               { "traffic", mgrid_lua_plan_traffic },
                                                { "laws", mgrid_lua_plan_laws },
                                                { NULL, NULL } };
 static const luaL_Reg        recipe_methods[] = { { "on", mgrid_lua_recipe_on }, { NULL, NULL } };

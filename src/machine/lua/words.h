@@ -16,6 +16,7 @@ int          mgrid_lua_recipe_on(lua_State *L);
 void         mgrid_lua_machine_begin(lua_State *L, int64_t world, int values, const char *where);
 void         mgrid_lua_machine_end(lua_State *L, int topology, const char *where);
 int          mgrid_lua_plan_machine(lua_State *L);
+int          mgrid_lua_plan_traffic(lua_State *L);
 int          mgrid_lua_plan_laws(lua_State *L);
 mgrid_status mgrid_lua_machine_law(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
                                    mgrid_error *err);
@@ -24,7 +25,11 @@ const mgrid_machine_model *mgrid_lua_check_machine(lua_State *L, int i);
 mgrid_machine_model      **mgrid_lua_new_machine(lua_State *L);
 /* Raise about a level that the machine does not have, with the nearest name. */
 int                   mgrid_lua_unknown_level(lua_State *L, const mgrid_machine_model *m, const char *name);
-extern const luaL_Reg mgrid_lua_machine_questions[]; /* methods of Machine: questions.c */
+extern const luaL_Reg mgrid_lua_machine_questions[];        /* methods of Machine: questions.c */
+int                   mgrid_lua_machine_cost(lua_State *L); /* sending.c */
+int                   mgrid_lua_machine_leaving(lua_State *L);
+int                   mgrid_lua_machine_assignable(lua_State *L);
+int                   mgrid_lua_machine_assign(lua_State *L);
 int                   mgrid_lua_machine_presets(lua_State *L);
 int                   mgrid_lua_job_machine(lua_State *L); /* collect.c */
 /* Return the machine of the plan that is being made, which has been read now; NULL: none. For other slices. */

@@ -179,16 +179,8 @@ static int plan_resources(lua_State *L) {
   lua_createtable(L, 0, 12);
   mgrid_lua_set_integer(L, "machine_ranks", site.machine_ranks);
   mgrid_lua_set_boolean(L, "sampled", r.sampled);
-  mgrid_lua_set_integer(L, "communicators", r.communicators);
-  mgrid_lua_set_integer(L, "created", r.created);
-  mgrid_lua_set_integer(L, "nvls_created", r.nvls_created);
-  mgrid_lua_set_integer(L, "ring", r.ring);
-  mgrid_lua_set_integer(L, "tree", r.tree);
-  mgrid_lua_set_integer(L, "nvls", r.nvls);
-  mgrid_lua_set_integer(L, "p2p", r.p2p);
-  mgrid_lua_set_integer(L, "blocks", r.blocks);
-  mgrid_lua_set_integer(L, "nvls_slots", r.nvls_slots);
-  mgrid_lua_set_integer(L, "files", r.files);
+  for (const mgrid_resources_row *row = mgrid_resources_rows; row->name; row++)
+    mgrid_lua_set_integer(L, row->name, *mgrid_resources_number(&r, row));
   return 1;
 }
 
@@ -201,16 +193,15 @@ static int plan_sharing(lua_State *L) {
   mgrid_lua_charge(L, (int64_t)(c->nentries * c->nentries));
   lua_newtable(L);
   for (size_t i = 0; i < c->nentries; i++) {
-    lua_Integer families = 0;
+    int         k = mgrid_plan_sharer(p, (int)i, (int)i + 1);
+    lua_Integer families = 1;
+    if (k < 0) continue;
     lua_newtable(L);
-    for (size_t k = i; k < c->nentries; k++) {
-      if (k != i && (p->shares[k] != (int)i || c->entry[k].family->max_size < 2)) continue;
+    lua_pushstring(L, c->entry[i].name);
+    lua_rawseti(L, -2, families++);
+    for (; k >= 0; k = mgrid_plan_sharer(p, (int)i, k + 1)) {
       lua_pushstring(L, c->entry[k].name);
-      lua_rawseti(L, -2, ++families);
-    }
-    if (families < 2) {
-      lua_pop(L, 1);
-      continue;
+      lua_rawseti(L, -2, families++);
     }
     mgrid_demand more;
     mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, &site, &more);

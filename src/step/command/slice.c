@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** slice.c - what the step adds to the command: run --step, the traffic of place.
+** slice.c - what the step adds to the command: run --step.
 */
 #include "command/slice.h"
-#include "step/command/sends.h"
 
 mgrid_status cli_run_step(const cli *c, mgrid_runtime *rt, mgrid_state *state, bool json,
                           mgrid_error *err); /* run_step.c */
@@ -36,4 +35,4 @@ static const cli_addition additions[] = {
 };
 
 extern const cli_slice cli_slice_step;
-const cli_slice        cli_slice_step = { .additions = additions, .sends = cli_step_sends };
+const cli_slice        cli_slice_step = { .additions = additions };

@@ -87,13 +87,11 @@ static mgrid_status add_class(mgrid_runtime *rt, step_writer *w, mgrid_step *s, 
 
 /* Evaluate for rank 0 again: the program must be the same. */
 static mgrid_status check_pure(mgrid_runtime *rt, step_writer *w, mgrid_step *s, mgrid_error *err) {
-  size_t       before = s->nprograms;
   mgrid_status status = evaluate(rt, w, s, 0, err);
   if (status) return status;
   int32_t again = mgrid_step_keep(w);
   if (again < 0) return mgrid_oom(err);
   if (again == s->class[s->of[0]].program) return MGRID_OK;
-  if (s->nprograms > before) s->nodes -= s->program[--s->nprograms].n, mgrid_release(s->program[before].node);
   return mgrid_fail(
       err, MGRID_REFUSED,
       "the step made another program for rank 0 when it was evaluated again: it may not change anything that "

@@ -155,6 +155,15 @@ static int programs_sums(lua_State *L) {
   return mgrid_take_json(L, all) ? lua_error(L) : 1;
 }
 
+/* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", the mean of what the ranks send */
+static int programs_traffic(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (!mgrid_step_sends(check_step(L), &t, &e)) return mgrid_lua_push_text(L, &t), 1;
+  mgrid_text_free(&t);
+  return mgrid_lua_raise_error(L, &e);
+}
+
 /* What a compute says of itself. */
 static void put_work(lua_State *L, const step_node *n) {
   lua_pushnumber(L, n->flops);
@@ -267,10 +276,11 @@ static int programs_tostring(lua_State *L) {
 static const luaL_Reg fields[] = { { "classes", programs_classes },       { "programs", programs_programs },
                                    { "operations", programs_operations }, { "digest", programs_digest },
                                    { "reads", programs_reads },           { NULL, NULL } };
-static const luaL_Reg methods[] = { { "class", programs_class },     { "prove", programs_prove },
-                                    { "sums", programs_sums },       { "entry", programs_entry },
-                                    { "program", programs_program }, { "text", programs_text },
-                                    { "price", programs_price },     { NULL, NULL } };
+static const luaL_Reg methods[] = {
+  { "class", programs_class }, { "prove", programs_prove },     { "sums", programs_sums },
+  { "entry", programs_entry }, { "program", programs_program }, { "text", programs_text },
+  { "price", programs_price }, { "traffic", programs_traffic }, { NULL, NULL }
+};
 static const luaL_Reg meta[] = { { "__tostring", programs_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class class = { STEP_LUA_PROGRAMS, fields, methods, NULL, meta };
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** sends.c - what a step sends, as traffic of families, for place: the mean of all members of a family's groups.
+** sends.c - what a step sends, as traffic of families: the mean of all members of a family's groups.
 */
-#include "step/command/sends.h"
-
-#include "machine/command/given.h"
-#include "step/price.h"
+#include "step/step.h"
 
 #include <stdlib.h>
 
@@ -52,7 +49,7 @@ static void put_family(const mgrid_entry *e, const double sum[STEP_KINDS], mgrid
   }
 }
 
-static mgrid_status put_all(const mgrid_step *s, mgrid_text *t, mgrid_error *err) {
+mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *err) {
   size_t  entries = s->plan->content.nentries;
   summing x = { s, NULL, calloc(entries + 1, sizeof *x.sum) };
   if (!x.sum) return mgrid_oom(err);
@@ -66,39 +63,4 @@ static mgrid_status put_all(const mgrid_step *s, mgrid_text *t, mgrid_error *err
   for (size_t i = 0; i < entries; i++) put_family(&s->plan->content.entry[i], x.sum[i], t);
   free(x.sum);
   return t->failed ? mgrid_oom(err) : MGRID_OK;
-}
-
-/* The price; -1: a bandwidth is not known, or there is no machine. Where the rate of computes is not known they take no time. */
-static mgrid_status price(const cli *c, const mgrid_step *s, double *seconds, mgrid_error *err) {
-  mgrid_step_price_options   o = MGRID_STEP_PRICE_OPTIONS_INIT;
-  mgrid_step_time            time = MGRID_STEP_TIME_INIT;
-  mgrid_error                why = MGRID_ERROR_INIT;
-  mgrid_text                 costs = { 0 };
-  const mgrid_machine_model *m = cli_given_machine(c, s->plan, &why);
-  mgrid_status               status = why.status;
-  if (!status && m && c->machine && m->source) status = mgrid_step_costs_file(m->source, true, &costs, &why);
-  o.costs = mgrid_text_chars(&costs);
-  if (!status && m) status = mgrid_step_price(s, m, &o, &time, NULL, NULL, &why);
-  if (status == MGRID_REFUSED && m) {
-    mgrid_error_clear(&why);
-    o.flops = 1e20;
-    status = mgrid_step_price(s, m, &o, &time, NULL, NULL, &why);
-  }
-  mgrid_text_free(&costs);
-  *seconds = m && !status ? time.seconds : -1;
-  return status && status != MGRID_REFUSED ? mgrid_error_pass(err, &why) : MGRID_OK;
-}
-
-mgrid_status cli_step_sends(const cli *c, mgrid_runtime *rt, const mgrid_plan *p, bool *has, mgrid_text *traffic,
-                            double *seconds, mgrid_error *err) {
-  mgrid_error why = MGRID_ERROR_INIT;
-  bool        none = false;
-  *has = rt && mgrid_plan_world(p) <= STEP_WORLD_MAX;
-  mgrid_step *s = *has ? mgrid_step_of(rt, p, NULL, &none, &why) : NULL;
-  if (none) *has = false;
-  if (!s) return *has ? mgrid_error_pass(err, &why) : MGRID_OK;
-  mgrid_status status = put_all(s, traffic, err);
-  if (!status && seconds) status = price(c, s, seconds, err);
-  mgrid_step_free(s);
-  return status;
 }

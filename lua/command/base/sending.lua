@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: MIT
+--
+-- sending: whose traffic `moongrid place` counts: that of the line, of the recipe, of its step, or an assumption.
+--
+-- A Sending has
+--   by    "given", "recipe", "step" or "assumed"; nil: the first plan has not decided yet
+--   why   why the step of the recipe is refused; nil: it is not, or it has none
+
+local mg = require "moongrid"
+local recipe = require "command.base.recipe"
+local text = require "command.base.text"
+
+local REFUSED = 100
+
+local M = {}
+
+local WHOSE = { given = "as --traffic says", recipe = "that of the recipe", step = "that of the recipe's step" }
+
+function M.new(of)
+  return { of = of, by = of.traffic and of.traffic ~= "step" and "given" or nil }
+end
+
+-- Return the seconds of a step; nil: a bandwidth is not known. Computes whose rate is not known take no time.
+local function price(of, step)
+  local done, priced = pcall(step.price, step, { machine = of.machine })
+  if not done and mg.status(priced) == REFUSED then
+    done, priced = pcall(step.price, step, { machine = of.machine, flops = 1e20 })
+  end
+  if done then return priced.seconds end
+  if mg.status(priced) ~= REFUSED then error(priced, 0) end
+end
+
+local function of_step(sending, plan, priced)
+  local step = plan:step()
+  return step:traffic(), priced and price(sending.of, step) or nil
+end
+
+local function decide(sending, plan, priced)
+  local asked, has = sending.of.traffic == "step", recipe.field(plan, "has_step") and plan:has_step()
+  if asked and not has then
+    text.refuse(2, "--traffic step: there is no step to count; step = steps.transformer() in the recipe would do, or "
+                .. '--traffic "tp = 2 GiB all_reduce x 96; ..."')
+  end
+  local done, traffic, seconds = false, nil, nil
+  if has then done, traffic, seconds = pcall(of_step, sending, plan, priced) end
+  if has and not done and (asked or (mg.status(traffic) or 0) // 100 ~= 1) then error(traffic, 0) end
+  sending.by = done and "step" or "assumed"
+  if done then return traffic, seconds end
+  sending.why = traffic
+end
+
+-- Return what the families of a plan send, as text; nil: it is assumed. With `priced` also the seconds of its step, if
+-- that is what is counted and they are known.
+function M.traffic(sending, plan, priced)
+  if not sending.by then
+    if not plan.traffic or sending.of.traffic == "step" then return decide(sending, plan, priced) end
+    sending.by = "recipe"
+  end
+  if sending.by == "step" then return of_step(sending, plan, priced) end
+  if sending.by == "given" then return sending.of.traffic end
+  return sending.by == "recipe" and plan.traffic or nil
+end
+
+-- Return whose it is, and what is assumed.
+function M.text(sending)
+  if WHOSE[sending.by] then return WHOSE[sending.by] end
+  return "every family that has its own communicators does an all_reduce of 1 GiB, because "
+         .. (sending.why and ("the recipe's step is refused (%s)"):format(sending.why)
+             or "the recipe has neither traffic nor a step") .. "; --traffic says what they send"
+end
+
+return M

@@ -1,0 +1,395 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid place: how the groups of a recipe lie on a machine, and what they send between its domains; or the values of
+-- its parameters that cost least (base/search.lua).
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local recipe = require "command.base.recipe"
+local search = require "command.base.search"
+local sending = require "command.base.sending"
+local text = require "command.base.text"
+
+local RANKS <const> = 65536 -- up to so many, the step of a recipe counts unasked
+
+local named = { named = true } -- empty, it is an object
+
+local function bytes(n) return n < 9e18 and text.bytes(n // 1) or "over 8 EiB" end
+
+-- Where ranks run, as launchers read it ----------------------------------------------------------
+
+-- Return the ending of the name of a file, if it says a known form.
+local function ending(path) return path:match "rankfile$" or path:match "%.%l+$" end
+
+local FORMS = {
+  -- Open MPI: mpirun --rankfile FILE
+  rankfile = function(rank, _, slot, name) return ("rank %d=%s slot=%d\n"):format(rank, name, slot) end,
+  -- A line for each rank: SLURM_HOSTFILE with srun --distribution=arbitrary; MPICH's mpiexec -f FILE
+  [".hosts"] = function(_, _, _, name) return name .. "\n" end,
+  -- A line for each host, in the order of its first rank: line i is torchrun's --node-rank i, and JAX's process i
+  [".nodes"] = function(_, is_next, _, name) return is_next and name .. "\n" or "" end,
+}
+
+local function write_hosts(path, machine, world)
+  local last
+  for rank = 0, world - 1 do
+    local _, _, _, name = machine:seat(rank)
+    if not name then text.refuse(1, "%s: the hosts of the machine have no names; a file of hosts gives them", path) end
+  end
+  host.write(path, function(put)
+    for rank = 0, world - 1 do
+      local _, index, slot, name = machine:seat(rank)
+      put(FORMS[ending(path)](rank, index ~= last, slot, name))
+      last = index
+    end
+  end)
+end
+
+-- world:order(...) in a recipe for ranks that a launcher numbers host by host in the order of places: position i of the
+-- order is the rank that runs where our rank i should.
+local function write_order(path, machine, world)
+  local places = 0
+  for _, level in ipairs(machine:levels()) do
+    if not level.crossing then places = level.domains or 0 end
+  end
+  if places ~= world then
+    text.refuse(1, "%s: an order of the world is of all places of the machine, and it has %d of %d ranks", path, places,
+                world)
+  end
+  host.write(path, function(put)
+    put "world:order {"
+    for rank = 0, world - 1 do put((rank > 0 and ",%d" or " %d"):format((machine:seat(rank)))) end
+    put " }\n"
+  end)
+end
+
+local function write_ranks(path, machine, world)
+  if ending(path) == ".json" then return host.write(path, machine:json()) end
+  (ending(path) == ".lua" and write_order or write_hosts)(path, machine, world)
+end
+
+local function output(name, word)
+  local form = ending(word)
+  if FORMS[form] or form == ".lua" or form == ".json" then return word end
+  text.usage("%s is a file that ends with rankfile, .hosts, .nodes, .lua or .json, not '%s'", name, word)
+end
+
+-- What groups cross ------------------------------------------------------------------------------
+
+-- Return the domain that most bytes leave; nil: none do.
+local function busiest(domains)
+  local most
+  for i, sent in ipairs(domains) do
+    if sent > (most and domains[most] or 0) then most = i end
+  end
+  return most and { domain = most - 1, bytes = domains[most] }
+end
+
+-- Return the names of families with groups of several ranks that all lie in one domain of a level.
+local function inside(placed, level)
+  local list = {}
+  for _, name in ipairs(placed.names) do
+    local family = placed.plan:family(name)
+    if family.largest > 1 and placed.families[name].levels[level].crossing == 0 then list[#list + 1] = name end
+  end
+  return list
+end
+
+-- What a placement means for NCCL: which families NVLink carries alone, and so NVLink SHARP (NVLS) can reduce; which
+-- keep to one rail of the network; and variables that NCCL and DeepEP read.
+local function nccl_of(placed)
+  local machine, level, each = placed.machine, placed.machine:nvlink_level()
+  local rails, variables, ranks = {}, {}, 0
+  for _, one in ipairs(placed.levels) do
+    if one.crossing then rails[one.name] = inside(placed, one.name) end
+    if one.name == level then ranks = one.places end
+  end
+  if each and each > 1 and placed.plan.world % each == 0 then
+    variables.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN = tostring(each)
+  end
+  variables.NCCL_TOPO_FILE = machine:nccl_topology()
+  return { nvlink = { level = level, ranks = ranks, inside = inside(placed, level) }, rails = rails,
+           variables = variables }
+end
+
+-- Count the families at the levels of a machine, and the bytes if it is known what they send.
+local function count(plan, machine, names, traffic)
+  local placed = { plan = plan, machine = machine, names = names, levels = machine:levels(), families = {},
+                   busiest = {} }
+  for _, name in ipairs(names) do placed.families[name] = { levels = {} } end
+  for _, level in ipairs(placed.levels) do
+    local sent = {}
+    if traffic then
+      local domains
+      sent, domains = machine:leaving(plan, level.name, traffic, names)
+      local most = busiest(domains)
+      if most then
+        most.name = machine:domain_name(level.name, most.domain)
+        most.seconds = not level.crossing and level.bandwidth > 0 and most.bytes / level.bandwidth or nil
+      end
+      placed.busiest[level.name] = most
+    end
+    for _, name in ipairs(names) do
+      local counts = machine:counts(plan:family(name), level.name)
+      counts.touched, counts.bytes = nil, sent[name]
+      placed.families[name].levels[level.name] = counts
+    end
+  end
+  placed.nccl = nccl_of(placed)
+  return placed
+end
+
+local function put_json(placed, by)
+  json.put({
+    machine = placed.machine:text(), world = placed.plan.world, families = placed.families, busiest = placed.busiest,
+    nccl = placed.nccl, traffic = by,
+  }, { named = true, families = named, busiest = named,
+       nccl = { named = true, rails = named, variables = named } })
+end
+
+local function put_families(placed, sends)
+  local wide, wide_level = 6, 5
+  for _, name in ipairs(placed.names) do wide = math.max(wide, #name) end
+  for _, level in ipairs(placed.levels) do wide_level = math.max(wide_level, #level.name) end
+  text.printf("\n%s  %s  %12s %12s %12s  %s%s\n", text.padded("family", wide), text.padded("level", wide_level),
+              "inside", "crossing", "edges", "members a domain", sends and "      bytes" or "")
+  for _, name in ipairs(placed.names) do
+    for i, level in ipairs(placed.levels) do
+      local counts = placed.families[name].levels[level.name]
+      text.printf("%s  %s  %12d %12d %12d  %16.4g", text.padded(i == 1 and name or "", wide),
+                  text.padded(level.name, wide_level), counts.inside, counts.crossing, counts.edges, counts.members)
+      if sends then text.printf("  %9s", counts.bytes and bytes(counts.bytes) or "") end
+      text.put "\n"
+    end
+  end
+end
+
+local function put_busiest(placed)
+  local label = "busiest"
+  for _, level in ipairs(placed.levels) do
+    local most = placed.busiest[level.name]
+    if most then
+      local name, at = most.name and (" (%s)"):format(host.shown(most.name)) or "", ""
+      if most.seconds then
+        at = (", %.3g s at its link's %s"):format(most.seconds, level.link:match "^%[([^],]*)")
+      end
+      if label ~= "" then text.put "\n" end
+      text.wrap(label, ("%s %d%s: %s cross its bounds%s"):format(level.name, most.domain, name, bytes(most.bytes), at))
+      label = ""
+    end
+  end
+end
+
+local function put_nccl(placed)
+  local nccl = placed.nccl
+  local function names(list) return list[1] and table.concat(list, ", ") or "no family" end
+  text.put "\n"
+  text.wrap("nccl", ("inside one NVLink domain, a %s, where NVLink SHARP can reduce: %s"):format(
+    nccl.nvlink.level, names(nccl.nvlink.inside)))
+  for _, level in ipairs(placed.levels) do
+    if level.crossing then
+      text.wrap("", ("on one %s, whatever nodes they cross: %s"):format(level.name, names(nccl.rails[level.name])))
+    end
+  end
+  for _, name in ipairs { "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN", "NCCL_TOPO_FILE" } do
+    if nccl.variables[name] then text.wrap("", name .. "=" .. nccl.variables[name]) end
+  end
+end
+
+local function show(of)
+  local plan = recipe.plan(of)
+  local machine = recipe.required_machine(of, plan)
+  local sends, traffic = sending.new(of), nil
+  -- a step looks at every rank
+  if of.traffic or plan.traffic or plan.world <= RANKS then traffic = sending.traffic(sends, plan) end
+  local placed = count(plan, machine, of.family and recipe.families(plan, of.family) or plan.families, traffic)
+  if of.json then
+    put_json(placed, traffic and sends.by)
+  else
+    text.head(plan)
+    text.machine(machine:text())
+    if sends.by == "step" then
+      text.wrap("traffic", sending.text(sends))
+    elseif sends.why then
+      text.wrap("traffic", ("not counted: the recipe's step is refused (%s)"):format(sends.why))
+    end
+    put_families(placed, traffic)
+    put_busiest(placed)
+    put_nccl(placed)
+  end
+  if of.output then write_ranks(of.output, machine, plan.world) end
+end
+
+-- The search -------------------------------------------------------------------------------------
+
+-- The level whose bytes are the number of a cost: the farthest that some of the best cross.
+local function level_of(found)
+  for _, level in ipairs(found.levels) do
+    for _, candidate in ipairs(found.best) do
+      if candidate.bytes[level] > 0 then return level end
+    end
+  end
+  return found.levels[1]
+end
+
+-- The level whose bytes tell assignments of hosts apart: the farthest that the order of arrival crosses.
+local function hosts_level(found)
+  for _, level in ipairs(found.levels) do
+    if found.hosts.arrival[level] > 0 then return level end
+  end
+  return found.levels[#found.levels]
+end
+
+-- Which host takes which ranks: hosts in the order of their ranks, the place of each rank, and what three orders cost.
+local function hosts_json(found)
+  local hosts, level, order, ranks = found.hosts, hosts_level(found), {}, {}
+  for rank = 0, found.of.world - 1 do
+    local place, index, _, name = hosts.machine:seat(rank)
+    ranks[rank + 1] = place
+    if rank % found.machine:node_size() == 0 then order[#order + 1] = name or index end
+  end
+  return { level = level, arrival = hosts.arrival[level], sorted = hosts.sorted[level], cost = hosts.cost.bytes[level],
+           bound = hosts.cost.bound[level], order = order, ranks = ranks }
+end
+
+local function put_found_json(found)
+  local level, best = level_of(found), {}
+  for i, candidate in ipairs(found.best) do
+    local parameters = {}
+    for k, free in ipairs(found.free) do parameters[free.name] = free.value(candidate.at[k]) end
+    local cost = candidate.value or found.objective == "time" and candidate.seconds or candidate.bytes[level]
+    best[i] = { parameters = parameters, cost = cost + 0.0, levels = candidate.bytes, bound = candidate.bound,
+                seconds = found.timed and candidate.seconds or nil,
+                present = candidate == found.present or nil }
+  end
+  json.put({
+    machine = found.machine:text(), world = found.of.world, objective = found.objective, level = level,
+    evaluated = found.evaluated, refused = found.refused, exhaustive = found.whole, best = best,
+    traffic = found.sending.by, assumed = found.sending.by == "assumed" and sending.text(found.sending) or nil,
+    stopped = found.stopped or nil, step_seconds = found.step_seconds, pruned = found.pruned,
+    bound = found.least and found.least[level], hosts = found.hosts and hosts_json(found),
+  }, { named = true, best = { named = true, parameters = named } })
+end
+
+local function put_evaluated(found)
+  local words = ("%d combination%s"):format(found.evaluated, text.plural(found.evaluated))
+  if found.pruned then
+    words = words .. ("; the sizes of %.0f others cost more in every order"):format(found.pruned)
+  elseif found.whole then
+    words = words .. ", all there are"
+  end
+  if found.stopped then
+    words = words .. (" of %.0f, stopped after %d s"):format(found.all, found.of.limit)
+  elseif not found.whole then
+    words = words .. (found.least and ", some orders of each" or ", by local search from several starts,")
+            .. (" of %.0f"):format(found.all)
+  end
+  if found.refused > 0 then words = words .. (", of which %d refused"):format(found.refused) end
+  text.wrap("evaluated", words)
+end
+
+local function put_best(found)
+  local policy = found.policy and found.objective
+  for _, level in ipairs(found.levels) do text.printf("%12s", level) end
+  if found.timed then text.printf("%12s", "seconds") end
+  if policy then text.printf("%12.11s", policy) end
+  text.put "  parameters\n"
+  for _, candidate in ipairs(found.best) do
+    for _, level in ipairs(found.levels) do text.printf("%12s", bytes(candidate.bytes[level])) end
+    if found.timed then text.printf("%12.4g", candidate.seconds) end
+    if policy then text.printf("%12.6g", candidate.value) end
+    text.put " "
+    for k, free in ipairs(found.free) do text.put(" ", free.name, "=", free.value(candidate.at[k])) end
+    text.put(candidate == found.present and (found.listed and "  (listed first)" or "  (present)") or "", "\n")
+  end
+end
+
+local function put_found(found)
+  local assumed = found.sending.by == "assumed" and "assumed: " or ""
+  text.wrap("traffic", assumed .. sending.text(found.sending))
+  text.machine(found.machine:text())
+  put_evaluated(found)
+  text.put "\n"
+  put_best(found)
+  local seconds = found.step_seconds
+  if seconds then
+    text.put "\n"
+    text.wrap("time", ("moongrid step prices the first at %.4g s, and the present at %.4g s%s"):format(
+      seconds.first, seconds.present,
+      seconds.first > seconds.present and ", which is faster: --objective time finds the fastest" or ""))
+  end
+  local level, first = level_of(found), found.best[1]
+  local bound = first.bound[level]
+  text.put "\n"
+  text.wrap("bound", ("with the sizes of the best one, no order of ranks puts fewer than %s across a %s%s%s"):format(
+    bytes(bound), level, bound > 0 and ("; its gap is %.3g"):format(first.bytes[level] / bound) or "",
+    found.least and "; with any sizes " .. bytes(found.least[level]) or ""))
+  local hosts = found.hosts
+  if not hosts then return end
+  level = hosts_level(found)
+  text.wrap("hosts", ("%s across a %s, with the best parameters; %s as the hosts are listed, %s in the order of places")
+    :format(bytes(hosts.cost.bytes[level]), level, bytes(hosts.arrival[level]), bytes(hosts.sorted[level])))
+end
+
+local function show_search(of)
+  local found = search(of)
+  if of.output then write_ranks(of.output, found.hosts and found.hosts.machine or found.machine, of.world) end
+  if of.json then put_found_json(found) else put_found(found) end
+  if not found.stopped then return end
+  text.refuse(3, "--limit %d: %d of %.0f combinations were evaluated; the table has the best of them", of.limit,
+              found.evaluated, found.all)
+end
+
+local function run(of)
+  line.needs(of, of.world)
+  if of.objective and not of.search then text.usage "--objective is for --search order" end
+  if of.search and of.search ~= "order" then text.usage("--search is order, not '%s'", of.search) end
+  if of.limit and not of.search then text.usage "--limit is for --search order" end
+  if of.search and of.family then text.usage "--search takes no --family: every family counts" end
+  if of.search then show_search(of) else show(of) end
+end
+
+return {
+  name = "place",
+  place = 110,
+  takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
+  summary = "what its groups cross on a machine",
+  usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
+    .. "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
+    .. "bytes|time|POLICY]",
+  about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
+    .. "the edges between two domains: consecutive members, and the last with the first in groups of more than\n"
+    .. "two. Ranks fill the machine in order, nearest level first, unless it lists their places; it may be\n"
+    .. "larger than the world. In closed form on regular machines, at any world size.",
+  notes = "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
+    .. "these edges, and name for each level the domain whose bounds most bytes cross. Rings carry collectives:\n"
+    .. "2 (n-1)/n of the bytes of an all_reduce of n ranks on each edge, (n-1)/n of an all_gather or\n"
+    .. "reduce_scatter; all_to_all goes by pairs.\n"
+    .. "Then hints for NCCL: families inside one NVLink domain, those on one rail, variables to set.",
+  example = "moongrid place megatron --world 64 tp=8 pp=2 --machine dgx-h100",
+  recipe = true,
+  options = {
+    line.world "ranks in the world",
+    { "family", "F,G", help = "only these families" },
+    { "traffic", "T",
+      help = 'what families send in a step, "tp = 2 GiB all_reduce x 96; dp = 4 GiB reduce_scatter", or step, what the '
+        .. "recipe's step sends; default: the recipe's traffic, else that of its step (up to 65536 ranks, or for a "
+        .. "search), else a search assumes an all_reduce of 1 GiB for each communicator" },
+    { "search", "order",
+      help = "find the cheapest plan instead, among all orders of a parameter that holds one, or those listed, "
+        .. "order=tp-dp-pp,dp-tp-pp; values of sizes, tp=2,4,8; and what the recipe declares by param.order and "
+        .. "param.choice. Print the best 10, and the present one" },
+    { "objective", "O",
+      help = "bytes across the farthest level that is crossed, then the next; time, that moongrid step prices, or of "
+        .. "other traffic that of the busiest link of each level; or a policy of the recipe, which gets q.bytes and "
+        .. "q.bound by level, and q.seconds, and returns a number" },
+    { "limit", "SECONDS", line.number,
+      help = "end the search after so long: print the best found, with exit code 3" },
+    { "output", "FILE", output, letter = true,
+      help = "write where ranks run: rankfile (Open MPI), .hosts (a line for each rank: SLURM_HOSTFILE, MPICH), .nodes "
+        .. "(hosts by node rank: torchrun, JAX), .lua (world:order), .json (for --machine)" },
+    { "json", help = "one JSON object" },
+  },
+  run = run,
+}

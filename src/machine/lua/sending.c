@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+**
+** sending.c - what a plan sends between the domains of a Machine of Lua, what that costs, and which hosts take its ranks.
+*/
+#include "machine/assign.h"
+#include "machine/count.h"
+#include "machine/lua/words.h"
+
+#include <string.h>
+
+/* Return the traffic of the text at i, to be freed; NULL: there is none. */
+static mgrid_traffic *read_traffic(lua_State *L, int i, int64_t world) {
+  const char    *text = luaL_optstring(L, i, NULL);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_traffic *t = text ? mgrid_traffic_new(world, &e) : NULL;
+  if (t) mgrid_traffic_parse(t, text, &e);
+  if (!e.status) return t;
+  mgrid_traffic_free(t);
+  return mgrid_lua_raise_error(L, &e), NULL;
+}
+
+/* Return the plan at 2, which fits the machine. */
+static const mgrid_plan *check_plan(lua_State *L, const mgrid_machine_model *m) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 2);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (mgrid_machine_fits(m, mgrid_plan_world(p), &e)) mgrid_lua_raise_error(L, &e);
+  return p;
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+  lua_pushnumber(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static void set_levels(lua_State *L, const char *key, const mgrid_machine_model *m, size_t n, const double *values) {
+  lua_createtable(L, 0, (int)n);
+  for (size_t l = 0; l < n; l++) set_number(L, m->tier[l].name, values[l]);
+  lua_setfield(L, -2, key);
+}
+
+/* machine:cost(plan [, traffic [, timed]]) -> { bytes, bound, seconds } */
+int mgrid_lua_machine_cost(lua_State *L) {
+  const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
+  const mgrid_plan          *p = check_plan(L, m);
+  mgrid_error                e = MGRID_ERROR_INIT;
+  mgrid_cost                 c;
+  bool                       timed = lua_toboolean(L, 4);
+  mgrid_traffic             *t = read_traffic(L, 3, mgrid_plan_world(p));
+  mgrid_status               s = mgrid_cost_of(m, p, t, timed, &c, &e);
+  mgrid_traffic_free(t);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, 0, 3);
+  set_levels(L, "bytes", m, c.n, c.bytes);
+  set_levels(L, "bound", m, c.n, c.bound);
+  if (timed) set_number(L, "seconds", c.seconds);
+  return 1;
+}
+
+/* Push memory for n values, zeroed. */
+static void *push_room(lua_State *L, int64_t n, size_t each) {
+  size_t size = (size_t)(n + 1) * each;
+  return memset(lua_newuserdatauv(L, size, 0), 0, size);
+}
+
+/* Return the entry of a family; -1: there is none. */
+static int find_entry(const mgrid_content *c, const char *name, mgrid_error *err) {
+  char tail[512];
+  int  at = mgrid_content_find(c, name);
+  if (at >= 0) return at;
+  mgrid_content_suggest(c, name, tail, sizeof tail);
+  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
+  return -1;
+}
+
+typedef struct leaving {
+  const mgrid_content *c;
+  bool                *chosen; /* [c->nentries]: its flows count */
+  double              *sum;    /* [c->nentries]; -1: it sends nothing */
+  const int32_t       *domain; /* of each rank */
+  double              *out;    /* [n]: of each domain */
+  int64_t              n;
+} leaving;
+
+/* Choose the families of the list at i; nil: all. */
+static void choose(lua_State *L, int i, const leaving *x) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  for (size_t k = 0; k < x->c->nentries; k++) x->chosen[k] = lua_isnil(L, i), x->sum[k] = -1;
+  if (lua_isnil(L, i)) return;
+  luaL_checktype(L, i, LUA_TTABLE);
+  for (lua_Integer k = 1; lua_rawgeti(L, i, k) != LUA_TNIL; k++, lua_pop(L, 1)) {
+    int at = find_entry(x->c, luaL_checkstring(L, -1), &e);
+    if (at < 0) mgrid_lua_raise_error(L, &e);
+    x->chosen[at] = true;
+  }
+  lua_pop(L, 1);
+}
+
+static mgrid_status add_flows(const leaving *x, const mgrid_traffic *t, mgrid_error *err) {
+  for (const mgrid_flow *f = t->flow; f < t->flow + t->n; f++) {
+    int at = find_entry(x->c, f->family, err);
+    if (at < 0) return err->status;
+    if (!x->chosen[at]) continue;
+    double sum = mgrid_flow_leaving(f, x->c->entry[at].family, x->domain, x->n, x->out, err);
+    if (sum < 0) return err->status;
+    x->sum[at] = sum + (x->sum[at] < 0 ? 0 : x->sum[at]);
+  }
+  return MGRID_OK;
+}
+
+/* machine:leaving(plan, level, traffic [, families]) -> bytes by family, and a list of what leaves each domain */
+int mgrid_lua_machine_leaving(lua_State *L) {
+  const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
+  const mgrid_plan          *p = check_plan(L, m);
+  const mgrid_content       *c = &p->content;
+  const char                *name = luaL_checkstring(L, 3);
+  int64_t                    world = mgrid_plan_world(p), level = mgrid_machine_find(m, name);
+  mgrid_error                e = MGRID_ERROR_INIT;
+  if (level < 0) return mgrid_lua_unknown_level(L, m, name);
+  luaL_checkstring(L, 4);
+  lua_settop(L, 5);
+  leaving x = { .c = c, .chosen = push_room(L, (int64_t)c->nentries, sizeof *x.chosen) };
+  x.sum = push_room(L, (int64_t)c->nentries, sizeof *x.sum);
+  choose(L, 5, &x);
+  int32_t *domain = push_room(L, world, sizeof *domain);
+  x.domain = domain;
+  x.n = mgrid_domains_of(m, (size_t)level, world, domain);
+  x.out = push_room(L, x.n, sizeof *x.out);
+  mgrid_traffic *t = read_traffic(L, 4, world);
+  mgrid_status   s = add_flows(&x, t, &e);
+  mgrid_traffic_free(t);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  lua_newtable(L);
+  for (size_t i = 0; i < c->nentries; i++)
+    if (x.sum[i] >= 0) set_number(L, c->entry[i].name, x.sum[i]);
+  MGRID_LUA_LIST(L, x.n, lua_pushnumber(L, x.out[i]));
+  return 2;
+}
+
+/* machine:assignable(world) -> whether hosts can be assigned */
+int mgrid_lua_machine_assignable(lua_State *L) {
+  const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
+  return lua_pushboolean(L, mgrid_assignable(m, mgrid_lua_check_integer(L, 2))), 1;
+}
+
+/* machine:assign(plan [, traffic]) -> Machine with the ranks on the hosts that were found, Machine with them in the order of places */
+int mgrid_lua_machine_assign(lua_State *L) {
+  const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
+  const mgrid_plan          *p = check_plan(L, m);
+  int64_t                    world = mgrid_plan_world(p);
+  mgrid_error                e = MGRID_ERROR_INIT;
+  mgrid_assignment           a;
+  lua_settop(L, 3);
+  mgrid_machine_model **found = mgrid_lua_new_machine(L), **sorted = mgrid_lua_new_machine(L);
+  mgrid_traffic        *t = read_traffic(L, 3, world);
+  mgrid_status          s = mgrid_assign(m, p, t, &a, &e);
+  mgrid_traffic_free(t);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  *found = mgrid_assigned(m, &a, a.host, world, &e);
+  *sorted = mgrid_assigned(m, &a, NULL, world, &e);
+  mgrid_assignment_free(&a);
+  return *found && *sorted ? 2 : mgrid_lua_raise_error(L, &e);
+}
