@@ -176,7 +176,7 @@ static int recipe_call(lua_State *L) {
   static const char *const kinds[] = { "any", "number", NULL };
   const char              *name = luaL_checkstring(L, 3);
   bool                     number = luaL_checkoption(L, 5, "any", kinds) == 1;
-  double                   answer;
+  mgrid_arg                answer = MGRID_ARG_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
@@ -184,7 +184,7 @@ static int recipe_call(lua_State *L) {
   mgrid_state  *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
-  if (!status && number) status = mgrid_script_policy_number(p, NULL, &answer, &e);
+  if (!status && number) status = mgrid_script_policy_result(p, NULL, MGRID_IS_NUMBER, &answer, &e);
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
