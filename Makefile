@@ -65,10 +65,8 @@ endif
 
 # The slices (src/README.md), each a folder of src of this name: capabilities beside the way. A new one is named here.
 SLICES := tensors machine checkpoints ras step survive
-# Of these the command's alone: no host of the library needs them.
-OF_COMMAND := ras
-# And of the Lua module and the command: no host in C needs them.
-OF_LUA := checkpoints
+# Of these the Lua module's and the command's: no host in C needs them.
+OF_LUA := checkpoints ras
 # The bundled recipes that need a slice; the core is built without them.
 RECIPES_tensors := llama
 # And the subcommands of lua/command.
@@ -143,14 +141,14 @@ SRC_pmix := src/comm/carriers/pmix.c
 APART_rccl := rccl/
 
 # The rooms (src/README.md): the way from a recipe to a trainer's questions, and the slices beside it. Of each, what
-# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
+# uses Lua goes into libmoongrid_lua (recipe/, ROOM/lua/).
 WAY     := base families plan comm comm/carriers
 files    = $(foreach s,$(1),$(sort $(wildcard src/$(s)/*.c)))
-SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_COMMAND) $(OF_LUA),$(SLICES))))
+SRC     := $(filter-out $(SRC_pmix),$(call files,$(WAY) $(filter-out $(OF_LUA),$(SLICES))))
 LUA_SRC := $(filter-out src/recipe/luaopen.c,$(call files,recipe recipe/words $(filter $(OF_LUA),$(SLICES)) $(SLICES:%=%/lua)))
 OBJ     := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/slices_items.o
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command $(filter $(OF_COMMAND),$(SLICES)) $(SLICES:%=%/command))) $(B)/gen/texts.o $(B)/gen/command.o $(B)/gen/slices_command.o
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command)) $(B)/gen/texts.o $(B)/gen/command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/pictures/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(addprefix lua/pictures/,page.html page.js page_panels.js)
@@ -210,9 +208,6 @@ $(B)/gen/slices_lua.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/lua/sl
 $(B)/gen/slices_items.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/item_reader.c))
 	$(call table,item_reader.c,plan/item.h,mgrid_item_reader) > $@
 
-$(B)/gen/slices_command.c: Makefile $(SLICE_LIST) $(wildcard $(SLICES:%=src/%/command/slice.c))
-	$(call table,command/slice.c,command/slice.h,cli_slice) > $@
-
 # Which lines of Lua are reached: linked with everything (COV=1).
 $(B)/lines.o: tests/lines.c
 	@mkdir -p $(@D)
@@ -238,7 +233,7 @@ $(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(CHA
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
 # The Lua of the command.
-COMMAND_LUA := lua/command lua/command/base $(wildcard lua/command/*.lua lua/command/base/*.lua)
+COMMAND_LUA := lua/command $(wildcard lua/command/*/ lua/command/*.lua lua/command/*/*.lua)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
 	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)

@@ -15,6 +15,7 @@ if not job then -- say what works here
   error(why, 0)
 end
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
+assert(job:agree("self_test of picotron", plan)) -- as materialize does; a rank that could not plan would say why
 local state = assert(job:materialize(plan, "self_test"))
 
 -- over the whole job, without a group: a broadcast of a value, then a barrier
@@ -64,13 +65,14 @@ for _, group in pairs(state) do -- a buffer of any group, in the memory of its b
   assert(job:broadcast(own, last) == own and own:get()[3] == last, "broadcast of a buffer")
 end
 
-local groups = 0
+local groups, begun = 0, mg.now()
 for _, group in pairs(state) do -- in the order of the plan, which is identical on all ranks
   if group then
     test(group)
     groups = groups + 1
   end
 end
+assert(job:settle(mg.now() - begun < 60, "this rank took a minute")) -- the verdict of all ranks
 if job.rank == 0 then print(("%s: %d ranks, %d groups of rank 0 tested"):format(job.backend, job.world, groups)) end
 state:close()
 job:close()

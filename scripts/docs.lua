@@ -65,13 +65,13 @@ end
 -- The table that the function takes, and what its fields are.
 local function opening(b)
   if b.carried then
-    return ("{carrier?: %s|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, "):format(
+    return ("{carrier?: %s|moongrid.Job, device?: integer|integer[], share_gpu?: boolean, timeout?: number, "):format(
       table.concat(carriers(), "|")) .. "budget?: integer, " .. ([[
 ranks_per_id?: integer, blocking?: boolean}
----the carrier (%s), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
----let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
----which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
----ncclCommInitRank (true)]]):format(carriers()[1])
+---the carrier (%s), or a job to use as one; the GPU of this rank, or those of all ranks of a machine (by default its
+---index among these); let ranks share one; seconds that a creation may take (120); bytes of GPU memory for
+---communicators; group size above which a group gets several unique ids (128); whether a trainer's calls on the
+---communicators block, as on those of ncclCommInitRank (true)]]):format(carriers()[1])
   elseif b.makes then
     return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. [[
 on_deadline?: "error"|"abort", communicators?: integer, comm?: integer}|integer

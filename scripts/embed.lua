@@ -102,7 +102,10 @@ end
 
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
-  for _, file in ipairs(files("lua/command/base", "moongrid.command.base.", "")) do list[#list + 1] = file end
+  for _, folder in ipairs { "base", "run" } do
+    local prefix = ("moongrid.command.%s."):format(folder)
+    for _, file in ipairs(files("lua/command/" .. folder, prefix, "")) do list[#list + 1] = file end
+  end
   write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
   out:close()
   os.exit(0)

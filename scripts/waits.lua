@@ -6,7 +6,7 @@
 --                    collective, and for each collective call that no fault test reaches
 --
 -- What says so is the documentation: the comments of the public headers, the annotations of Lua, the docstrings of
--- Python, and the options of `moongrid run`. The tests are the tables of tests/mpi/calls.c, calls.lua and calls.py;
+-- Python, and the files of `moongrid run`. The tests are the tables of tests/mpi/calls.c, calls.lua and calls.py;
 -- EXCUSED has the rest.
 
 local headers = dofile "scripts/headers.lua"
@@ -121,11 +121,8 @@ for _, id in ipairs(sorted) do
 end
 
 put "run/recipe"
-for _, path in ipairs(lines_of "LC_ALL=C ls src/*/command/slice.c") do -- what another slice adds to run
-  for added in read(path):gmatch '%.to = "run".-%.options = {%s*{ "([%w-]+)"' do put("run/" .. added) end
-end
-for name in read "src/command/run.c":gmatch '{ "([%w-]+)", cli_flag' do -- its own switches
-  if name ~= "json" and name ~= "share-gpu" then put("run/" .. name) end
+for _, path in ipairs(lines_of "LC_ALL=C ls lua/command/run/*.lua") do -- what it does beside that
+  put("run/" .. path:match "(%w+)%.lua$")
 end
 
 -- What is tested -------------------------------------------------------------------

@@ -6,23 +6,46 @@ local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
+local recipe = require "command.base.recipe"
 local text = require "command.base.text"
 
--- --ras is C, if it is here: src/ras.
-local has_ras = host.c_rows().ras ~= nil
+local has_ras = rawget(mg, "ras") ~= nil
 
 local function examine()
   local parts = mg.probe()
   local function add(name, works, words) parts[#parts + 1] = { name = name, works = works, text = words } end
   add("launcher", text.launcher ~= nil, text.launcher and ("rank %d of %d"):format(text.rank, text.ranks)
       or "none: start with mpirun to run on several ranks")
-  local enough, limits = host.limits()
+  local enough, limits = host.limits(true)
   add("limits", enough, limits == "" and "none" or limits)
   return parts
 end
 
+-- Of a job with NCCL. Every process of a launcher would ask the same one: only the first does.
+local function ask_ras(of)
+  if (of.recipe == nil) ~= (of.world == nil) then
+    text.usage "doctor --ras needs a recipe together with --world N, the ranks of the job, or neither"
+  end
+  local address, plan = os.getenv "NCCL_RAS_ADDR", of.recipe and recipe.plan(of)
+  if text.rank ~= 0 then return end
+  address = (address or "") ~= "" and address or "localhost:28028"
+  local list, told = mg.ras(address, plan or nil)
+  if not list then
+    return text.put("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n", told)
+  end
+  if of.json then return json.put(list) end
+  local waiting = 0
+  for _, one in ipairs(list) do waiting = waiting + (one.finding ~= "" and 1 or 0) end
+  text.printf("NCCL %s at %s: %d communicators, of which %d wait\n", told, host.shown(address), #list, waiting)
+  for _, one in ipairs(list) do
+    local groups = one.groups ~= "" and one.groups or of.recipe and "of no family" or "-"
+    text.printf("%-18s %-16s %4d ranks  %s\n", one.hash, groups, one.size,
+                one.finding ~= "" and one.finding or "nobody waits")
+  end
+end
+
 local function run(of)
-  if of.ras then return host.c_run "ras" end
+  if of.ras then return ask_ras(of) end
   if of.recipe or of.world or #of.args > 0 then text.usage "doctor takes a recipe and --world only with --ras" end
   local parts, all = examine(), {}
   if text.rank ~= 0 then return end

@@ -2,7 +2,7 @@
 --
 -- moongrid machine: what a machine is; without one that of the running job, or the presets.
 
-local host = require "host"
+local jobs = require "command.base.job"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
@@ -41,10 +41,9 @@ end
 
 -- Print the machine of the running job, and with JSON the boot ids of its hosts.
 local function put_collected(of)
-  local job <close> = host.job()
-  local machine, boots = job:machine()
-  if not machine then error(boots, 0) end
-  host.job_done()
+  local job = jobs.open()
+  local machine, boots = jobs.need(job:machine())
+  jobs.close(job)
   if text.rank ~= 0 then return end
   put(of, machine, (',\n  "boot_ids": ["%s"]'):format(table.concat(boots, '", "')))
 end

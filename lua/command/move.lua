@@ -13,20 +13,6 @@ local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers",
 local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
 local counts = { peers = true, rounds = true } -- the others are bytes
 
--- Read --map, "8..15,0..7": which rank each rank of a world is.
-local function read_map(map, world)
-  local ranks = {}
-  for first, last, at in line.ranges(map) do
-    if not first or last > 2147483647 then
-      text.refuse(1, "--map '%s', character %d: expected a rank, or a range such as 8..15", map:sub(1, 100), at)
-    elseif last - first >= world - #ranks then
-      text.refuse(1, "the map has more than the %d ranks of the world after the move", world)
-    end
-    for rank = first, last do ranks[#ranks + 1] = rank end
-  end
-  return ranks
-end
-
 -- The notes of both plans, as JSON has them; nil: there are none.
 local function notes_of(from, to)
   local notes = {}
@@ -127,7 +113,7 @@ local function run(a, b)
   host.progress(("planning the move of %d ranks"):format(math.max(a.world or 0, b.world or 0)))
   local from, to = recipe.plan(a), recipe.plan(b);
   (a.rank and show_rank or show_all)(a, from, to, {
-    tensors = a.tensor and { a.tensor }, ranks = a.map and read_map(a.map, to.world), convert = a.convert,
+    tensors = a.tensor and { a.tensor }, ranks = a.map and line.map(a.map, to.world), convert = a.convert,
     machine = recipe.node_size(a, from),
   })
   recipe.note(from, "before: ")

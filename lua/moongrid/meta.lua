@@ -330,11 +330,11 @@ function moongrid.mpi(options) end
 ---Create NCCL communicators on the GPUs of the ranks.
 ---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
 ---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
----@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
----the carrier ("mpi"), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
----let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
----which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
----ncclCommInitRank (true)
+---@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer|integer[], share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
+---the carrier ("mpi"), or a job to use as one; the GPU of this rank, or those of all ranks of a machine (by default its
+---index among these); let ranks share one; seconds that a creation may take (120); bytes of GPU memory for
+---communicators; group size above which a group gets several unique ids (128); whether a trainer's calls on the
+---communicators block, as on those of ncclCommInitRank (true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
@@ -343,11 +343,11 @@ function moongrid.nccl(options) end
 ---Create RCCL communicators (NCCL for AMD) on the GPUs of the ranks.
 ---The carrier sends their ids: "mpi" or "pmix". mpi also creates the communicators of families with backend "mpi".
 ---Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.
----@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
----the carrier ("mpi"), or a job to use as one; the GPU of this rank (by default its index among the ranks of its machine);
----let ranks share one; seconds that a creation may take (120); bytes of GPU memory for communicators; group size above
----which a group gets several unique ids (128); whether a trainer's calls on the communicators block, as on those of
----ncclCommInitRank (true)
+---@param options? {carrier?: "mpi"|"pmix"|moongrid.Job, device?: integer|integer[], share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
+---the carrier ("mpi"), or a job to use as one; the GPU of this rank, or those of all ranks of a machine (by default its
+---index among these); let ranks share one; seconds that a creation may take (120); bytes of GPU memory for
+---communicators; group size above which a group gets several unique ids (128); whether a trainer's calls on the
+---communicators block, as on those of ncclCommInitRank (true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
@@ -362,6 +362,18 @@ function moongrid.rccl(options) end
 function moongrid.pmix(options) end
 
 -- backends: end
+
+---Take the first of the backends of GPUs that every rank has, in the order of `options`, else the carrier itself. Takes the
+---options of `nccl`. Collective.
+---@param options? table
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.auto(options) end
+
+---Return seconds of a clock that never goes back, to measure with.
+---@return number
+function moongrid.now() end
 
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end
@@ -387,6 +399,7 @@ function moongrid.options() end
 ---@field makes boolean it makes communicators, and a family may ask for it
 ---@field carries boolean it carries the messages of others
 ---@field carried boolean it needs one that carries
+---@field exchanges boolean its proof includes an all-to-all
 
 ---@class moongrid.PartInfo
 ---@field name string "planning", or of a backend
@@ -396,6 +409,14 @@ function moongrid.options() end
 ---What works on this machine: planning, and each backend. It loads their libraries.
 ---@return moongrid.PartInfo[]
 function moongrid.probe() end
+
+---Ask the RAS of NCCL what it knows of a job that runs on this machine: its communicators, and who waits for whom, with the names
+---of families if the job's plan is given. Raises if nobody answers there.
+---@param address string "localhost:28028", where NCCL_RAS_ADDR says
+---@param plan? moongrid.Plan
+---@return { hash: string, groups: string, size: integer, finding: string }[]? communicators finding: "" if nobody waits; nil: NCCL is before 2.28.7,
+---@return string version of NCCL; of an old one all that it says
+function moongrid.ras(address, plan) end
 
 ---@class moongrid.FieldInfo
 ---@field name string

@@ -53,6 +53,14 @@ function MachineModel:notes() end
 ---@param world integer number of ranks
 function MachineModel:fits(world) end
 
+---Compare with where the ranks of a job run: ranks of one host, and names of hosts. A job on one host is a trial of any
+---machine. Collective.
+---@param job moongrid.Job
+---@return true? alike nil if they differ, or on failure
+---@return string? message
+---@return integer? status 100: they differ
+function MachineModel:meets(job) end
+
 ---Return the most ranks that a node has: a domain of the level `node`, else of the last level but one.
 ---@return integer
 function MachineModel:node_size() end

@@ -13,7 +13,7 @@
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
----@field traffic string? what its recipe says that each family sends in a step, "tp = 2 GiB all_reduce x 96"; nil: nothing
+---@field traffic string|false what its recipe says that each family sends in a step, "tp = 2 GiB all_reduce x 96"; false: nothing
 ---@field notes string[] what may be a mistake: cuts that leave ranks without any element of a tensor
 ---@field laws string[]|false laws about that machine that held, "within(tp, machine.node)"; false: the recipe read no machine
 ---@field params moongrid.PlanParam[] its parameters

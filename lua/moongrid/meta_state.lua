@@ -12,6 +12,8 @@
 ---@field world integer
 ---@field backend string its name, as of the function that opened it
 ---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
+---@field machine_ranks integer? ranks of a machine, if those of each are consecutive and equally many (the last one may have
+---fewer); nil: otherwise, with one machine or one for each rank, and before the first `materialize` or `settle`
 local Job = {}
 
 ---Compare the plan's digest between all ranks, then create this rank's communicators: all or
@@ -24,10 +26,31 @@ local Job = {}
 function Job:materialize(plan, name) end
 
 ---Wait until every rank of the job has arrived. Collective.
+---@param call? string all ranks must be in a barrier of this name; errors say it
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
-function Job:barrier() end
+function Job:barrier(call) end
+
+---Agree on whether all ranks of the job have done their part. A rank passes no arguments if it has, or the results of a
+---call: `job:settle(job:broadcast(...))`. All get true, or all the error of one. Collective.
+---@param done? any nil or false: this rank failed, with the message and status that follow
+---@param message? string
+---@param status? integer
+---@return true? settled nil on failure
+---@return string? message
+---@return integer? status
+function Job:settle(done, message, status) end
+
+---Compare a plan between all ranks. A rank that has none passes why; all get that error. Collective.
+---@param call string what the ranks are about to do, the same on all, with options on which they must agree
+---@param plan moongrid.Plan|nil
+---@param message? string
+---@param status? integer
+---@return true? agreed nil on failure
+---@return string? message
+---@return integer? status 500: ranks disagree
+function Job:agree(call, plan, message, status) end
 
 ---Send one rank's value to every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
 ---text), or the elements of a Buffer, if every rank gives a Buffer of the same size and type. For small things, such as
@@ -91,12 +114,14 @@ function State:has(family) end
 ---@return moongrid.Programs
 function State:step(file) end
 
----Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" or "gemm",
----else none; timeout: seconds in which nothing moves on any rank, or, with GPUs, that a call may take, until all ranks give
----up and the error names those that are not there; trace: a file for what each rank did in the last step, in the trace
----event format of Chrome; file: as in `step`; unproved: also a step that is not proved. Raises on all ranks.
----@param options? { steps?: integer, scale?: number, compute?: string, timeout?: number, trace?: string, file?: string, unproved?: boolean }
+---Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" through the
+---time of computes, or, over MPI, a function that does some of so many flops and returns how many, called until all are
+---done (what it raises all ranks get at the end of the step); else no compute takes time; timeout: seconds in which nothing moves on any rank, or, with GPUs, that a call may take,
+---until all ranks give up and the error names those that are not there; timeline: rank 0 also gets what each rank did in
+---the last step; file: as in `step`; unproved: also a step that is not proved. Raises on all ranks.
+---@param options? { steps?: integer, scale?: number, compute?: "sleep"|fun(flops: number): number, timeout?: number, timeline?: boolean, file?: string, unproved?: boolean }
 ---@return moongrid.Measured
+---@return moongrid.Timeline? timeline
 function State:run_step(options) end
 
 ---Go on without lost ranks, under Open MPI 5 (`mpirun --with-ft ulfm`; src/survive/README.md). All survivors call it,
@@ -224,6 +249,7 @@ function Mesh:submesh(...) end
 ---@field last integer global rank at the last position
 ---@field ranks integer[] global ranks in order
 ---@field name string of the family
+---@field backend string that has made its communicator; "": there is none
 ---@field launch_order integer order of calls on this rank's groups: of several used at a time launch the lowest first.
 ---Identical on all members, different for each group of a rank
 local Group = {}

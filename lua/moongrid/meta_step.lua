@@ -245,14 +245,15 @@ function Programs:traffic() end
 ---@return moongrid.Timeline?
 function Programs:price(options) end
 
----What each type of ranks did when, in whole picoseconds. #timeline is the number of spans.
+---What each type of ranks did when, in whole picoseconds. #timeline is the number of spans. In a measured one each rank is a
+---type, times count from where it began the step, and nobody is said to wait.
 ---@class moongrid.Timeline
 ---@field types { rank: integer, ranks: integer, program: integer, streams: string[] }[] the lowest rank, how many there are, a number that types with equal programs share
 ---@field repeats { from: integer, to: integer, times: integer }[] rounds like those before them that are not told one by one
 ---@field cut boolean there were too many spans; the end is missing
 local Timeline = {}
 
----Return a span, in the order in which they began to work.
+---Return a span, in the order in which they began to work; of what was measured, in the order in which each rank ended them.
 ---@param number integer 1 to #timeline
 ---@return integer type of `types`
 ---@return integer stream of its `streams`
@@ -263,7 +264,11 @@ local Timeline = {}
 ---@return integer? by the type that came last, for which it waited
 function Timeline:span(number) end
 
----Return the seconds of one compute or call, without waiting; 0 of other entries.
+---@param rank integer
+---@return integer type its number in `types`
+function Timeline:type(rank) end
+
+---Return the seconds of one compute or call, without waiting, as planned; 0 of other entries, and where it was measured.
 ---@param type integer of `types`
 ---@param entry integer of its program
 ---@return number

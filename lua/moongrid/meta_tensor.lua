@@ -81,6 +81,11 @@ local Move = {}
 ---@return integer? status
 function Move:prove(job, options) end
 
+---Sum up what all ranks send, as `Moves:sums` without rounds. Local, O(messages of all ranks).
+---@return moongrid.MoveSums[] tensors
+---@return moongrid.MoveSums all
+function Move:sums() end
+
 ---@class moongrid.MovePeer
 ---@field rank integer
 ---@field send integer bytes, all tensors in one message; 0: none

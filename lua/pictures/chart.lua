@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
 -- chart.make(plan, step, price, timeline) -> what happens when in a step, for pictures: a row for each stream of each
--- type of ranks. It has
+-- type of ranks. Without a price the timeline is measured. It has
 --   seconds, title, settings, about   of the step; the last is its time, in a sentence
 --   kinds   what has a colour: { name, sort, colour }; columns show them from the bottom up
---   texts   of entries of programs: { text, parts }; parts: { kind, share }, several of a loop that was taken as one
+--   texts   of entries of programs: { text, parts, entry, bytes }; parts: { kind, share }, several of a loop that was
+--           taken as one, or of calls that begin together
 --   rows    { label, stream, type, rank, ranks, spans }
 --   gaps    { from, to, times }: rounds that were not executed one by one
 --   cut     whether the end is left out
+--   measured   ... and each rank is a type
 -- Times of spans and gaps are whole picoseconds; numbers of kinds, texts and rows count from 1.
 
 local words = require "pictures.words"
@@ -75,7 +77,7 @@ local function add_part(c, parts, e, seconds)
   parts[#parts + 1] = { kind, seconds }
 end
 
--- Add the parts of a loop that was taken as one, and their names, at most some.
+-- Add the parts of a loop that was taken as one, or of calls together, and their names, at most some.
 local function add_parts(c, type, loop, at, times, parts, names)
   local rank = c.types[type].rank
   local last = loop.after
@@ -84,6 +86,7 @@ local function add_parts(c, type, loop, at, times, parts, names)
     if e.operation == "loop" then add_parts(c, type, e, at + 1, times * e.times, parts, names) end
     if e.stream == loop.stream and (e.operation == "compute" or e.family) then
       add_part(c, parts, e, times * c.timeline:seconds(type, at))
+      names.bytes = names.bytes + (e.bytes or 0)
       if names.long <= 160 then
         names[#names + 1] = call_text(e)
         names.long = names.long + #names[#names] + 2
@@ -95,11 +98,12 @@ end
 
 local function make_text(c, type, at)
   local e, parts = c.step:entry(c.types[type].rank, at), {}
-  local line, said = e.line, call_text(e)
-  if e.operation == "loop" then
-    local names = { long = -2 }
+  local line, said, bytes = e.line, call_text(e), e.bytes
+  if e.operation ~= "compute" and not e.family then -- a block
+    local names = { long = -2, bytes = 0 }
     add_parts(c, type, e, at + 1, 1, parts, names)
-    said = ("%d times: %s"):format(e.times, table.concat(names, ", "))
+    bytes = names.bytes
+    said = ("%s: %s"):format(e.times and e.times .. " times" or said, table.concat(names, ", "))
     line = line or c.step:entry(c.types[type].rank, at + 1).line
   else
     add_part(c, parts, e, 1)
@@ -113,7 +117,7 @@ local function make_text(c, type, at)
   for _, part in ipairs(parts) do sum = sum + part[2] end
   for _, part in ipairs(parts) do part[2] = sum > 0 and part[2] / sum or 1 / #parts end
   if line then said = said .. ", line " .. line end
-  return { text = said, parts = parts }
+  return { text = said, parts = parts, entry = e, bytes = bytes }
 end
 
 -- Put waiting first, then calls, then computes, and let parts have the numbers of their kinds.
@@ -207,17 +211,21 @@ local function make_rows(c, plan)
   end
 end
 
-function M.make(plan, step, price, timeline)
+local function about(price)
   local all = price.seconds > 0 and price.seconds or 1
+  return ("%s: computes %.1f%%, exposed %.1f%%, bubble %.1f%% of the mean rank; on %s"):format(
+    M.seconds(price.seconds), 100 * price.compute / all, 100 * price.exposed / all, 100 * price.bubble / all,
+    price.machine)
+end
+
+function M.make(plan, step, price, timeline)
   local c = {
     step = step, timeline = timeline, types = timeline.types,
-    seconds = price.seconds, cut = timeline.cut,
+    seconds = price and price.seconds, cut = timeline.cut, measured = not price,
     title = ("step of %s over %d rank%s"):format(plan.recipe ~= "" and plan.recipe or "a recipe", plan.world,
                                                  plan.world == 1 and "" or "s"),
     settings = table.concat(words.given(plan), " "),
-    about = ("%s: computes %.1f%%, exposed %.1f%%, bubble %.1f%% of the mean rank; on %s"):format(
-      M.seconds(price.seconds), 100 * price.compute / all, 100 * price.exposed / all, 100 * price.bubble / all,
-      price.machine),
+    about = price and about(price) or "measured",
     kinds = { { name = "waits for others", sort = WAITS, colour = GREY } },
     known = { computes = { n = 0 }, moves = { n = 0 } },
     texts = {}, rows = {}, gaps = timeline.repeats,

@@ -1,59 +1,96 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_trace(chart, put): a chart of time as a trace: a process for each type of ranks, a thread for each stream.
--- Slices of a thread must not overlap: calls of a group, which travel at once, are on further threads of the stream.
+-- chart_trace(chart, put [, planned]): a chart of time as a trace: a process for each type of ranks, a thread for each
+-- stream. Slices of a thread must not overlap: calls of a group, which travel at once, are on further threads of the
+-- stream. Below what each rank did is what was planned for it, another chart.
 
 local trace = require "pictures.trace"
 
 local LANES = 8
 local MICROSECOND = 1e6
 
-local function put_row(t, c, i, names)
-  local row, until_of, used = c.rows[i], {}, 0
+-- Put a row of a chart into a process, from a thread on.
+local function put_row(t, c, row, names, process, first, name)
+  local until_of, used = {}, 0
   for lane = 1, LANES do until_of[lane] = 0 end
   for _, span in ipairs(row.spans) do
     local began, from, to, said, by = c.bar(span)
-    local lane, arguments = 1, ""
+    local lane, arguments = 1, names.arguments[said]
     while lane < LANES and until_of[lane] > from do lane = lane + 1 end
-    local thread = (i - 1) * LANES + lane - 1
+    local thread = first + lane - 1
     if by then
       arguments = ('"waited_for":%s,"waited_us":%.15g'):format(names.rows[by], (from - began) / MICROSECOND)
       if until_of[lane] <= began then
-        t:slice('"waits"', '"wait"', row.type - 1, thread, began / MICROSECOND, (from - began) / MICROSECOND, arguments)
+        t:slice('"waits"', '"wait"', process, thread, began / MICROSECOND, (from - began) / MICROSECOND, arguments)
       end
     end
-    t:slice(names.texts[said], names.kinds[said], row.type - 1, thread, from / MICROSECOND, (to - from) / MICROSECOND,
+    t:slice(names.texts[said], names.kinds[said], process, thread, from / MICROSECOND, (to - from) / MICROSECOND,
             arguments)
     until_of[lane], used = to, math.max(used, lane)
   end
   for lane = 1, used do
-    t:name("thread_name", row.type - 1, (i - 1) * LANES + lane - 1,
-           row.stream .. (lane > 1 and (" (%d)"):format(lane) or ""))
+    t:name("thread_name", process, first + lane - 1, name .. (lane > 1 and (" (%d)"):format(lane) or ""))
   end
+end
+
+local function kind_of(c, said)
+  local e = said.entry
+  if #said.parts == 1 then return c.kinds[said.parts[1][1]].name end
+  return e.operation
+end
+
+-- What was planned of an entry that was measured, as members of an object.
+local function planned_of(said)
+  local e = said.entry
+  local bytes = said.bytes and ('"bytes":%d'):format(said.bytes)
+  local at = e.line and ('"file":%s,"line":%d'):format(trace.text(e.file or ""), e.line)
+  return (bytes or "") .. (bytes and at and "," or "") .. (at or "")
 end
 
 -- Return the names that come many times, as JSON.
 local function names_of(c)
-  local names = { rows = {}, texts = {}, kinds = {} }
+  local names = { rows = {}, texts = {}, kinds = {}, arguments = {} }
   for i, row in ipairs(c.rows) do names.rows[i] = trace.text(("%s (rank %d)"):format(row.label, row.rank)) end
   for i, said in ipairs(c.texts) do
     names.texts[i] = trace.text(said.text)
-    names.kinds[i] = trace.text(#said.parts == 1 and c.kinds[said.parts[1][1]].name or "loop")
+    names.kinds[i] = trace.text(kind_of(c, said))
+    names.arguments[i] = c.measured and planned_of(said) or ""
   end
   return names
 end
 
-return function(c, put)
+-- Put the planned rows of each rank into its process, from a thread on.
+local function put_planned(t, c, world, first)
+  local names, of_type = names_of(c), {}
+  for i, row in ipairs(c.rows) do
+    of_type[row.type] = of_type[row.type] or {}
+    table.insert(of_type[row.type], i)
+  end
+  for rank = 0, world - 1 do
+    for _, i in ipairs(of_type[c.timeline:type(rank)] or {}) do
+      put_row(t, c, c.rows[i], names, rank, first + (i - 1) * LANES, c.rows[i].stream .. ", planned")
+    end
+  end
+end
+
+local function name_of(c, row)
+  if not c.measured then
+    return ("%s: %d rank%s from %d"):format(row.label, row.ranks, row.ranks == 1 and "" or "s", row.rank)
+  end
+  local rank = "rank " .. row.rank
+  return row.label == rank and rank or rank .. ": " .. row.label
+end
+
+return function(c, put, planned)
   local t = trace.open({ title = c.title, settings = c.settings, about = c.about }, put)
   local names = names_of(c)
   for i, row in ipairs(c.rows) do
-    if i == 1 or row.type ~= c.rows[i - 1].type then
-      t:name("process_name", row.type - 1, (i - 1) * LANES,
-             ("%s: %d rank%s from %d"):format(row.label, row.ranks, row.ranks == 1 and "" or "s", row.rank))
-    end
-    put_row(t, c, i, names)
+    local first = (i - 1) * LANES
+    if i == 1 or row.type ~= c.rows[i - 1].type then t:name("process_name", row.type - 1, first, name_of(c, row)) end
+    put_row(t, c, row, names, row.type - 1, first, row.stream)
   end
-  for _, gap in ipairs(c.gaps) do
+  if planned then put_planned(t, planned, #c.types, #c.rows * LANES) end
+  for _, gap in ipairs((planned or c).gaps) do
     t:mark(("the same %d times more"):format(gap.times), gap.from / MICROSECOND, (gap.to - gap.from) / MICROSECOND)
   end
   t:close()

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
   fill(d[0], (double *)from);
   fill(d[1], (double *)wanted);
   make_types(MPI_DOUBLE);
-  take_turns(ways, 5, atoi(argv[2]), right);
+  take_turns(ways, 4, atoi(argv[2]), right);
   tell_bytes();
   end();
   return 0;

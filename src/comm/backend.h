@@ -65,7 +65,8 @@ typedef int mgrid_outcome;
 enum {
   MGRID_GAVE_UP = -1, /* another rank failed and notified us; its error is the one to report */
   MGRID_LATE = -2,    /* of mgrid_wait: the deadline passed */
-  MGRID_NOT_YET = -3  /* of an mgrid_look: not finished, look again */
+  MGRID_NOT_YET = -3, /* of an mgrid_look: not finished, look again */
+  MGRID_BUSY = -4     /* the same, and what it waits for moves only while it looks */
 };
 /* The outcome as a status, for calls after which no verdict follows. */
 static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o; }
@@ -102,14 +103,17 @@ typedef struct mgrid_rows {
   bool    converts; /* elements change their type when they are packed: convert.h */
 } mgrid_rows;
 
+enum { MGRID_BOXES_MAX = 64 }; /* of a message */
+
 /* A message between two ranks of the world, a part of a move: move.c */
 typedef struct mgrid_post {
   size_t            slot; /* `look` reports its end by this number, which no other message has until then */
   int64_t           peer;
   bool              receive;
   void             *data;
-  size_t            bytes; /* 1 or more, and equal on both sides */
-  const mgrid_rows *rows;  /* where the bytes of `data` are; NULL: contiguous */
+  size_t            bytes;  /* 1 or more, and equal on both sides */
+  size_t            nboxes; /* of one tensor, the first at `data`; 0: the bytes are contiguous */
+  const mgrid_rows *boxes;  /* [nboxes] */
 } mgrid_post;
 
 /* A copy of strided rows, `planes` times `count` of them, to or from contiguous memory. */
@@ -121,7 +125,8 @@ typedef struct mgrid_slab {
 
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
-  bool typed;    /* takes rows */
+  bool typed;    /* takes boxes */
+  bool polled;   /* messages move only in its calls */
   bool together; /* what ranks post in one call must match, and ends together */
   bool watches;  /* `look` knows when to give up: MGRID_LATE if nothing moves, MGRID_GAVE_UP if ranks are missing */
   /* Return the backend by which ranks notify each other that they gave up. May be NULL, and return NULL. */
@@ -330,9 +335,10 @@ struct mgrid_backend {
   mgrid_hooks hooks;       /* of core: mgrid_backend_set_hooks */
 };
 
-/* Call look(ud) until it returns something else than MGRID_NOT_YET, which is the result, or until
-** mgrid_now() reaches `until` (MGRID_LATE), or until a rank tells over the carrier that it gave up
-** (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL then. wait.c */
+/* Call look(ud) until it returns something else than MGRID_NOT_YET, after which the loop may sleep, or MGRID_BUSY, after
+** which it only gives way; that is the result. Or until mgrid_now() reaches `until` (MGRID_LATE), or until a rank tells
+** over the carrier that it gave up (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL
+** then. wait.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
 

@@ -2,7 +2,7 @@
 **
 ** apart.c - what a command line writes is none of the things that it reads.
 */
-#include "command/cli.h"
+#include "command/words.h"
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -61,28 +61,4 @@ mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_e
     mgrid_fail(err, MGRID_REFUSED, "%s would be written over %s, which is read; take another name", output, input);
   mgrid_text_free(&part);
   return err->status;
-}
-
-/* Check a word of the command line: it names a file, or has one in NAME=FILE, --option=FILE or "FILE levels". */
-static mgrid_status check_word(const char *output, const char *word, mgrid_error *err) {
-  const char *eq = strchr(word, '=');
-  char       *first = strndup(word, strcspn(word, " "));
-  if (!first) return mgrid_oom(err);
-  if (!cli_apart(output, word, false, err) && !cli_apart(output, first, false, err) && eq)
-    cli_apart(output, eq + 1, false, err);
-  free(first);
-  return err->status;
-}
-
-mgrid_status cli_check_output(const cli *c, int argc, char **argv) {
-  const cli_option *known[CLI_KNOWN_MAX];
-  size_t            n = cli_options_of(c->command, known), i = 0;
-  mgrid_error       err = MGRID_ERROR_INIT;
-  while (i < n && strcmp(known[i]->name, "output") != 0) i++;
-  const char *output = i < n ? *(const char *const *)((const char *)c + known[i]->at) : NULL;
-  if (!output) return MGRID_OK;
-  cli_apart(output, "/dev/stdin", false, &err);
-  for (int k = 1; k < argc && !err.status; k++)
-    if (output < argv[k] || output > argv[k] + strlen(argv[k])) check_word(output, argv[k], &err); /* not it itself */
-  return err.status ? cli_say_own(c, &err) : MGRID_OK;
 }

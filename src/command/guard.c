@@ -3,7 +3,7 @@
 ** guard.c - messages of a rank that cannot return: an alarm where MPI or the launcher waits for all ranks without a
 ** deadline, and the signal by which launchers end a job after another rank died.
 */
-#include "command/cli.h"
+#include "command/words.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -91,23 +91,24 @@ static void handle(int nr, void (*what)(int)) {
   sigaction(nr, &a, NULL);
 }
 
-void cli_guard(const cli *c, const char *in) {
-  if (!c->launched) return;
+void cli_guard(const char *in) {
+  const mgrid_launched l = mgrid_launcher();
+  if (!l.by) return;
   if (!*head) {
     int64_t before;
     killed = mgrid_cgroup_kills(&before) ? before : -1;
-    snprintf(head, sizeof head, "moongrid: [rank %" PRId64 "/%" PRId64 "] ", c->me, c->ranks);
+    snprintf(head, sizeof head, "moongrid: [rank %" PRId64 "/%" PRId64 "] ", l.rank, l.size);
   }
-  speaks = c->me < 2;
+  speaks = l.rank < 2;
   doing = in;
   handle(SIGALRM, on_alarm);
   handle(SIGTERM, on_term);
 }
 
-void cli_guard_alarm(const cli *c, double seconds, const char *what) {
+void cli_guard_alarm(double seconds, const char *what) {
   struct itimerval none = { .it_value = { 0, 0 } };
   struct itimerval t = { .it_value = { (time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6) } };
-  if (!c->launched) return;
+  if (!mgrid_launcher().by) return;
   setitimer(ITIMER_REAL, &none, NULL);
   mgrid_format(slow, sizeof slow,
                "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds,

@@ -2,7 +2,7 @@
 **
 ** limits.c - check whether the limits of the system are enough for this job.
 */
-#include "command/cli.h"
+#include "command/words.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,28 +20,21 @@ static int64_t least(const mgrid_allowance *a, int64_t ranks) {
   return 0;
 }
 
-bool cli_limits(const cli *c, bool all, mgrid_text *words) {
+bool cli_limits(int64_t ranks, bool all, mgrid_text *words) {
   mgrid_allowance set[MGRID_ALLOWANCES];
   bool            enough = true;
   size_t          n = mgrid_allowances(set);
   for (size_t i = 0; i < n; i++) {
     char    text[MGRID_ALLOWED];
-    int64_t want = least(&set[i], c->ranks);
+    int64_t want = least(&set[i], ranks);
     bool    low = set[i].most < want;
     enough &= !low;
     if (!low && !all) continue;
     mgrid_allowance_words(&set[i], text, sizeof text);
     mgrid_text_add(words, "%s%s", words->len ? "; " : "", text);
     if (!low) continue;
-    mgrid_text_add(words, ", and %" PRId64 " %s %" PRId64, c->ranks, c->ranks == 1 ? "rank needs" : "ranks need",
+    mgrid_text_add(words, ", and %" PRId64 " %s %" PRId64, ranks, ranks == 1 ? "rank needs" : "ranks need",
                    want >> (set[i].of == MGRID_SCARCE_MEMORY ? 20 : 0));
   }
   return enough;
-}
-
-void cli_note_limits(const cli *c) {
-  mgrid_text low = { 0 };
-  if (!cli_limits(c, false, &low) && !low.failed)
-    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] note: %s\n", c->me, c->ranks, low.data);
-  mgrid_text_free(&low);
 }

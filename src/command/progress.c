@@ -3,11 +3,10 @@
 ** progress.c - show what the command is doing, on the last line of a terminal, if it takes more than a second. The
 ** library does not call back while it works, so a separate thread watches the clock.
 */
-#include "command/cli.h"
+#include "command/words.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,12 +28,21 @@ static void say(const char *text, size_t len) {
   (void)put;
 }
 
+/* Write ", 1.5 GiB" of the bytes. */
+static void put_bytes(char *to, size_t len) {
+  static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+  double                   n = (double)now.bytes;
+  int                      i = 0;
+  while (n >= 1024 && i < 6) n /= 1024, i++;
+  mgrid_format(to, len, i == 0 ? ", %.0f %s" : n < 10 ? ", %.2f %s" : ", %.1f %s", n, unit[i]);
+}
+
 /* Write the line again, in one line of the terminal. The caller holds the lock. */
 static void show(void) {
   struct winsize size;
-  char           line[256], bytes[32], written[48] = "";
+  char           line[256], written[48] = "";
   int            columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-  if (now.bytes) snprintf(written, sizeof written, ", %s", cli_bytes(now.bytes, bytes, sizeof bytes));
+  if (now.bytes) put_bytes(written, sizeof written);
   int n =
       mgrid_format(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
   int most = columns - 1 + (int)sizeof CLEAR - 1;
@@ -62,14 +70,11 @@ static void *watch(void *unused) {
   return NULL;
 }
 
-void cli_progress(const cli *c, const char *fmt, ...) {
+void cli_progress(const char *what) {
   pthread_condattr_t a;
-  va_list            args;
-  if (c->me != 0 || !isatty(STDERR_FILENO)) return;
+  if (mgrid_launcher().rank != 0 || !isatty(STDERR_FILENO)) return;
   pthread_mutex_lock(&now.lock);
-  va_start(args, fmt);
-  mgrid_vformat(now.what, sizeof now.what, fmt, args);
-  va_end(args);
+  snprintf(now.what, sizeof now.what, "%s", what);
   pthread_mutex_unlock(&now.lock);
   if (now.started) return;
   now.begun = mgrid_now(), now.bytes = 0, now.done = false;
@@ -84,13 +89,6 @@ void cli_progress_wrote(size_t bytes) {
   if (!now.started) return;
   pthread_mutex_lock(&now.lock);
   now.bytes += (int64_t)bytes;
-  pthread_mutex_unlock(&now.lock);
-}
-
-void cli_progress_hide(void) {
-  if (!now.started) return;
-  pthread_mutex_lock(&now.lock);
-  hide();
   pthread_mutex_unlock(&now.lock);
 }
 

@@ -4,11 +4,9 @@
 */
 #include "command/words.h"
 
-#include "base/base.h"
 #include "base/output.h"
 #include "command/built_in_texts.h"
-#include "command/slice.h"
-#include "plan/plan.h"
+#include "moongrid_lua.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
 
@@ -64,9 +62,6 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
-/* now() -> seconds of a clock that nobody sets */
-static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
-
 /* put(text): write it to stdout; what is in progress tells how much */
 static int put_out(lua_State *L) {
   size_t      len;
@@ -79,47 +74,41 @@ static int put_out(lua_State *L) {
 /* progress([text]): show on the last line of a terminal what takes more than a second; without a text end it, as is needed
 ** before anything is printed */
 static int progress(lua_State *L) {
-  cli c = { 0 };
-  cli_find_launcher(&c);
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
   else
-    cli_progress(&c, "%s", luaL_checkstring(L, 1));
+    cli_progress(luaL_checkstring(L, 1));
   return 0;
 }
 
-/* job() -> Job of the ranks of the launcher; a rank that waits in it for ever, or is ended, says so (guard.c) */
-static int job(lua_State *L) {
-  cli                   c = { 0 };
-  mgrid_error           e = MGRID_ERROR_INIT;
-  mgrid_mpi_options     mpi = MGRID_MPI_OPTIONS_INIT;
-  mgrid_backend_options o = { sizeof o, MGRID_TIMEOUT, &mpi };
-  mgrid_backend       **box = mgrid_lua_new_job(L);
-  mpi.on_deadline = MGRID_DEADLINE_ABORT;
-  cli_find_launcher(&c);
-  cli_guard(&c, "the start of the job");
-  cli_guard_alarm(&c, o.timeout, "the job has not started");
-  *box = mgrid_backend_open(mgrid_backend_usual()->name, &o, &e);
-  cli_guard_end();
-  cli_guard(&c, *box ? (*box)->doing : NULL);
-  return *box ? 1 : mgrid_lua_raise_error(L, &e);
-}
-
-/* job_done(): what the job was for is done, or has failed and been said */
-static int job_done(lua_State *L) {
-  cli c = { 0 };
-  (void)L;
-  cli_find_launcher(&c);
-  cli_guard(&c, NULL);
+/* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error was said, or all is done */
+static int guard(lua_State *L) {
+  const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
+  lua_settop(L, 1);
+  cli_guard(b ? b->doing : luaL_optstring(L, 1, NULL));
+  lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard); /* keeps it until the next one */
   return 0;
 }
 
-/* limits() -> whether those of the system are enough for the ranks of the launcher, and their words */
+/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT"; nothing: no more */
+static int alarm_at(lua_State *L) {
+  if (lua_isnoneornil(L, 1))
+    cli_guard_end();
+  else
+    cli_guard_alarm(luaL_checknumber(L, 1), luaL_checkstring(L, 2));
+  return 0;
+}
+
+/* refuse(status, message): raise it as the module does */
+static int refuse(lua_State *L) {
+  return mgrid_lua_raise_as(L, (mgrid_status)luaL_checkinteger(L, 1), "%s", luaL_checkstring(L, 2));
+}
+
+/* limits(all) -> whether those of the system are enough for the ranks of the launcher, and the words of those that are not, or
+** of all */
 static int limits(lua_State *L) {
-  cli        c = { 0 };
   mgrid_text words = { 0 };
-  cli_find_launcher(&c);
-  lua_pushboolean(L, cli_limits(&c, true, &words));
+  lua_pushboolean(L, cli_limits(mgrid_launcher().size, lua_toboolean(L, 1), &words));
   mgrid_lua_push_text(L, &words);
   return 2;
 }
@@ -333,14 +322,14 @@ int cli_open_words(lua_State *L) {
   static const luaL_Reg words[] = { { "terminal", terminal },
                                     { "launcher", launcher },
                                     { "pause", pause_for },
-                                    { "now", now },
                                     { "put", put_out },
                                     { "progress", progress },
                                     { "start", start },
                                     { "limits", limits },
                                     { "editor", cli_editor },
-                                    { "job", job },
-                                    { "job_done", job_done },
+                                    { "guard", guard },
+                                    { "alarm", alarm_at },
+                                    { "refuse", refuse },
                                     { "shown", shown },
                                     { "nearest", nearest },
                                     { "json", json_value },

@@ -90,6 +90,14 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
   return 4;
 }
 
+void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e) {
+  if (lua_isnone(L, i) || lua_toboolean(L, i)) return;
+  lua_Integer status = mgrid_lua_opt_integer(L, i + 2, MGRID_REFUSED);
+  if (status < 1 || status > 999)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s: %lld is not the status of an error", call, (long long)status);
+  mgrid_fail(e, (mgrid_status)status, "%s", luaL_optstring(L, i + 1, "this rank could not do its part"));
+}
+
 void mgrid_lua_stack(lua_State *L, int n) {
   if (!lua_checkstack(L, n)) mgrid_lua_oom(L);
 }

@@ -34,6 +34,8 @@ int mgrid_lua_oom(lua_State *L);
 ** missing. For failures of the job (a lost rank);
 ** mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
+/* Read such values at i: what this rank could not do, into *e, if the first is nil or false; `call` is where. */
+void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 /* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */

@@ -4,7 +4,10 @@
 */
 #include "moongrid_lua.h"
 
+#include "comm/open.h"
 #include "recipe/slice.h"
+
+#include <limits.h>
 
 /* Return a Job, or nil, message, status if opened is NULL. */
 static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
@@ -48,8 +51,8 @@ static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *c
   return o;
 }
 
-/* Return the row of the backend that the function is for: each row with a library has a function of its name. */
-static const mgrid_descriptor *row_of(lua_State *L) { return &mgrid_backends[lua_tointeger(L, lua_upvalueindex(1))]; }
+/* Return the row of the backend that the function is for: each row with a library has a function of its name. NULL: of auto. */
+static const mgrid_descriptor *row_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
 /* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job over MPI_COMM_WORLD or the communicator with that Fortran
 ** handle, or of the ranks that a launcher with PMIx started | nil, message, status. Collective. */
@@ -73,21 +76,35 @@ static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout,
   return NULL;
 }
 
+/* Read the option `device`: the GPU of this rank, or a list of those of the ranks of a machine. They stay on the stack. */
+static void read_devices(lua_State *L, mgrid_nccl_options *o) {
+  bool   list = lua_getfield(L, 1, "device") == LUA_TTABLE;
+  size_t n = list ? lua_rawlen(L, -1) : !lua_isnil(L, -1);
+  int   *devices = n > INT_MAX / sizeof *devices ? NULL : lua_newuserdatauv(L, (n + 1) * sizeof *devices, 0);
+  for (size_t i = 0; devices && i < n; i++) {
+    if (list) lua_rawgeti(L, -2, (lua_Integer)i + 1);
+    devices[i] = (int)mgrid_lua_check_integer(L, list ? -1 : -2);
+    if (list) lua_pop(L, 1);
+  }
+  if (n > 0 && (list || devices[0] >= 0)) o->devices = devices, o->ndevices = (int)n;
+}
+
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
-** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
+** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. moongrid.auto: the first backend
+** that is there on all ranks, else the carrier. */
 static int open_over(lua_State *L) {
   static const char *const known[] = {
     "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
   };
-  const char        *name = mgrid_backend_usual()->name;
-  bool               given = false; /* by the script, as a Job at 2 */
-  int                device = -1;
-  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error        e = MGRID_ERROR_INIT;
+  const mgrid_descriptor *d = row_of(L);
+  const char             *name = mgrid_backend_usual()->name;
+  bool                    given = false; /* by the script, as a Job at 2 */
+  mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error             e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     char what[64];
     luaL_checktype(L, 1, LUA_TTABLE);
-    snprintf(what, sizeof what, "option of %s", row_of(L)->name);
+    snprintf(what, sizeof what, "option of %s", d ? d->name : "auto");
     mgrid_lua_check_keys(L, 1, what, known, 7, false);
     lua_settop(L, 1);
     given = lua_getfield(L, 1, "carrier") == LUA_TUSERDATA;
@@ -96,8 +113,7 @@ static int open_over(lua_State *L) {
     else if (!lua_isnil(L, 2))
       name = luaL_checkstring(L, 2);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
-    if (lua_getfield(L, 1, "device") != LUA_TNIL) device = (int)mgrid_lua_check_integer(L, -1);
-    if (device >= 0) o.devices = &device, o.ndevices = 1;
+    read_devices(L, &o);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
     if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.nonblocking = !lua_toboolean(L, -1);
@@ -106,7 +122,7 @@ static int open_over(lua_State *L) {
   }
   mgrid_backend **box = mgrid_lua_new_job(L);
   mgrid_backend  *carrier = given ? mgrid_backend_ref(mgrid_lua_check_job(L, 2)) : carrier_of(L, name, o.timeout, &e);
-  *box = carrier ? mgrid_backend_over(carrier, row_of(L)->name, &o, &e) : NULL;
+  if (carrier) *box = d ? mgrid_backend_over(carrier, d->name, &o, &e) : mgrid_backend_best(carrier, &o);
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);
 }
@@ -151,6 +167,11 @@ static int job_ncomms(lua_State *L) {
   return 1;
 }
 
+static int job_machine_ranks(lua_State *L) {
+  int64_t n = mgrid_lua_check_job(L, 1)->place.block;
+  return n ? lua_pushinteger(L, n) : lua_pushnil(L), 1;
+}
+
 static int job_tostring(lua_State *L) {
   mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, 1, MGRID_LUA_JOB);
   if (!b)
@@ -160,9 +181,12 @@ static int job_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg job_fields[] = {
-  { "rank", job_rank }, { "world", job_world }, { "backend", job_backend }, { "ncomms", job_ncomms }, { NULL, NULL }
-};
+static const luaL_Reg job_fields[] = { { "rank", job_rank },
+                                       { "world", job_world },
+                                       { "backend", job_backend },
+                                       { "ncomms", job_ncomms },
+                                       { "machine_ranks", job_machine_ranks },
+                                       { NULL, NULL } };
 static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
 static const luaL_Reg job_meta[] = {
   { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
@@ -171,9 +195,12 @@ static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_method
 
 void mgrid_lua_open_job(lua_State *L) {
   mgrid_lua_open_class(L, &job_class);
+  lua_pushlightuserdata(L, NULL);
+  lua_pushcclosure(L, open_over, 1);
+  lua_setfield(L, -2, "auto");
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->library) continue;
-    lua_pushinteger(L, d - mgrid_backends);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)d);
     lua_pushcclosure(L, d->carried ? open_over : open_alone, 1);
     lua_setfield(L, -2, d->name);
   }

@@ -254,6 +254,8 @@ static int status(lua_State *L) {
   return 1;
 }
 
+static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
+
 static int recipes(lua_State *L) {
   size_t n = 0;
   while (mgrid_bundled_names[n]) n++;
@@ -281,9 +283,8 @@ static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", r
 static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg functions[] = {
-    { "load", load }, { "recipes", recipes }, { "status", status }, { "probe", mgrid_lua_probe }, { NULL, NULL }
-  };
+  static const luaL_Reg functions[] = { { "load", load }, { "recipes", recipes },       { "status", status },
+                                        { "now", now },   { "probe", mgrid_lua_probe }, { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);

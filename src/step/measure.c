@@ -2,20 +2,12 @@
 **
 ** measure.c - a step that is executed, and what all ranks measured beside what was planned.
 */
-#include "base/output.h"
 #include "step/run.h"
 #include "plan/json.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-mgrid_status mgrid_step_computing_of(const char *name, const char *text, step_computing *out, mgrid_error *err) {
-  if (strcmp(text, "sleep") != 0 && strcmp(text, "gemm") != 0)
-    return mgrid_fail(err, MGRID_USAGE, "%s is sleep or gemm, not '%s'", name, text);
-  *out = *text == 's' ? STEP_SLEEP : STEP_GEMM;
-  return MGRID_OK;
-}
 
 /* ------------------------------------------------------------------- before */
 
@@ -49,8 +41,8 @@ static mgrid_status check(const mgrid_step *s, const mgrid_state *state, const s
   if (!b->ops->together && !b->ops->streams)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "--step runs over MPI or on GPUs; %s begins no calls together",
                       mgrid_backend_name(b));
-  if (b->ops->streams && how->compute == STEP_GEMM)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "--compute gemm multiplies on the CPU; with %s take sleep",
+  if (b->ops->streams && how->work)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "computes of a function run on the CPU; with %s take sleep",
                       mgrid_backend_name(b));
   if (state->partial)
     return mgrid_fail(err, MGRID_NOT_NOW, "a state without the ranks that were lost executes no step");
@@ -131,9 +123,7 @@ static json_t *report(const gathered *g, const step_how *how) {
 
 /* ---------------------------------------------------------------------- all */
 
-/* Memory, and on rank 0 the file of the trace. Local. */
-static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how *how, step_spent **spent, double **mine,
-                            mgrid_output **file, mgrid_error *err) {
+static mgrid_status prepare(gathered *g, step_spent **spent, double **mine, mgrid_error *err) {
   size_t families = g->s->plan->content.nentries;
   *spent = calloc(families + 1, sizeof **spent);
   *mine = calloc(g->width, sizeof **mine);
@@ -142,40 +132,67 @@ static mgrid_status prepare(gathered *g, const mgrid_backend *b, const step_how 
   g->sum = calloc(g->s->nprograms * families + 1, sizeof *g->sum);
   if (!*spent || !*mine || !g->all || !g->scratch || !g->sum) return mgrid_oom(err);
   for (size_t i = 0; i < g->s->nprograms; i++) mgrid_step_sums(g->s, &g->s->program[i], &g->sum[i * families]);
-  if (!how->trace || b->rank != 0) return MGRID_OK;
-  *file = mgrid_output_file(how->trace, MGRID_WRITE_OVER, err);
-  return *file ? MGRID_OK : err->status;
+  return MGRID_OK;
 }
 
-/* Collective, but for the end of the file. */
-static mgrid_status write_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *spans,
-                                mgrid_output **file, mgrid_error *err) {
-  mgrid_status status = mgrid_step_trace(s, b, how, spans, *file ? mgrid_output_stream(*file) : NULL, err);
-  if (*file) status = mgrid_output_end(*file, status, err);
-  *file = NULL;
+/* --------------------------------------------------------------------- spans */
+
+enum { ROUND = 1024 }; /* spans of a rank that are gathered at once */
+
+/* Add the spans of a round; a node past the program's: none. */
+static void add_round(const mgrid_step *s, int64_t world, const step_span *all, step_records *to) {
+  for (int64_t rank = 0; rank < world; rank++) {
+    const step_program *p = &s->program[s->class[s->of[rank]].program];
+    for (const step_span *x = all + rank * ROUND, *end = x + ROUND; x < end && x->node < p->n; x++) {
+      to->full |= to->n == STEP_RECORDS_MAX || !MGRID_ROOM(to->record, to->room, to->n + 1);
+      if (to->full) return;
+      int64_t begun = mgrid_step_ticks(x->begun), ended = begun + mgrid_step_ticks((double)x->seconds);
+      to->record[to->n++] = (step_record){ (int32_t)rank, p->node[x->node].stream, x->node, 0, begun, begun, ended };
+    }
+  }
+}
+
+/* Collect the spans of all ranks into *to; NULL: drop them. Collective, also for a rank that failed with *err. */
+static mgrid_status gather_spans(const mgrid_step *s, mgrid_backend *b, const step_spans *mine, step_records *to,
+                                 mgrid_error *err) {
+  int64_t    world = mgrid_backend_world(b);
+  step_span *part = calloc(ROUND, sizeof *part), *all = calloc((size_t)world * ROUND, sizeof *all);
+  uint64_t   left = UINT64_MAX - mine->n; /* the minimum over ranks is that of the most */
+  if (!err->status && !(part && all)) mgrid_oom(err);
+  mgrid_status status = mgrid_verdict(b, err->status, err, err);
+  if (!status) status = b->ops->allreduce_min(b, &left, 1, err);
+  for (size_t at = 0; at < UINT64_MAX - left && !status; at += ROUND) {
+    size_t n = at < mine->n ? mine->n - at : 0;
+    memset(part, 0xFF, ROUND * sizeof *part);
+    if (n) memcpy(part, mine->span + at, (n < ROUND ? n : ROUND) * sizeof *part);
+    status = b->ops->allgather(b, part, all, ROUND * sizeof *part, err);
+    if (!status && to) add_round(s, world, all, to);
+  }
+  if (to) to->full |= mine->full;
+  free(part);
+  free(all);
   return status;
 }
 
-mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
-                                mgrid_error *err) {
+mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, step_records *last,
+                                json_t **out, mgrid_error *err) {
   mgrid_backend *b = state->backend;
   mgrid_error    own = MGRID_ERROR_INIT;
   gathered       g = { s, 1 + 3 * s->plan->content.nentries, mgrid_backend_world(b), NULL, NULL, NULL };
   step_spent    *spent = NULL;
   double        *mine = NULL;
-  mgrid_output  *file = NULL;
-  step_spans     spans = { .on = how->trace != NULL };
+  step_spans     spans = { .on = last != NULL };
   *out = NULL;
   mgrid_status status = check(s, state, how, &own);
-  if (!status) status = prepare(&g, b, how, &spent, &mine, &file, &own);
+  if (!status) status = prepare(&g, &spent, &mine, &own);
   status = mgrid_verdict(b, status, &own, &own);
   if (!status) status = mgrid_step_execute(s, state, how, spent, &spans, &mine[0], &own);
   for (size_t i = 0; !status && i < s->plan->content.nentries; i++)
     mine[1 + 3 * i] = spent[i].calls, mine[2 + 3 * i] = spent[i].bytes, mine[3 + 3 * i] = spent[i].seconds;
   if (!status) status = b->ops->allgather(b, mine, g.all, g.width * sizeof *mine, &own);
-  if (!status && !(*out = report(&g, how))) status = mgrid_oom(&own);
-  if (!status && how->trace) status = mgrid_verdict(b, write_trace(s, b, how, &spans, &file, &own), &own, &own);
-  mgrid_output_end(file, status, NULL);
+  if (!status && !(*out = report(&g, how))) mgrid_oom(&own);
+  if (!status && how->broken) mgrid_error_pass(&own, how->broken);
+  if (!status) status = gather_spans(s, b, &spans, b->rank == 0 ? last : NULL, &own);
   if (status && *out) json_decref(*out), *out = NULL;
   free(spent);
   free(mine);

@@ -71,20 +71,13 @@ static mgrid_outcome sleep_for(const step_runner *r, double seconds) {
   return s;
 }
 
-/* Multiply small matrices until so many operations are done. */
-static mgrid_outcome multiply(const step_runner *r, double flops) {
-  enum { N = 48 };
-  float          a[N][N] = { { 1 } }, b[N][N] = { { 1 } }, c[N][N] = { { 0 } };
-  volatile float kept = 0; /* or the compiler would leave it out */
-  mgrid_outcome  s = MGRID_OK;
-  for (double done = 0; done < flops && !s; done += 2.0 * N * N * N) {
-    for (int i = 0; i < N; i++)
-      for (int k = 0; k < N; k++)
-        for (int j = 0; j < N; j++) c[i][j] += a[i][k] * b[k][j];
+/* Let the host work until so many operations are done. */
+static mgrid_outcome work(const step_runner *r, double flops) {
+  mgrid_outcome s = MGRID_OK;
+  while (flops > 0 && !s) {
+    flops -= r->how->work(r->how->ud, flops);
     s = look(r);
   }
-  kept = c[0][0];
-  (void)kept;
   return s;
 }
 
@@ -96,12 +89,10 @@ static mgrid_outcome compute(const step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
   double           begun = mgrid_now();
   mgrid_outcome    s = MGRID_OK;
-  if (r->how->compute == STEP_SLEEP) s = sleep_for(r, mgrid_step_sleeps(r, n));
-  if (r->how->compute == STEP_GEMM) {
-    s = sleep_for(r, n->seconds * r->how->scale);
-    if (!s) s = multiply(r, n->flops * r->how->scale);
-  }
-  if (r->how->compute != STEP_NOTHING) mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
+  if (!r->how->sleeps && !r->how->work) return MGRID_OK;
+  s = sleep_for(r, r->how->sleeps ? mgrid_step_sleeps(r, n) : n->seconds * r->how->scale);
+  if (!s && r->how->work) s = work(r, n->flops * r->how->scale);
+  mgrid_step_spend(r, at, begun - r->zero, mgrid_now() - begun);
   return s;
 }
 
@@ -175,9 +166,14 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
   return MGRID_OK;
 }
 
+static void add_span(step_spans *x, uint32_t node, double begun, double seconds) {
+  x->full |= x->n == STEP_SPANS_MAX || !MGRID_ROOM(x->span, x->room, x->n + 1);
+  if (!x->full) x->span[x->n++] = (step_span){ node, (float)seconds, begun };
+}
+
 void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds) {
   double calls = 0;
-  if (r->last && r->spans->on) mgrid_step_span_add(r->spans, at, begun, seconds);
+  if (r->last && r->spans->on) add_span(r->spans, at, begun, seconds);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = at; i < r->p->node[at].end; i++) {
       const step_node *q = &r->p->node[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.h - a step that is executed: calls go measure.c -> run.c, trace.c; run.c -> run_streams.c. run.c walks the program;
-** run_streams.c has its calls on streams of GPUs; measure.c makes the answer of what all ranks measured; trace.c the file.
+** run.h - a step that is executed: calls go measure.c -> run.c -> run_streams.c. run.c walks the program; run_streams.c has its
+** calls on streams of GPUs; measure.c makes the answer of what all ranks measured.
 */
 #ifndef MGRID_STEP_RUN_H
 #define MGRID_STEP_RUN_H
@@ -10,27 +10,22 @@
 #include "step/price.h"
 
 #include <jansson.h>
-#include <stdio.h>
-
-typedef enum step_computing { STEP_NOTHING, STEP_SLEEP, STEP_GEMM } step_computing;
 
 typedef struct step_how {
-  int64_t        steps;
-  double         scale;   /* of bytes and of compute */
-  double         flops;   /* of a GPU in a second, for STEP_SLEEP */
-  double         timeout; /* seconds that a call may take; over MPI, without progress on any rank */
-  step_computing compute;
-  bool           unproved;
-  const char    *trace; /* the file of the last step; NULL: none */
-  /* Of rank 0: what was planned on its machine, for the file; NULL: no machine. */
-  const step_price   *price;
-  const step_records *records;
+  int64_t steps;
+  double  scale;   /* of bytes and of compute */
+  double  flops;   /* of a GPU in a second, to sleep */
+  double  timeout; /* seconds that a call may take; over MPI, without progress on any rank */
+  bool    sleeps;  /* through computes */
+  /* Instead, on the CPU: do some of so many flops, and return how many. Called until all are done. What it cannot do it tells in
+  ** *broken and returns `flops`: the step goes on, and all ranks get the error at its end. NULL: no compute takes time. */
+  double (*work)(void *ud, double flops);
+  void        *ud;
+  mgrid_error *broken;
+  bool         unproved;
 } step_how;
 #define STEP_HOW_INIT \
-  { 1, 1, 1e14, MGRID_TIMEOUT, STEP_NOTHING, false, NULL, NULL, NULL }
-
-/* Read "sleep" or "gemm"; `name` is the option's. */
-mgrid_status mgrid_step_computing_of(const char *name, const char *text, step_computing *out, mgrid_error *err);
+  { 1, 1, 1e14, MGRID_TIMEOUT, false, NULL, NULL, NULL, false }
 
 typedef struct step_spent { /* by this rank over one family, in all steps */
   double calls, bytes, seconds;
@@ -38,11 +33,12 @@ typedef struct step_spent { /* by this rank over one family, in all steps */
 
 /* Prove the step under the rules of the state's backend, unless how->unproved; execute it; *out is what all ranks measured,
 ** a new reference, on all ranks. Collective, with one error for all. After an error communicators may hold calls that did
-** not end. MGRID_TIMED_OUT: a call took longer, and the message says which. README.md has the fields. */
-mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, json_t **out,
-                                mgrid_error *err);
+** not end. MGRID_TIMED_OUT: a call took longer, and the message says which. README.md has the fields. *last: on rank 0 what
+** each rank did in the last step, the rank in place of the type; NULL: this rank tells nothing of it. */
+mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const step_how *how, step_records *last,
+                                json_t **out, mgrid_error *err);
 
-/* ------------------------------------------------------------------- trace.c */
+/* --------------------------------------------------------------------- run.c */
 
 typedef struct step_span { /* of an entry, in one step */
   uint32_t node;
@@ -56,13 +52,6 @@ typedef struct step_spans { /* of the last step */
   step_span *span;
   bool       on, full; /* full: more than STEP_SPANS_MAX, or than there is memory for; the rest is left out */
 } step_spans;
-void mgrid_step_span_add(step_spans *x, uint32_t node, double begun, double seconds);
-/* Rank 0 writes what all ranks did, and what was planned, into the file, open or NULL on others, in the trace event format
-** of Chrome. Collective. */
-mgrid_status mgrid_step_trace(const mgrid_step *s, mgrid_backend *b, const step_how *how, const step_spans *mine,
-                              FILE *file, mgrid_error *err);
-
-/* --------------------------------------------------------------------- run.c */
 
 /* Execute the program of this rank, how->steps times; spent[nentries] by family, *seconds in all; *spans of the last step,
 ** if they are on. Collective. */
@@ -107,7 +96,7 @@ typedef struct step_calls {
 
 /* Collect the calls of the entry. */
 mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *out);
-/* Seconds of a compute, for STEP_SLEEP. */
+/* Seconds of a compute that sleeps. */
 double mgrid_step_sleeps(const step_runner *r, const step_node *n);
 /* An entry ended: add its calls to what was spent, and it to the trace. begun: since the step began. */
 void mgrid_step_spend(const step_runner *r, uint32_t at, double begun, double seconds);

@@ -121,7 +121,7 @@ static mgrid_status begin_calls(step_runner *r, uint32_t at) {
 static mgrid_status begin_compute(step_runner *r, uint32_t at) {
   const step_node *n = &r->p->node[at];
   mgrid_backend   *b = r->state->backend;
-  double           seconds = r->how->compute == STEP_SLEEP ? mgrid_step_sleeps(r, n) : 0;
+  double           seconds = r->how->sleeps ? mgrid_step_sleeps(r, n) : 0;
   if (!(seconds > 0)) return MGRID_OK;
   mgrid_status s = r->flying[n->stream] >= FLYING_MAX ? wait_for(r, n->stream, FLYING_MAX - 1) : MGRID_OK;
   if (!s) s = b->ops->streams->sleep(b, n->stream, seconds, at, r->err);

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* Bytes of rows that a transport takes strided. Shorter ones are packed: scripts/README.md. */
+enum { ROW_LEAST = 256 };
+
 /* -------------------------------------------------------------------- rows */
 
 void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part) {
@@ -117,8 +120,8 @@ mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int6
 /* ----------------------------------------------------------------- chunks */
 
 void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
-                        mgrid_backend *b) {
-  *p = (mgrid_chunks){ .part = part, .backend = b };
+                        mgrid_rows *boxes, mgrid_backend *b) {
+  *p = (mgrid_chunks){ .part = part, .boxes = boxes, .backend = b };
   mgrid_stream_begin(&p->stream, m, way, peer);
 }
 
@@ -137,24 +140,35 @@ static mgrid_status next_piece(mgrid_chunks *p, bool *more, mgrid_error *err) {
     p->left = piece->bytes;
     mgrid_rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
     p->converts = mgrid_pairs_converts(pairs, piece->tensor);
-    if (piece->bytes < MGRID_LARGE) continue;
     mgrid_rows_of(&other, pairs, piece, !sends, NULL);
-    p->whole = !p->converts && p->rows.n == 0 && other.n == 0;
-    p->direct = !p->converts && ops->typed && p->left <= MGRID_CHUNK_MAX && p->rows.row >= MGRID_ROW_LEAST
-                && other.row >= MGRID_ROW_LEAST;
+    bool large = piece->bytes >= MGRID_LARGE, contiguous = p->rows.n == 0 && other.n == 0;
+    p->whole = large && contiguous && !p->converts;
+    p->direct = ops->typed && (large || !contiguous) && p->rows.row >= ROW_LEAST && other.row >= ROW_LEAST
+                && !p->converts && p->left <= MGRID_CHUNK_MAX;
   }
   return MGRID_OK;
+}
+
+/* Make a chunk of the next boxes of one tensor. */
+static mgrid_status take_boxes(mgrid_chunks *p, mgrid_chunk *out, mgrid_error *err) {
+  size_t       tensor = p->stream.piece.tensor;
+  mgrid_status s = MGRID_OK;
+  *out = (mgrid_chunk){ .data = p->rows.at };
+  for (bool more = true; !s && more && p->direct && p->stream.piece.tensor == tensor && out->nboxes < MGRID_BOXES_MAX
+                         && out->bytes + (size_t)p->left <= MGRID_CHUNK_MAX;) {
+    p->boxes[out->nboxes++] = p->rows;
+    out->bytes += (size_t)p->left;
+    p->left = 0;
+    s = next_piece(p, &more, err);
+  }
+  if (out->nboxes == 1 && p->boxes[0].n == 0) out->nboxes = 0;
+  return s;
 }
 
 /* Cut a chunk from a large piece. */
 static mgrid_status cut(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,
                         mgrid_error *err) {
   mgrid_rows *r = &p->rows;
-  if (p->direct) { /* it starts at the piece's start, being the only chunk */
-    *out = (mgrid_chunk){ r->at, (size_t)p->left, r->n > 0, *r };
-    p->left = 0;
-    return MGRID_OK;
-  }
   if (p->whole) most = MGRID_CHUNK_MAX;
   int64_t n = p->left < most ? p->left : most;
   if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* whole elements */
@@ -171,6 +185,7 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
     bool         more;
     mgrid_status s = next_piece(p, &more, err);
     if (s || !more) return s;
+    if (p->direct) return out->bytes == 0 ? take_boxes(p, out, err) : MGRID_OK;
     if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;

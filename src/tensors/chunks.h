@@ -12,7 +12,6 @@
 
 enum {
   MGRID_LARGE = 64 << 10,   /* bytes of a piece that is not packed together with others */
-  MGRID_ROW_LEAST = 512,    /* bytes of rows that a transport takes strided */
   MGRID_CHUNK_MAX = 1 << 30 /* bytes of a chunk that needs no buffer on either side: MPI counts in int */
 };
 
@@ -36,19 +35,19 @@ typedef struct mgrid_chunks { /* { 0 } may be ended */
   int64_t        left;     /* bytes left of the current piece */
   bool           converts; /* one side holds the elements in another type */
   bool           whole;    /* the piece is one row on both sides */
-  bool           direct;   /* it is one chunk, whose rows the transport moves from memory to memory */
+  bool           direct;   /* the transport moves its rows from memory to memory */
   mgrid_rows     rows;
+  mgrid_rows    *boxes; /* [MGRID_BOXES_MAX], of the last chunk; not owned */
 } mgrid_chunks;
 
 typedef struct mgrid_chunk {
-  void      *data; /* in the part, or the buffer */
-  size_t     bytes;
-  bool       in_rows;
-  mgrid_rows rows; /* of the part, if in_rows */
+  void  *data; /* in the part, or the buffer */
+  size_t bytes;
+  size_t nboxes; /* of the part; 0: the bytes are contiguous */
 } mgrid_chunk;
 
 void mgrid_chunks_begin(mgrid_chunks *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
-                        mgrid_backend *b);
+                        mgrid_rows *boxes, mgrid_backend *b);
 void mgrid_chunks_end(mgrid_chunks *p);
 /* Cut the next chunk, of `most` bytes at most if it needs `buffer`, which has that size. Bytes 0: there are no more. */
 mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgrid_handling how, mgrid_chunk *out,

@@ -17,11 +17,10 @@ struct mgrid_lane {
   bool          receives, ended; /* ended: no chunks are left to post */
   mgrid_chunks *ahead,
       *behind; /* plan what is posted next; for a receiver, what is unpacked next. NULL: not needed now */
-  uint64_t   posted, finished, passed; /* chunks so far: i is in half i % 2; those that `behind` has passed */
-  bool       busy[2], placed[2];       /* placed: it is in the part already */
-  int64_t    half;                     /* bytes of a half */
-  char      *buffer;
-  mgrid_rows rows; /* of the chunk posted last */
+  uint64_t posted, finished, passed; /* chunks so far: i is in half i % 2; those that `behind` has passed */
+  bool     busy[2], placed[2];       /* placed: it is in the part already */
+  int64_t  half;                     /* bytes of a half */
+  char    *buffer;
 };
 
 /* ----------------------------------------------------------------- one lane */
@@ -44,7 +43,7 @@ static mgrid_status next(mgrid_running *r, mgrid_lane *l, mgrid_chunks **p, uint
   if (!*p) {
     if (!(*p = malloc(sizeof **p))) return mgrid_oom(r->err);
     mgrid_chunks_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
-                       r->backend);
+                       r->boxes, r->backend);
   }
   return mgrid_chunks_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, chunk, r->err);
 }
@@ -62,8 +61,9 @@ static mgrid_status fill(mgrid_running *r, mgrid_lane *l, mgrid_post *post, bool
                         .peer = l->peer,
                         .receive = l->receives,
                         .data = chunk.data,
-                        .bytes = chunk.bytes };
-  if (chunk.in_rows) l->rows = chunk.rows, post->rows = &l->rows;
+                        .bytes = chunk.bytes,
+                        .nboxes = chunk.nboxes,
+                        .boxes = r->boxes };
   l->busy[h] = true;
   l->placed[h] = chunk.data != l->buffer + h * l->half;
   l->posted++;
@@ -126,7 +126,7 @@ static mgrid_outcome progress(void *ud) {
     s = r->ops->together ? drain(r, l) : go_on(r, l);
   }
   if (s) return s;
-  return n ? (mgrid_outcome)MGRID_OK : MGRID_NOT_YET;
+  return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
 /* Name the rank that is late, for the message. */
@@ -260,7 +260,8 @@ mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, int64_t lanes, m
   r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
   r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
-  if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
+  r->boxes = malloc(MGRID_BOXES_MAX * sizeof *r->boxes);
+  if (!r->lane || !r->ended || !r->step || !r->boxes) return mgrid_oom(err);
   add_lanes(r, false);
   r->nsend = r->nlanes;
   add_lanes(r, true);
@@ -294,5 +295,6 @@ void mgrid_lanes_free(mgrid_running *r, bool ours) {
   free(r->lane);
   free(r->ended);
   free(r->step);
+  free(r->boxes);
   if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* otherwise data in transit may still be read from it */
 }

@@ -31,6 +31,7 @@ typedef struct mgrid_running {
   char                      *staging;
   int                       *ended; /* [2 * nlanes], from ops->look */
   mgrid_post                *step;  /* [nlanes], posted at once */
+  mgrid_rows                *boxes; /* [MGRID_BOXES_MAX], of the chunk planned last */
   mgrid_error               *err;
 } mgrid_running;
 

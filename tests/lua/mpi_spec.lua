@@ -285,6 +285,46 @@ describe("stock Lua under mpirun", function()
     assert.equal(0, code)
   end)
 
+  it("settles, agrees on a plan, and says what each rank brings", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local w = mg.world(job.world)
+      local function plan(tp)
+        local t = mg.topology(w)
+        t.tp = mg.grid(w, "tp-dp", { tp = tp, dp = job.world // tp }) "tp"
+        return mg.plan(t)
+      end
+      local function told(status, message, nothing, said, code)
+        assert(nothing == nil and code == status and said:find(message, 1, true), tostring(said) .. " " .. tostring(code))
+      end
+      assert(job:barrier "one" and job:settle() and job:settle(true) and job.machine_ranks == nil)
+      told(500, "rank 0 is in early, rank 3 is in late", job:barrier(job.rank == 3 and "late" or "early"))
+      told(300, "rank 2: no room", job:settle(job.rank ~= 2, "no room", 300))
+      told(100, "rank 1: this rank could not do its part", job:settle(job.rank ~= 1))
+      local ok, message = pcall(job.settle, job, nil, "x", 0)
+      assert(not ok and message:find("settle: 0 is not the status of an error", 1, true), message)
+      assert(job:agree("go", plan(2)) == true)
+      told(500, "rank 3", job:agree("go", plan(job.rank == 3 and 4 or 2)))
+      told(500, "ranks do not have the same plan: rank 1 has none (it has no recipe)", job:agree("go", job.rank ~= 1 and plan(2) or nil, "it has no recipe", 200))
+      told(100, "all alike", job:agree("go", nil, "all alike"))
+      local same = assert(mg.auto { carrier = job })
+      assert(same.backend == "mpi" and same.rank == job.rank)
+      same:close()
+      local state = assert(job:materialize(plan(2)))
+      assert(state.tp.backend == "mpi" and plan(2):dry(0).tp.backend == "")
+      assert(mg.open_machine "node:2 gpu:2":meets(job)) -- one host is a trial of any machine
+      local begun = mg.now()
+      assert(mg.now() >= begun)
+      state:close()
+      if job.rank == 0 then print "fine" end
+      job:close()
+    ]]
+    local out, err, code = launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)
+    assert.equal("fine\n", out, err)
+    assert.equal(0, code)
+  end)
+
   it("materializes, asks, proves and closes", function()
     local script = support.file [[
       local mg = require "moongrid"

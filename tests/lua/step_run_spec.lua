@@ -46,15 +46,17 @@ describe("run --step", function()
     for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
       if e.ph == "X" then
         calls[e.cat] = (calls[e.cat] or 0) + 1
-        assert.is_true(e.dur >= 0 and e.ts >= 0 and e.pid < 8 and e.tid == 0)
+        assert.is_true(e.dur >= 0 and e.ts >= 0 and e.pid < 8)
         assert.equal(e.cat == "tp" and 8 or 9, e.args.line)
-        assert.equal(e.cat == "tp" and 4096 or 64, e.args.planned[1].bytes)
+        assert.equal(e.cat == "tp" and 4096 or 2 * 64, e.args.bytes)
+        assert.truthy(e.name:find(e.cat == "tp" and "^all_reduce%(tp%) of 4 KiB, line 8$" or "^sendrecv: send%(dp to %d%), recv%(dp from %d%), line 9$"), e.name)
       elseif e.name == "process_name" then
         names[#names + 1] = e.args.name
       end
     end
-    assert.same({ tp = 24, sendrecv = 8 }, calls)
+    assert.same({ tp = 24, dp = 8 }, calls)
     assert.equal(8, #names)
+    assert.truthy(names[4]:find "^rank 3: ", names[4])
     os.remove(trace)
     local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --step 1 -o /nowhere/trace"):format(file))
     assert.equal(3, failed)
@@ -70,16 +72,22 @@ describe("run --step", function()
     local price = json.decode((run(("build/moongrid step %s --world 8 --rules mpi --machine 'node:2[50GB/s] gpu:4[100GB/s]' --json"):format(file))))
     assert.near(price.seconds, all.planned, 1e-12)
     assert.near(price.families.tp.seconds, all.families.tp.planned_seconds, 1e-12)
-    local planned, names = 0, {}
-    for _, e in ipairs(json.decode(support.read(trace)).traceEvents) do
-      if e.ph == "X" and e.tid == 100 then planned = planned + 1 end
+    local planned, names, is_planned = 0, {}, {}
+    local events = json.decode(support.read(trace)).traceEvents
+    for _, e in ipairs(events) do
+      if e.name == "thread_name" then is_planned[e.pid .. " " .. e.tid] = e.args.name:find "planned" end
       if e.name == "thread_name" and e.pid == 3 then names[#names + 1] = e.args.name end
+    end
+    for _, e in ipairs(events) do
+      if e.ph == "X" and e.name ~= "waits" and is_planned[e.pid .. " " .. e.tid] then planned = planned + 1 end
     end
     assert.same({ 8 * (3 + 2), "main", "main, planned" }, { planned, names[1], names[2] }) -- a sendrecv travels both ways
     os.remove(trace)
   end)
 
   it("is state:run_step, and state:step in Lua", function()
+    local computes = support.file [[return function(s)
+      s:compute { flops = 1e6 } s:all_reduce(s.tp, 8) s:compute { flops = 1e6 } end]]
     local script = support.file(([[
       local mg = require "moongrid"
       local job = assert(mg.mpi())
@@ -90,17 +98,28 @@ describe("run --step", function()
       local got = state:run_step { steps = 2, scale = 0.5, compute = "sleep" }
       assert(got.families.tp.calls == 20 and got.families.tp.planned_calls == 20 and got.steps == 2 and got.scale == 0.5)
       assert(got.ranks == 4 and got.families.dp.planned_bytes == 512 and got.worst >= got.seconds)
+      -- computes by a function; what each rank did
+      local worked = 0
+      local function work(flops) worked = worked + flops return flops end
+      local _, timeline = state:run_step { file = "%s", compute = work, timeline = true }
+      assert(worked == 2e6)
+      assert((timeline ~= nil) == (job.rank == 0))
+      if timeline then
+        assert(#timeline == 3 * job.world and not timeline.cut and #timeline.types == job.world and timeline:type(3) == 4)
+        local type, stream, entry, began, moved, ended, by = timeline:span(1)
+        assert(type == 1 and stream == 1 and entry == 1 and began == moved and ended >= began and not by)
+        assert(timeline:seconds(1, 1) == 0)
+      end
       local function refused(message, options)
         local ok, told = pcall(state.run_step, state, options)
         assert(not ok and told:gsub("^.-:%%d+: ", "") == message, told)
       end
-      refused("unknown option of run_step 'step'; nearest is 'steps' (steps, scale, compute, timeout, unproved, trace, file)", { step = 3 })
+      refused("unknown option of run_step 'step'; nearest is 'steps' (steps, scale, compute, timeout, unproved, timeline, file)", { step = 3 })
       refused("run_step: steps is a number above 0, not -3", { steps = -3 })
       refused("run_step: steps is a whole number, not 2.5", { steps = 2.5 })
       refused("run_step: scale is a number above 0, not a string", { scale = "1" })
-      refused("run_step: compute is sleep or gemm, not 'now'", { compute = "now" })
-      refused("run_step: trace is a string, not a boolean", { trace = true })
-      refused("rank 0: cannot write /nowhere/trace: No such file or directory", { trace = "/nowhere/trace" })
+      refused("run_step: compute is \"sleep\" or a function, not 'now'", { compute = "now" })
+      refused("run_step: compute is \"sleep\" or a function, not a boolean", { compute = true })
       refused("rank 0: cannot open /nowhere.lua: No such file or directory", { file = "/nowhere.lua" })
       -- ranks whose steps differ
       local path = os.tmpname()
@@ -116,10 +135,30 @@ describe("run --step", function()
       other:close()
       state:close()
       job:close()
-      print "good"]]):format(file))
+      print "good"]]):format(file, computes))
     local out, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
     assert.equal(0, code, err)
     assert.equal(4, select(2, out:gsub("good", "")), out)
+  end)
+
+  it("tells all ranks what a function of one raises, and the job goes on", function()
+    local script = support.file(([[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local plan = mg.load "%s":plan(job.world, { tp = 2, pp = 1 })
+      local state = assert(job:materialize(plan))
+      local function work(flops)
+        if job.rank == 2 then error("it burns", 0) end
+        return job.rank == 1 and 0 or flops
+      end
+      local _, told = pcall(state.run_step, state, { compute = work })
+      io.stderr:write("told ", told:gsub("^.-:%%d+: ", ""), "\n")
+      assert(state:prove())
+      state:close()
+      job:close()]]):format(recipe "s:compute { flops = 1e6 } s:all_reduce(s.dp, 8)"))
+    local _, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
+    local _, many = err:gsub("told rank 1: run_step: compute returns how many flops it has done, more than 0\n", "")
+    assert.same({ 4, 0 }, { many, code }, err)
   end)
 
   it("refuses what is not proved, and with --unproved names the call that does not end", function()
@@ -137,7 +176,7 @@ describe("run --step", function()
     for arguments, message in pairs {
       ["--step 0"] = "--step is an integer from 1 to 2147483647, not '0'",
       ["--step 1 --scale 0"] = "--scale is a number above 0, as 0.01, not '0'",
-      ["--step 1 --compute now"] = "sleep",
+      ["--step 1 --compute now"] = "--compute is sleep or gemm, not 'now'",
     } do
       local _, err, code = run(("scripts/launch 1 build/moongrid run %s tp=1 pp=1 %s"):format(file, arguments))
       assert.equal(2, code, arguments)

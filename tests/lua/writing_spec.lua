@@ -35,14 +35,14 @@ local rows = {
   { name = "step", file = "src/command/words.c",
     line = "step " .. recipe .. " --world 8 --machine 'node:4[50GB/s] gpu:2[300GB/s]' -o T.json" },
   { name = "place", file = "src/command/words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
-  { name = "run", file = "src/step/measure.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
+  { name = "run", file = "src/command/words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
   { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }
 -- These write for others, or where there is no command line; what tests them.
 local elsewhere = {
-  ["src/command/cli.c"] = "rows", ["src/checkpoints/index.c"] = "reshard", ["src/checkpoints/safetensors.c"] = "reshard",
+  ["src/checkpoints/index.c"] = "reshard", ["src/checkpoints/safetensors.c"] = "reshard",
   ["src/command/editor.c"] = "shell_spec", ["src/python/moongrid/_library.py"] = "below",
   ["examples/trainer/checkpoint.c"] = "tests/trainer/checkpoints", ["examples/trainer/main.c"] = "tests/trainer/checkpoints",
   ["examples/trainer/plot.c"] = "tests/trainer/checkpoints",

@@ -58,6 +58,10 @@ end
 local calls = {
   ["Job:materialize"] = function() need(job:materialize(plan, "more")):close() end,
   ["Job:barrier"] = function() need(job:barrier()) end,
+  ["Job:settle"] = function() need(job:settle(true)) end,
+  ["Job:agree"] = function() need(job:agree("try this plan", plan)) end,
+  ["moongrid.auto"] = function() need(moongrid.auto { carrier = job }):close() end,
+  ["MachineModel:meets"] = function() need(moongrid.open_machine "gpu:*":meets(job)) end,
   ["Job:machine"] = function() need(job:machine()) end,
   ["Job:broadcast"] = function() need(job:broadcast("a seed", 1)) end,
   ["Job:close"] = function() need(moongrid.mpi { timeout = deadline, on_deadline = "abort" }):close() end,

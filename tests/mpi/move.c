@@ -55,6 +55,48 @@ static bool one_move(mgrid_backend *b, uint64_t seed) {
   return ok;
 }
 
+/* ------------------------------------------------------------ one tensor, "a" */
+
+static mgrid_plan *plan_of(mgrid_window w, size_t ndims, const mgrid_dim *dims, const char *type, size_t naxes,
+                           const mgrid_tensor_axis *axis) {
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_grid     *g = mgrid_grid_new(w, ndims, dims, &e);
+  mgrid_tensor   *tensor = mgrid_tensor_new(g, type, naxes, axis, NULL, &e);
+  mgrid_topology *t = mgrid_topology_new(w.world, &e);
+  mgrid_topology_add_tensor(t, "a", tensor, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  mgrid_topology_free(t);
+  mgrid_tensor_free(tensor);
+  mgrid_grid_free(g);
+  return p;
+}
+
+/* Many boxes of long rows in each message, and two shapes of them, which differ in their strides alone where y is 2. */
+static void boxes(mgrid_backend *b) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  int64_t           length[1][AXES] = { { 61, 61, 128 } }, y = size > 2 && size % 2 == 0 ? 2 : 1;
+  const mgrid_dim   dims[] = { { "x", size / y }, { "y", y } };
+  mgrid_plan       *plan[2];
+  mgrid_tensor_axis axis[AXES];
+  for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < AXES; k++) {
+      axis[k] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+      axis[k].name = axis_names[k], axis[k].length = length[0][k];
+      axis[k].dims = &dim_names[k == 2], axis[k].ndims = k == i || (k == 2 && i == 0);
+      if (k < 2) axis[k].cutting = MGRID_CUT_CYCLIC, axis[k].block = 2;
+    }
+    plan[i] = plan_of(mgrid_world(size), 2, dims, types[0], AXES, axis);
+  }
+  mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
+  parts       src = make_parts(plan[0], 1, length, true, &e), dst = make_parts(plan[1], 1, length, false, &e);
+  bool        ok = mgrid_move_run(m, b, src.buffer, dst.buffer, NULL, &e) == MGRID_OK;
+  test(ok && walk(plan[1], 0, length[0], dst.buffer[0].data, true, &e) == 0 && guards_are_whole(&dst, 1),
+       "more boxes than a message takes, of several shapes");
+  free_parts(&src, 1), free_parts(&dst, 1);
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
+}
+
 /* ---------------------------------------------------------------- refusals */
 
 typedef struct fixture {
@@ -69,10 +111,7 @@ static fixture fixture_new(mgrid_backend *b, int64_t elements) {
   mgrid_error e = MGRID_ERROR_INIT;
   fixture f = { { { elements, 16, 2 } }, { NULL }, NULL, { { { NULL, 0 } }, { 0 } }, { { { NULL, 0 } }, { 0 } }, b };
   for (int i = 0; i < 3; i++) {
-    mgrid_window      w = mgrid_world(size);
     mgrid_dim         dims[] = { { "x", size } };
-    mgrid_grid       *g = mgrid_grid_new(w, 1, dims, &e);
-    mgrid_topology   *t = mgrid_topology_new(size, &e);
     mgrid_tensor_axis axis[AXES];
     for (int k = 0; k < AXES; k++) {
       axis[k] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
@@ -82,12 +121,7 @@ static fixture fixture_new(mgrid_backend *b, int64_t elements) {
       axis[k].dims = dim_names;
       axis[k].cutting = i == 2 ? MGRID_CUT_CEIL : MGRID_CUT_EVEN;
     }
-    mgrid_tensor *tensor = mgrid_tensor_new(g, types[0], AXES, axis, NULL, &e);
-    mgrid_topology_add_tensor(t, "a", tensor, &e);
-    f.plan[i] = mgrid_plan_new(t, &e);
-    mgrid_tensor_free(tensor);
-    mgrid_topology_free(t);
-    mgrid_grid_free(g);
+    f.plan[i] = plan_of(mgrid_world(size), 1, dims, types[0], AXES, axis);
   }
   f.move = mgrid_move_new(f.plan[0], f.plan[1], rank, 0, NULL, NULL, &e);
   f.src = make_parts(f.plan[0], 1, f.length, true, &e);
@@ -188,17 +222,7 @@ static void big(mgrid_backend *b) {
     ok = mmap(all + i * PERIOD, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
   for (int64_t i = 0; i < PERIOD / 8 && ok && rank == 0; i++) ((int64_t *)all)[i] = i;
   axis.name = "i", axis.length = bytes;
-  for (int i = 0; i < 2; i++) {
-    mgrid_window    w = { 2, i, 1 };
-    mgrid_grid     *g = mgrid_grid_new(w, 0, NULL, &e);
-    mgrid_tensor   *t = mgrid_tensor_new(g, "f8_e4m3", 1, &axis, NULL, &e);
-    mgrid_topology *top = mgrid_topology_new(2, &e);
-    mgrid_topology_add_tensor(top, "big", t, &e);
-    plan[i] = mgrid_plan_new(top, &e);
-    mgrid_topology_free(top);
-    mgrid_tensor_free(t);
-    mgrid_grid_free(g);
-  }
+  for (int i = 0; i < 2; i++) plan[i] = plan_of((mgrid_window){ 2, i, 1 }, 0, NULL, "f8_e4m3", 1, &axis);
   mgrid_move  *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
   mgrid_buffer mine = { all, bytes }, none = { NULL, 0 };
   sent = 0;
@@ -268,14 +292,7 @@ static void slow(mgrid_backend *b, int mover) {
     mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
     axis[0].name = "row", axis[0].length = PARCELS * HALF / ROW;
     axis[1].name = "column", axis[1].length = 2 * ROW, axis[1].ndims = 1, axis[1].dims = &x;
-    mgrid_grid     *g = mgrid_grid_new(w, 1, &dim, &e);
-    mgrid_tensor   *t = mgrid_tensor_new(g, "u8", 2, axis, NULL, &e);
-    mgrid_topology *top = mgrid_topology_new(size, &e);
-    mgrid_topology_add_tensor(top, "a", t, &e);
-    plan[i] = mgrid_plan_new(top, &e);
-    mgrid_topology_free(top);
-    mgrid_tensor_free(t);
-    mgrid_grid_free(g);
+    plan[i] = plan_of(w, 1, &dim, "u8", 2, axis);
   }
   mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
   o.window = 2 * HALF, o.timeout = 2;
@@ -308,6 +325,7 @@ int main(int argc, char **argv) {
   uint64_t       first = first_seed();
   for (uint64_t seed = first; seed < first + 150; seed++) ok &= one_move(b, seed);
   test(ok, "150 random moves: every element, no byte more than planned, nothing beside the buffers");
+  boxes(b);
   refusals(b);
   if (size == 2) big(b);
   mgrid_backend_free(b);

@@ -2,7 +2,6 @@
 --
 -- help: moongrid --help, and moongrid NAME --help from the table of the subcommand and its options.
 
-local host = require "host"
 local line = require "command.base.line"
 local text = require "command.base.text"
 
@@ -42,8 +41,5 @@ function M.one(command)
   if not text.is_terminal then text.fold = WIDE end
   text.put_lines(table.concat(lines, "\n") .. "\n")
 end
-
--- For subcommands that are C.
-function M.of_c(name) M.one(host.c_rows()[name]) end
 
 return M

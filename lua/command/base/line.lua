@@ -6,7 +6,7 @@
 --   recipe  a file, a bundled name or "-"; nil: none          args    NAME=VALUE, as typed
 --   words   further words that are not NAME=VALUE             before  of args: those before the last of these words
 --   command the table of the subcommand                       other   the other side of "A vs B"
---   typed   all words of a line with one side
+--   typed   all words of a line with one side                given   options as typed, by their names
 
 local host = require "host"
 local mg = require "moongrid"
@@ -96,7 +96,7 @@ end
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
 local recipe_options = {
-  { "machine", "MACHINE", M.machine,
+  { "machine", "MACHINE", M.machine, agreed = true,
     help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
   { "params", "FILE", side = true,
     help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
@@ -149,9 +149,10 @@ local function read_option(line, option, value)
     return
   end
   value = value or option.maybe and "" or value == nil and true
+  line.given[name] = value
   line[name] = read and read("--" .. name, value, line[name]) or value
   if name == line.command.recipe_from then line.recipe = value end
-  if line.other and not option.side then line.other[name] = line[name] end
+  if line.other and not option.side then line.other[name], line.other.given[name] = line[name], value end
 end
 
 local function unknown_option(line, options, typed)
@@ -269,7 +270,7 @@ local function read_words(line, words, at, last, alone)
   end
 end
 
-local function new(command) return { command = command, args = {}, words = {}, before = 0 } end
+local function new(command) return { command = command, args = {}, words = {}, given = {}, before = 0 } end
 
 -- Whether the recipe is a saved plan, which has its world and takes no parameters.
 function M.is_saved(line)
@@ -314,8 +315,7 @@ local function check_output(line, words)
   end
 end
 
--- Read the words of a subcommand's command line.
-function M.read(command, words)
+local function read(command, words)
   local line = new(command)
   line.typed = words
   read_words(line, words, 1, #words)
@@ -369,6 +369,20 @@ function M.ranges(list)
   end
 end
 
+-- Read --map, "8..15,0..7": which rank each rank of a world is.
+function M.map(map, size)
+  local ranks = {}
+  for first, last, at in M.ranges(map) do
+    if not first or last > WORLD_MAX then
+      text.refuse(1, "--map '%s', character %d: expected a rank, or a range such as 8..15", map:sub(1, 100), at)
+    elseif last - first >= size - #ranks then
+      text.refuse(1, "the map has more than the %d ranks of the world after the move", size)
+    end
+    for rank = first, last do ranks[#ranks + 1] = rank end
+  end
+  return ranks
+end
+
 -- Refuse output for every rank of a large world.
 function M.all_ranks(what, ranks)
   if ranks <= 1 << 20 then return end
@@ -377,7 +391,7 @@ end
 
 -- Read "A ... vs B ..." into two lines, which differ in what each side has of its own. What one side leaves out, the
 -- recipe of B or a world, is that of the other.
-function M.sides(command, words)
+local function sides(command, words)
   local a, b, vs = new(command), new(command), 1
   a.other, b.other = b, a
   while words[vs] and words[vs] ~= "vs" do vs = vs + 1 end
@@ -394,10 +408,20 @@ function M.sides(command, words)
   if a.help then return a, b end
   check_output(a, words)
   b.recipe = b.recipe or a.recipe
-  a.world, b.world = a.world or b.world, b.world or a.world
-  M.needs(a, a.world)
-  M.needs(b, b.world)
+  if not command.launched then a.world, b.world = a.world or b.world, b.world or a.world end
+  M.needs(a, command.launched or a.world)
+  M.needs(b, command.launched or b.world)
   return a, b
+end
+
+-- Read the words of a subcommand's command line, into two lines if it has two sides.
+function M.read(command, words)
+  local two = command.sides
+  if command.launched then
+    two = false
+    for _, word in ipairs(words) do two = two or word == "vs" and command.sides end
+  end
+  return (two and sides or read)(command, words)
 end
 
 return M

@@ -14,12 +14,9 @@ local function names()
   return list
 end
 
--- The subcommands, in the order of the help: tables of lua/command, and rows of those that are C.
+-- The subcommands, in the order of the help.
 local function all()
   local rows = {}
-  for _, row in ipairs(host.c_rows()) do
-    if row.place then rows[#rows + 1] = row end -- else no line to type, but what a subcommand of Lua starts
-  end
   for _, name in ipairs(names()) do rows[#rows + 1] = require("command." .. name) end
   table.sort(rows, function(a, b) return a.place < b.place end)
   return rows
@@ -73,16 +70,10 @@ return function(words)
   local help = word == "help"
   if help then word, words = words[2], { words[2], "--help" } end
   local command = find(word)
-  if not command then
-    local row = host.c_rows()[word]
-    if not (row and row.place) then unknown(words) end
-    if not help then return host.c_run(word) end
-    require "command.base.help".one(row)
-    return 0
-  end
+  if not command then unknown(words) end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
-  local line, other = (command.sides and reader.sides or reader.read)(command, rest)
+  local line, other = reader.read(command, rest)
   if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
   return 0
 end

@@ -275,14 +275,9 @@ function M.notes(plan)
   recipe.note(plan, "")
 end
 
--- For subcommands that are C: what `moongrid run` prints of a plan, or one of the notes.
+-- Print a plan after it was proved.
 function M.show(plan, json)
   if json then M.json(plan, nil, M.site()) else M.put(plan, { site = M.site() }) end
-end
-
-function M.for_c(name, plan, word, color)
-  text.color(color)
-  M[name](plan, word)
 end
 
 return M

@@ -9,12 +9,15 @@ local text = require "command.base.text"
 
 local M = {}
 
--- Print what recipes print on stderr, once: a recipe may be evaluated again for another world.
+-- Return what prints what recipes print on stderr, once: a recipe may be evaluated again for another world.
 local said = {}
-local function say_printed(message)
-  if said[message] or text.rank ~= 0 then return end
-  said[message] = true
-  io.stderr:write(host.shown(message), "\n")
+local function printer(which)
+  return function(message)
+    if said[message] or which == "none" or text.rank ~= 0 and which ~= "all" then return end
+    said[message] = true
+    io.stderr:write(which == "all" and text.ranks > 1 and ("rank %d: "):format(text.rank) or "", host.shown(message),
+                    "\n")
+  end
 end
 
 -- For a recipe that is not there: name the file of its folder with its name and .lua, or with the nearest name.
@@ -38,7 +41,7 @@ function M.load(of, options)
   end
   local name = of.recipe
   options = options or {}
-  options.log = say_printed
+  options.log = printer(of.print)
   if line.from_stdin(of) then
     options.text, name = line.stdin(), "stdin"
     if #options.text > 1 << 20 then text.refuse(1, "cannot read standard input: it has more than %d bytes", 1 << 20) end

@@ -165,7 +165,7 @@ end
 local function evaluate(x, at)
   local is_now = same(at, x.now)
   if is_now and x.looked then return x.present end
-  if x.stop and x.looked and host.now() > x.stop then error(STOPPED, 0) end
+  if x.stop and x.looked and mg.now() > x.stop then error(STOPPED, 0) end
   at = table.move(at, 1, #at, 1, {})
   local decided = x.sending.by
   local planned, plan = pcall(plan_of, x, at)
@@ -361,7 +361,7 @@ return function(of)
   local x = { of = of, loaded = loaded, objective = of.objective or "bytes", sending = sending.new(of), free = {},
               fixed = {}, levels = {}, best = {}, evaluated = 0, refused = 0 }
   prepare(x, loaded:info())
-  x.stop = of.limit and host.now() + of.limit
+  x.stop = of.limit and mg.now() + of.limit
   x.whole = x.all <= WHOLE and not x.sampled
   host.progress(("evaluating %.0f combinations"):format(x.all))
   local done, why = pcall(search, x)

@@ -169,7 +169,7 @@ function M.say(message, own)
   if M.rank ~= 0 then host.pause(0.3) end
   host.progress()
   local who = M.launcher and ("[rank %d/%d] "):format(M.rank, M.ranks) or ""
-  io.stderr:write("moongrid: ", who, host.shown(message), "\n")
+  io.stderr:write("moongrid: ", who, (message:gsub("[^\n]+", host.shown)), "\n")
 end
 
 function M.note(...)
@@ -179,14 +179,11 @@ end
 
 -- Refuse the command line: say why and end.
 function M.usage(...)
-  M.say(string.format(...), true)
+  M.say(host.shown(string.format(...)), true)
   error(2, 0)
 end
 
--- Refuse what all ranks refuse: rank 0 says why. `code` is the exit code.
-function M.refuse(code, ...)
-  M.say(string.format(...))
-  error(code, 0)
-end
+-- Refuse what all ranks refuse: rank 0 says why. `code` is the exit code. It is raised as what the module raises.
+function M.refuse(code, ...) host.refuse(100 * code, host.shown(string.format(...))) end
 
 return M

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - messages of moves over MPI: one non-blocking call for each, on the library's communicator. Long strided rows
-** become a datatype, which saves the copy of packing; persistent messages are no faster (scripts/README.md).
+** move.c - messages of moves over MPI: one non-blocking call for each, on the library's communicator. Boxes of long rows
+** become a datatype, which saves the copies of packing; persistent messages are no faster (scripts/README.md).
 */
 #include "comm/mpi/mpi.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* This backend is its own carrier. */
 static mgrid_backend *mpi_move_carrier(mgrid_backend *b) { return b; }
@@ -38,27 +39,53 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
   return MGRID_OK;
 }
 
-/* Make a datatype of strided rows: contiguous bytes, and loops around them. */
-static int type_of(const mgrid_rows *rows, MPI_Datatype *out) {
-  MPI_Datatype type = MPI_BYTE;
-  int          block = (int)rows->row, rc = MPI_SUCCESS;
-  for (int k = rows->n; k-- > 0 && !rc; block = 1) {
-    MPI_Datatype inner = type;
-    rc = MPI_Type_create_hvector((int)rows->length[k], block, (MPI_Aint)rows->stride[k], inner, &type);
+/* Make a datatype of strided rows: contiguous bytes, and loops around them. *block: how many of them. */
+static int box_of(const mgrid_rows *rows, MPI_Datatype *type, int *block) {
+  int rc = MPI_SUCCESS;
+  *type = MPI_BYTE, *block = (int)rows->row;
+  for (int k = rows->n; k-- > 0 && !rc; *block = 1) {
+    MPI_Datatype inner = *type;
+    rc = MPI_Type_create_hvector((int)rows->length[k], *block, (MPI_Aint)rows->stride[k], inner, type);
     if (inner != MPI_BYTE) MPI_Type_free(&inner);
+    if (rc) *type = MPI_BYTE;
   }
-  *out = type;
-  return rc ? rc : MPI_Type_commit(out);
+  return rc;
+}
+
+static bool is_alike(const mgrid_rows *a, const mgrid_rows *b) {
+  size_t bytes = (size_t)a->n * sizeof *a->length;
+  return a->n == b->n && a->row == b->row && memcmp(a->length, b->length, bytes) == 0
+         && memcmp(a->stride, b->stride, bytes) == 0;
+}
+
+/* Make a datatype of all boxes of a message. Boxes of the same shape, one after the other, share theirs. */
+static int type_of(const mgrid_post *p, MPI_Datatype *out) {
+  MPI_Datatype type[MGRID_BOXES_MAX];
+  MPI_Aint     at[MGRID_BOXES_MAX];
+  int          count[MGRID_BOXES_MAX], n = 0, rc = MPI_SUCCESS;
+  do {
+    at[n] = p->boxes[n].at - (char *)p->data;
+    if (n > 0 && is_alike(&p->boxes[n - 1], &p->boxes[n]))
+      type[n] = type[n - 1], count[n] = count[n - 1];
+    else
+      rc = box_of(&p->boxes[n], &type[n], &count[n]);
+  } while (++n < (int)p->nboxes && !rc);
+  if (!rc) rc = MPI_Type_create_struct(n, count, at, type, out);
+  for (; n > 0; n--)
+    if (type[n - 1] != MPI_BYTE && (n == 1 || type[n - 1] != type[n - 2])) MPI_Type_free(&type[n - 1]);
+  return rc;
 }
 
 static int post_one(mpi_backend *m, const mgrid_post *p) {
   MPI_Datatype type = MPI_BYTE;
   MPI_Request *request = &m->request[p->slot];
-  int          n = p->rows ? 1 : (int)p->bytes, rc = p->rows ? type_of(p->rows, &type) : MPI_SUCCESS;
+  int          n = p->nboxes > 1 ? 1 : (int)p->bytes, rc = MPI_SUCCESS;
+  if (p->nboxes) rc = p->nboxes == 1 ? box_of(p->boxes, &type, &n) : type_of(p, &type);
+  if (p->nboxes && !rc) rc = MPI_Type_commit(&type);
   if (rc) return rc;
   rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request)
                   : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request);
-  if (p->rows) MPI_Type_free(&type); /* MPI keeps it until the message has ended */
+  if (p->nboxes) MPI_Type_free(&type); /* MPI keeps it until the message has ended */
   return rc;
 }
 
@@ -86,6 +113,7 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 }
 
 const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
+                                                  .polled = true,
                                                   .watches = true,
                                                   .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,

@@ -152,12 +152,14 @@ mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   return MGRID_GAVE_UP;
 }
 
-/* mgrid_look: ranks that still move notice themselves when nothing moves, and then come to this verdict. */
+/* mgrid_look: ranks that still move notice themselves when nothing moves, and then come to this verdict. Those that wait here
+** look as often as they do: a sleep would come on top of the move. */
 static mgrid_outcome have_moved(void *ud) {
   waiting      *w = ud;
   mpi_backend  *m = w->roll->m;
   mgrid_outcome o = have_all_come(w);
-  return o == MGRID_LATE && w->roll->missing.n == 0 && !stalls(m) ? MGRID_NOT_YET : o;
+  bool          goes = o == MGRID_LATE && w->roll->missing.n == 0 && !stalls(m);
+  return goes || o == MGRID_NOT_YET ? MGRID_BUSY : o;
 }
 
 static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU of each rank by its PCI id, and NVLink
-** cliques, which NVML says where it is installed.
+** cliques, which NVML says where it is installed. machine:meets(job): whether the hosts are those of another machine.
 */
 #include "machine/lua/words.h"
 
@@ -227,6 +227,22 @@ static mgrid_status exchange(mgrid_backend *b, seat **all, mgrid_error *err) {
   }
   mgrid_release(hosts);
   return s;
+}
+
+/* machine:meets(job) -> true | nil, message, status. Collective. */
+int mgrid_lua_machine_meets(lua_State *L) {
+  mgrid_error                mine = MGRID_ERROR_INIT, e = MGRID_ERROR_INIT;
+  const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
+  mgrid_backend             *b = mgrid_lua_check_job(L, 2);
+  uint64_t                  *hosts = mgrid_realloc(NULL, NULL, 0, (size_t)b->world * sizeof *hosts);
+  char                       name[256] = "";
+  gethostname(name, sizeof name - 1);
+  mgrid_status s = mgrid_meet(b, mgrid_meet_call(b, false, "compare the machine"), &e);
+  if (!s) s = mgrid_verdict(b, hosts ? MGRID_OK : mgrid_oom(&mine), &mine, &e);
+  if (!s) s = mgrid_hosts_find(b, hosts, &e);
+  if (!s) s = mgrid_verdict(b, mgrid_machine_meets(m, hosts, b->world, b->rank, name, &mine), &mine, &e);
+  mgrid_release(hosts);
+  return s ? mgrid_lua_failure(L, &e) : (lua_pushboolean(L, true), 1);
 }
 
 /* job:machine() -> Machine, boot ids of its hosts | nil, message, status. Collective. */

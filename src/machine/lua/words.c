@@ -367,11 +367,11 @@ int mgrid_lua_plan_machine(lua_State *L) {
   return 1;
 }
 
-/* plan.traffic -> what its recipe says that families send, nil if nothing does */
+/* plan.traffic -> what its recipe says that families send, false if nothing does */
 int mgrid_lua_plan_traffic(lua_State *L) {
   const mgrid_traffic *own = mgrid_plan_traffic(mgrid_lua_check_plan(L, 1));
   mgrid_text           t = { 0 };
-  if (!own) return lua_pushnil(L), 1;
+  if (!own) return lua_pushboolean(L, false), 1;
   mgrid_traffic_kind.text(own, &t);
   mgrid_lua_push_text(L, &t);
   return 1;

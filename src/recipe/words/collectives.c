@@ -4,6 +4,7 @@
 ** self-tests and small benchmarks, not for tensors of a trainer. A call that fails returns nil, message,
 ** status.
 */
+#include "comm/compare.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
 
@@ -308,14 +309,46 @@ mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
   return b;
 }
 
-/* job:barrier() */
+static int agreed(lua_State *L, mgrid_status s, const mgrid_error *e) {
+  if (s) return mgrid_lua_failure(L, e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* job:barrier([call]) */
 static int job_barrier(lua_State *L) {
+  const char    *call = luaL_optstring(L, 2, NULL);
   mgrid_backend *b = mgrid_lua_check_job(L, 1);
   mgrid_error    e = MGRID_ERROR_INIT;
   uint64_t       word = 0;
-  if (b->ops->allreduce_min(b, &word, 1, &e)) return mgrid_lua_failure(L, &e);
-  lua_pushboolean(L, 1);
-  return 1;
+  return agreed(
+      L, call ? mgrid_meet(b, mgrid_meet_call(b, false, "%s", call), &e) : b->ops->allreduce_min(b, &word, 1, &e), &e);
+}
+
+/* job:settle([done [, message, status]]) -> true | nil, message, status: the verdict; then all also know where ranks run */
+static int job_settle(lua_State *L) {
+  mgrid_location *locations = NULL;
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_lua_check_job(L, 1);
+  mgrid_lua_read_failure(L, 2, "settle", &e);
+  mgrid_backend *b = mgrid_lua_check_job(L, 1);
+  if (!e.status) mgrid_locations_new(b, &locations, &e);
+  mgrid_status s = mgrid_verdict(b, e.status, &e, &e);
+  if (!s && locations) s = mgrid_locations_verdict(b, locations, MGRID_OK, NULL, &e);
+  mgrid_release(locations);
+  return agreed(L, s, &e);
+}
+
+/* job:agree(call, plan | nil [, message, status]) -> true | nil, message, status */
+static int job_agree(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_check_job(L, 1);
+  lua_settop(L, 5);
+  mgrid_lua_read_failure(L, 3, "agree", &e);
+  const char       *call = luaL_checkstring(L, 2);
+  const mgrid_plan *p = e.status ? NULL : mgrid_lua_check_plan(L, 3);
+  mgrid_backend    *b = mgrid_lua_check_job(L, 1);
+  return agreed(L, mgrid_agree_in(b, mgrid_meet_call(b, true, "%s", call), p, false, &e, &e), &e);
 }
 
 /* The first message of the root, so that every rank can say whether the data fits before it is sent. */
@@ -410,7 +443,11 @@ static int job_broadcast(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_job_use[] = { { "barrier", job_barrier }, { "broadcast", job_broadcast }, { NULL, NULL } };
+const luaL_Reg mgrid_lua_job_use[] = { { "barrier", job_barrier },
+                                       { "settle", job_settle },
+                                       { "agree", job_agree },
+                                       { "broadcast", job_broadcast },
+                                       { NULL, NULL } };
 
 static const luaL_Reg buffer_methods[] = {
   { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close }, { NULL, NULL }

@@ -148,6 +148,12 @@ static int group_name(lua_State *L) {
   return 1;
 }
 
+static int group_backend(lua_State *L) {
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  lua_pushstring(L, mgrid_group_native(g) ? mgrid_group_backend(g) : "");
+  return 1;
+}
+
 static int group_ranks(lua_State *L) { /* a new list each time */
   int64_t n = mgrid_group_size(mgrid_lua_check_group(L, 1));
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
@@ -191,6 +197,7 @@ static const luaL_Reg group_fields[] = { { "position", group_position },
                                          { "last", group_last },
                                          { "ranks", group_ranks },
                                          { "name", group_name },
+                                         { "backend", group_backend },
                                          { "launch_order", group_launch_order },
                                          { NULL, NULL } };
 static const luaL_Reg group_methods[] = { { "next", group_next },
@@ -219,7 +226,7 @@ static int group_missing(lua_State *L) {
                               "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "
                               "that in the world");
   if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
-  if (strcmp(key, "ranks") != 0) mgrid_lua_keep_answer(L, 1, key);
+  if (strcmp(key, "ranks") != 0 && strcmp(key, "backend") != 0) mgrid_lua_keep_answer(L, 1, key);
   return 1;
 }
 

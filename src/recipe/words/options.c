@@ -229,8 +229,11 @@ static void push_backend(lua_State *L, const mgrid_descriptor *d) {
   const struct {
     const char *name;
     bool        is;
-  } abilities[] = { { "makes", d->native != MGRID_NATIVE_NONE }, { "carries", d->carries }, { "carried", d->carried } };
-  lua_createtable(L, 0, 5);
+  } abilities[] = { { "makes", d->native != MGRID_NATIVE_NONE },
+                    { "carries", d->carries },
+                    { "carried", d->carried },
+                    { "exchanges", d->exchanges } };
+  lua_createtable(L, 0, 6);
   mgrid_lua_set_string(L, "name", d->name);
   mgrid_lua_set_string(L, "doc", d->doc);
   for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {

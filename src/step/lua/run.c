@@ -51,6 +51,53 @@ static double positive(lua_State *L, const char *name, double usual) {
   return x;
 }
 
+/* Where the function of the option `compute` runs. */
+typedef struct working {
+  lua_State  *L; /* it is at 3 */
+  mgrid_error broken;
+} working;
+
+/* A `work` of step_how: call it with so many flops. */
+static double call_work(void *ud, double flops) {
+  working   *w = ud;
+  lua_State *L = w->L;
+  if (w->broken.status) return flops;
+  lua_pushvalue(L, 3);
+  lua_pushnumber(L, flops);
+  int         raised = lua_pcall(L, 1, 1, 0);
+  double      done = raised ? 0 : lua_tonumber(L, -1);
+  const char *message = raised ? lua_tostring(L, -1)
+                               : "run_step: compute returns how many flops it has done, more than 0";
+  if (!message)
+    mgrid_oom(&w->broken);
+  else if (!(done > 0))
+    mgrid_fail(&w->broken, MGRID_REFUSED, "%s", message);
+  lua_pop(L, 1);
+  return done > 0 ? done : flops;
+}
+
+/* Read "sleep" or a function, which goes to 3. */
+static void read_compute(lua_State *L, step_how *how, working *w) {
+  int kind = lua_getfield(L, 2, "compute");
+  how->sleeps = kind == LUA_TSTRING && strcmp(lua_tostring(L, -1), "sleep") == 0;
+  if (kind == LUA_TFUNCTION)
+    how->work = call_work, how->ud = w, how->broken = &w->broken;
+  else if (kind != LUA_TNIL && !how->sleeps)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: compute is \"sleep\" or a function, not %s",
+                       kind == LUA_TSTRING ? lua_pushfstring(L, "'%s'", lua_tostring(L, -1)) : mgrid_lua_kind(L, -1));
+}
+
+/* Let a timeline tell of each rank as of a type of its own. */
+static bool tell_ranks(step_timeline *t) {
+  const mgrid_step *s = t->step;
+  size_t            world = (size_t)s->plan->content.world;
+  step_types       *types = &t->price.by.types;
+  if (!(types->type = mgrid_zeroed(NULL, world * sizeof *types->type))) return false;
+  types->n = world;
+  for (size_t i = 0; i < world; i++) types->type[i] = (step_type){ .class = s->of[i], .first = (int64_t)i, .ranks = 1 };
+  return true;
+}
+
 /* Return the text of an option, which stays on the stack; NULL: nil. */
 static const char *text_of(lua_State *L, const char *name) {
   lua_getfield(L, 2, name);
@@ -60,7 +107,7 @@ static const char *text_of(lua_State *L, const char *name) {
 }
 
 static void check_names(lua_State *L) {
-  static const char *const known[] = { "steps", "scale", "compute", "timeout", "unproved", "trace", "file" };
+  static const char *const known[] = { "steps", "scale", "compute", "timeout", "unproved", "timeline", "file" };
   for (lua_pushnil(L); mgrid_lua_next(L, 2); lua_pop(L, 1)) {
     size_t i = 0, n = sizeof known / sizeof *known;
     if (lua_type(L, -2) != LUA_TSTRING) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: options have names");
@@ -69,11 +116,13 @@ static void check_names(lua_State *L) {
   }
 }
 
-/* state:run_step{ steps, scale, compute, timeout, unproved, trace, file } -> what all ranks measured, on all ranks */
+/* state:run_step{ steps, scale, compute, timeout, unproved, timeline, file } -> what all ranks measured, on all ranks; on rank
+** 0 the Timeline */
 static int state_run_step(lua_State *L) {
   step_how    how = STEP_HOW_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *measured = NULL;
+  working     w = { L, MGRID_ERROR_INIT };
   mgrid_lua_check_state(L, 1);
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
@@ -86,15 +135,24 @@ static int state_run_step(lua_State *L) {
   how.timeout = positive(L, "timeout", how.timeout);
   lua_getfield(L, 2, "unproved");
   how.unproved = lua_toboolean(L, -1);
-  how.trace = text_of(L, "trace");
-  const char *compute = text_of(L, "compute");
-  if (compute && mgrid_step_computing_of("run_step: compute", compute, &how.compute, &e))
-    return mgrid_lua_raise_error(L, &e);
+  lua_settop(L, 2);
+  read_compute(L, &how, &w);
+  lua_settop(L, 3);
+  lua_getfield(L, 2, "timeline");
+  bool tells = lua_toboolean(L, -1);
   text_of(L, "file");
   const mgrid_step *s = push_step(L, lua_gettop(L));
-  if (mgrid_step_measure(s, mgrid_lua_check_state(L, 1), &how, &measured, &e)) return mgrid_lua_raise_error(L, &e);
+  step_timeline    *t = mgrid_step_lua_new_timeline(L, s);
+  int               at = lua_gettop(L);
+  mgrid_lua_stack(L, 8);
+  if (mgrid_step_measure(s, mgrid_lua_check_state(L, 1), &how, tells ? &t->records : NULL, &measured, &e))
+    return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_weigh(L, t, sizeof *t + t->records.room * sizeof *t->records.record);
   if (mgrid_take_json(L, measured)) return lua_error(L);
-  return 1;
+  if (!tells || mgrid_lua_check_state(L, 1)->view.rank != 0) return 1;
+  if (!tell_ranks(t)) return mgrid_lua_oom(L);
+  lua_pushvalue(L, at);
+  return 2;
 }
 
 const luaL_Reg mgrid_step_lua_state_methods[] = { { "step", state_step },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** timeline.c - Timeline: what each type of ranks did when, as step:price { timeline = ... } executed it. One call for one
-** span, without a table, because there are hundreds of thousands.
+** timeline.c - Timeline: what each type of ranks did when, as step:price { timeline = ... } executed it, or each rank, as
+** state:run_step { timeline = true } measured it. One call for one span, without a table, because there are hundreds of
+** thousands.
 */
 #include "step/lua/words.h"
 
@@ -56,7 +57,7 @@ static int timeline_span(lua_State *L) {
   return 7;
 }
 
-/* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries */
+/* timeline:seconds(type, entry): of one compute or call, without waiting; 0 of other entries, and where it was measured */
 static int timeline_seconds(lua_State *L) {
   const step_timeline *t = check(L);
   int32_t              type = check_type(L, t, 2);
@@ -65,9 +66,20 @@ static int timeline_seconds(lua_State *L) {
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
   const step_node *n = &p->node[i - 1];
-  lua_pushnumber(L, n->kind == STEP_COMPUTE ? mgrid_step_work_of(&t->price.by, n)
-                    : n->slot >= 0          ? mgrid_step_way_of(&t->price.by, type, n, n->bytes).seconds
-                                            : 0);
+  lua_pushnumber(L, !t->machine               ? 0
+                    : n->kind == STEP_COMPUTE ? mgrid_step_work_of(&t->price.by, n)
+                    : n->slot >= 0            ? mgrid_step_way_of(&t->price.by, type, n, n->bytes).seconds
+                                              : 0);
+  return 1;
+}
+
+/* timeline:type(rank) -> its number in `types` */
+static int timeline_type(lua_State *L) {
+  const step_timeline *t = check(L);
+  int64_t              rank = mgrid_lua_check_integer(L, 2);
+  mgrid_error          e = MGRID_ERROR_INIT;
+  if (mgrid_check_rank(rank, t->step->plan->content.world, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushinteger(L, (t->machine ? t->price.by.types.of[rank] : rank) + 1);
   return 1;
 }
 
@@ -115,7 +127,9 @@ static int timeline_tostring(lua_State *L) {
 static const luaL_Reg fields[] = {
   { "types", timeline_types }, { "repeats", timeline_repeats }, { "cut", timeline_cut }, { NULL, NULL }
 };
-static const luaL_Reg methods[] = { { "span", timeline_span }, { "seconds", timeline_seconds }, { NULL, NULL } };
+static const luaL_Reg methods[] = {
+  { "span", timeline_span }, { "seconds", timeline_seconds }, { "type", timeline_type }, { NULL, NULL }
+};
 static const luaL_Reg meta[] = {
   { "__len", timeline_len }, { "__tostring", timeline_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL }
 };

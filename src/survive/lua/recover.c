@@ -119,12 +119,7 @@ static int state_recover(lua_State *L) {
 static int state_settle(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_check_host_state(L);
-  if (!lua_isnone(L, 2) && !lua_toboolean(L, 2)) {
-    lua_Integer status = mgrid_lua_opt_integer(L, 4, MGRID_REFUSED);
-    if (status < 1 || status > 999)
-      return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "settle: %lld is not the status of an error", (long long)status);
-    mgrid_fail(&e, (mgrid_status)status, "%s", luaL_optstring(L, 3, "this rank could not do its part"));
-  }
+  mgrid_lua_read_failure(L, 2, "settle", &e);
   if (mgrid_state_settle(mgrid_lua_check_host_state(L), e.status, &e)) return mgrid_lua_failure(L, &e);
   return lua_pushboolean(L, true), 1;
 }

@@ -177,6 +177,41 @@ static int move_prove(lua_State *L) {
   return lua_pushboolean(L, true), 1;
 }
 
+static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
+  lua_createtable(L, 0, 12);
+  mgrid_lua_set_integer(L, "stay", t->stay);
+  mgrid_lua_set_integer(L, "sent", t->sent);
+  mgrid_lua_set_integer(L, "minimum", t->minimum);
+  mgrid_lua_set_integer(L, "max_send", t->max_send);
+  mgrid_lua_set_integer(L, "max_receive", t->max_receive);
+  mgrid_lua_set_integer(L, "peers", t->peers);
+  mgrid_lua_set_integer(L, "messages", t->messages);
+  mgrid_lua_set_integer(L, "busiest", t->busiest);
+  mgrid_lua_set_integer(L, "gather", t->gather);
+  if (t->rounds >= 0) mgrid_lua_set_integer(L, "rounds", t->rounds);
+  if (machine) mgrid_lua_set_integer(L, "crossing", t->crossing);
+}
+
+/* Push what all ranks send of each tensor, a list, and of all. */
+static void push_sums(lua_State *L, const mgrid_pairs *p, const mgrid_schedule *s) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_tally *tally = lua_newuserdatauv(L, (p->n + 1) * sizeof *tally, 0);
+  if (mgrid_pairs_tally(p, s, tally, &e)) mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, (int)p->n, 0);
+  for (size_t i = 0; i < p->n; i++) {
+    push_tally(L, &tally[i], p->machine);
+    mgrid_lua_set_string(L, "name", p->name[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  push_tally(L, &tally[p->n], p->machine);
+}
+
+/* move:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all: of all ranks */
+static int move_sums(lua_State *L) {
+  push_sums(L, &check_move(L, 1)->pairs, NULL);
+  return 2;
+}
+
 static int move_tostring(lua_State *L) {
   const mgrid_move *m = check_move(L, 1);
   lua_pushfstring(L, "Move of %d tensors: rank %I sends %I bytes, receives %I", (int)m->pairs.n, (lua_Integer)m->rank,
@@ -188,7 +223,7 @@ static const luaL_Reg move_fields[] = { { "rank", move_rank },     { "stay", mov
                                         { "send", move_send },     { "receive", move_receive },
                                         { "rounds", move_rounds }, { "tensors", move_tensors },
                                         { "peers", move_peers },   { NULL, NULL } };
-static const luaL_Reg move_methods[] = { { "prove", move_prove }, { NULL, NULL } };
+static const luaL_Reg move_methods[] = { { "prove", move_prove }, { "sums", move_sums }, { NULL, NULL } };
 static const luaL_Reg move_meta[] = { { "__tostring", move_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class move_class = { MGRID_LUA_MOVE, move_fields, move_methods, NULL, move_meta };
 
@@ -232,36 +267,11 @@ static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   return m->why.status ? NULL : &m->schedule;
 }
 
-static void push_tally(lua_State *L, const mgrid_tally *t, int64_t machine) {
-  lua_createtable(L, 0, 12);
-  mgrid_lua_set_integer(L, "stay", t->stay);
-  mgrid_lua_set_integer(L, "sent", t->sent);
-  mgrid_lua_set_integer(L, "minimum", t->minimum);
-  mgrid_lua_set_integer(L, "max_send", t->max_send);
-  mgrid_lua_set_integer(L, "max_receive", t->max_receive);
-  mgrid_lua_set_integer(L, "peers", t->peers);
-  mgrid_lua_set_integer(L, "messages", t->messages);
-  mgrid_lua_set_integer(L, "busiest", t->busiest);
-  mgrid_lua_set_integer(L, "gather", t->gather);
-  if (t->rounds >= 0) mgrid_lua_set_integer(L, "rounds", t->rounds);
-  if (machine) mgrid_lua_set_integer(L, "crossing", t->crossing);
-}
-
 /* moves:sums() -> { { name, stay, sent, ... }, ... } of each tensor, { stay, sent, ... } of all, why there are no rounds */
 static int moves_sums(lua_State *L) {
   moves                *m = check_moves(L);
-  mgrid_error           e = MGRID_ERROR_INIT;
-  const mgrid_pairs    *p = &m->pairs;
   const mgrid_schedule *s = schedule_of(L, m);
-  mgrid_tally          *tally = lua_newuserdatauv(L, (p->n + 1) * sizeof *tally, 0);
-  if (mgrid_pairs_tally(p, s, tally, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_createtable(L, (int)p->n, 0);
-  for (size_t i = 0; i < p->n; i++) {
-    push_tally(L, &tally[i], p->machine);
-    mgrid_lua_set_string(L, "name", p->name[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
-  push_tally(L, &tally[p->n], p->machine);
+  push_sums(L, &m->pairs, s);
   lua_pushstring(L, s ? NULL : m->why.message);
   return 3;
 }

@@ -1,0 +1,123 @@
+-- SPDX-License-Identifier: MIT
+--
+-- step: execute the step of a recipe, and compare what was planned with what was measured.
+
+local chart = require "pictures.chart"
+local host = require "host"
+local jobs = require "command.base.job"
+local json = require "command.base.json"
+local mg = require "moongrid"
+local text = require "command.base.text"
+
+local EVERY = 20000  -- operations of a picture before rounds of loops are drawn as one
+local FLOPS = 1e14   -- of computes that sleep
+local REFUSED = 100
+local plural = text.plural
+
+-- Multiply small matrices; return the operations done.
+local function gemm()
+  local n, a, b = 24, {}, {}
+  for i = 1, n * n do a[i], b[i] = i, 1 / i end
+  for i = 0, n - 1 do
+    for j = 1, n do
+      local sum = 0
+      for k = 1, n do sum = sum + a[i * n + k] * b[(k - 1) * n + j] end
+      a[i * n + j] = sum
+    end
+  end
+  return 2 * n ^ 3
+end
+
+-- Price the step on the machine of the line or of the plan. Computes of an unknown rate take as long as those that
+-- sleep.
+local function price(of, step, carried)
+  local options = { machine = of.machine, rules = carried and "nccl" or "mpi", timeline = of.output and EVERY }
+  local done, priced, timeline = pcall(step.price, step, options)
+  if not done and mg.status(priced) == REFUSED then
+    options.flops = FLOPS
+    return step:price(options)
+  end
+  if not done then error(priced, 0) end
+  return priced, timeline
+end
+
+-- What rank 0 needs beside what is measured: the step, and what was planned.
+local function plan_of(of, plan, carried)
+  local planned, has_machine = {}, type(of.machine) == "userdata" or plan.machine ~= ""
+  if of.output or has_machine and not of.unproved then planned.step = plan:step() end
+  if has_machine and not of.unproved then planned.price, planned.timeline = price(of, planned.step, carried) end
+  return planned
+end
+
+-- Execute the step on all ranks. Return what was measured. Rank 0 writes the trace; it opens the file first, so that a
+-- wrong name ends the run before it begins.
+local function execute(of, plan, state, job, planned)
+  local opened, measured, timeline = false, nil, nil
+  local function go(put)
+    opened = true
+    jobs.need(job:settle())
+    host.progress "executing the step"
+    measured, timeline = state:run_step {
+      steps = of.step, scale = of.scale, timeout = of.timeout, unproved = of.unproved, timeline = of.output ~= nil,
+      compute = of.compute == "gemm" and gemm or of.compute,
+    }
+    host.progress()
+    if put then
+      local beside = planned.price and chart.make(plan, planned.step, planned.price, planned.timeline)
+      require "pictures.chart_trace" (chart.make(plan, planned.step, nil, timeline), put, beside)
+    end
+  end
+  if not of.output or job.rank ~= 0 then
+    go()
+    if of.output then jobs.need(job:settle()) end
+    return measured
+  end
+  local done, raised = pcall(host.write, of.output, go)
+  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all have raised
+  if not done then error(raised, 0) end
+  return measured
+end
+
+local function put_json(measured)
+  local shape = { "families", "late", "ranks", "scale", "seconds", "steps", "worst", families = { named = true } }
+  if measured.planned then table.insert(shape, 3, "planned") end
+  json.put(measured, shape)
+end
+
+local function put_text(of, plan, measured)
+  text.printf("\nstep           %d time%s on %d ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n", of.step,
+              plural(of.step), measured.ranks, 1e3 * measured.seconds, 1e3 * measured.worst)
+  text.printf("  %-22s %12s %12s %12s %12s %12s %12s %6s %12s   of all ranks, a step\n", "family", "calls", "planned",
+              "bytes", "planned", "median ms", "worst ms", "rank", "waiting ms")
+  for _, name in ipairs(plan.families) do
+    local f = measured.families[name]
+    if f then
+      text.put("  ", text.padded(name, 22))
+      text.printf(" %12.0f %12.0f %12s %12s %12.3f %12.3f %6d %12.3f\n", f.calls, f.planned_calls, text.bytes(f.bytes),
+                  text.bytes(f.planned_bytes), 1e3 * f.seconds, 1e3 * f.worst, f.worst_rank, 1e3 * f.waiting)
+    end
+  end
+  if measured.planned then
+    text.printf("\nplanned        %.3g ms a step on the machine that was given, at scale 1\n", 1e3 * measured.planned)
+  end
+  if measured.late then
+    text.printf("\nlate           rank %d: it waits the least, so the others wait for it\n", measured.late)
+  end
+  if of.output then
+    text.printf("\ntrace          %s, of the last step: opens in Perfetto (ui.perfetto.dev)\n", of.output)
+  end
+end
+
+-- `carried`: over a backend of GPUs, where calls are on streams.
+return function(of, plan, state, job, carried)
+  local planned = jobs.settle(job, function() return job.rank == 0 and plan_of(of, plan, carried) end)
+  local measured = execute(of, plan, state, job, planned)
+  if job.rank ~= 0 then return end
+  measured.planned = planned.price and planned.price.seconds
+  for _, name in ipairs(planned.price and plan.families or {}) do
+    local f = measured.families[name]
+    if f then f.planned_seconds = planned.price.families[name].seconds end
+  end
+  if of.json then put_json(measured) else put_text(of, plan, measured) end
+  io.stdout:flush()
+end
