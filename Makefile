@@ -299,7 +299,7 @@ $(B)/gen/recipes.o: $(LUA_OBJ) $(LUA_ARCHIVE) | $(B)/gen/streams.o
 	$(OBJCOPY) --keep-global-symbol=mgrid_lua_entry $@.all $@
 	rm $@.all
 
-OF_HOST := $(shell grep -oE '\bmgrid_lua_(open|push_[a-z]+|to_[a-z]+)\b' src/moongrid_lua.h)
+OF_HOST := $(shell grep -oE '\bmgrid_lua_(open|push|to)\b' src/moongrid_lua.h)
 $(B)/gen/module_of_host.o: $(LUA_OBJ) src/moongrid_lua.h
 	$(LD) -r -o $@ $(LUA_OBJ)
 	$(OBJCOPY) $(OF_HOST:%=--keep-global-symbol=%) $@
@@ -402,8 +402,6 @@ ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # folders stand in quotes: their names may have blanks
 D = $(DESTDIR)
-# the annotations, and the layers for stock Lua
-LUA_FILES := $(wildcard lua/moongrid/*.lua)
 
 install: all man fortran
 	for folder in $(foreach v,PREFIX LIBDIR MANDIR LUA_CMOD LUA_LMOD,'$v=$($v)'); do \
@@ -430,7 +428,7 @@ install: all man fortran
 	done
 	chmod 644 '$(PC)'/moongrid*.pc '$(CMAKE)'/*
 	install -m 755 $(B)/moongrid.so '$(D)$(LUA_CMOD)'/
-	install -m 644 $(LUA_FILES) '$(D)$(LUA_LMOD)'/moongrid/
+	install -m 644 $(META) '$(D)$(LUA_LMOD)'/moongrid/
 	install -d '$(D)$(BASHDIR)' '$(D)$(ZSHDIR)' '$(D)$(FISHDIR)' '$(D)$(MODULES)'
 	install -m 644 scripts/complete/moongrid.bash '$(D)$(BASHDIR)'/moongrid
 	install -m 644 scripts/complete/_moongrid '$(D)$(ZSHDIR)'/
@@ -449,7 +447,7 @@ lua: $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS)
 install-lua: lua
 	install -d '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
 	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) '$(D)$(LUA_CMOD)'/
-	install -m 644 $(LUA_FILES) '$(D)$(LUA_LMOD)'/moongrid/
+	install -m 644 $(META) '$(D)$(LUA_LMOD)'/moongrid/
 	install -d '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/library
 	install -m 644 lua/addon/config.json '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/
 	install -m 644 $(META) '$(D)$(LUA_LMOD)'/moongrid/addons/moongrid/library/
@@ -460,7 +458,7 @@ uninstall:
 	rm -f $(addprefix '$(D)$(LIBDIR)'/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix '$(PC)'/,moongrid.pc moongrid_static.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf '$(CMAKE)'
-	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(LUA_FILES)))
+	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(META)))
 	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULES)'/$(VERSION).lua
 	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULES)' 2>/dev/null
 

@@ -105,8 +105,8 @@ int main(int argc, char **argv) {
   mgrid_state *state = mgrid_open(b, argv[first], n, (const char *const *)argv + first + 1, &o, &e);
   int64_t      proved = 0;
   if (state && mgrid_state_prove(state, &proved, &e) == MGRID_OK)
-    printf("rank %lld of %lld: %zu groups, %lld communicators proved, on %s\n", (long long)c.rank, (long long)c.world,
-           mgrid_state_ngroups(state), (long long)proved, mgrid_backend_name(b));
+    printf("rank %lld of %lld: %zu communicators, %lld proved, on %s\n", (long long)c.rank, (long long)c.world,
+           mgrid_state_ncomms(state), (long long)proved, mgrid_backend_name(b));
   mgrid_state_free(state);
   mgrid_backend_free(b);
   if (e.status) fprintf(stderr, "carrier: rank %lld: %s\n", (long long)c.rank, e.message);

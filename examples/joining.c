@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   job j = {
     mgrid_runtime_new(NULL, NULL, &e), (size_t)argc - 4, (const char *const *)argv + 4, NULL, 0, { NULL, NULL }
   };
-  mgrid_runtime_load(j.rt, argv[3], &e);
+  mgrid_runtime_load(j.rt, argv[3], NULL, 0, &e);
   if (opens || connects) find_port(opens, argv[2], port);
   MPI_Comm_get_parent(&inter);
   if (connects) MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
@@ -197,7 +197,7 @@ int main(int argc, char **argv) {
     if (join(&j, inter, &e)) return fprintf(stderr, "not let in: %s\n", e.message), MPI_Finalize(), 0;
     dies = NULL;
   } else {
-    mgrid_plan    *p = mgrid_runtime_plan(j.rt, size, j.nargs, j.args, &e);
+    mgrid_plan    *p = mgrid_runtime_plan(j.rt, size, NULL, j.nargs, j.args, &e);
     mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
     j.state = mgrid_materialize(p, b, "train", &e);
     mgrid_plan_free(p), mgrid_backend_free(b);

@@ -21,12 +21,12 @@ static mgrid_state *run(const char *script, mgrid_backend *b, MPI_Comm comm) {
   luaL_openlibs(L);
   luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
   if (luaL_loadfile(L, script)
-      || (mgrid_lua_push_backend(L, b), lua_pushinteger(L, MPI_Comm_c2f(comm)), lua_pcall(L, 2, 2, 0))) {
+      || (mgrid_lua_push(L, "Job", b), lua_pushinteger(L, MPI_Comm_c2f(comm)), lua_pcall(L, 2, 2, 0))) {
     fprintf(stderr, "lua_host: %s\n", lua_tostring(L, -1));
-  } else if (!(state = mgrid_state_ref(mgrid_lua_to_state(L, -1)))) {
+  } else if (!(state = mgrid_state_ref(mgrid_lua_to(L, -1, "State")))) {
     fprintf(stderr, "lua_host: %s returns no State\n", script);
   } else if (mgrid_backend_rank(b) == 0) {
-    const mgrid_plan *plan = mgrid_lua_to_plan(L, -2);
+    const mgrid_plan *plan = mgrid_lua_to(L, -2, "Plan");
     for (size_t i = 0; i < mgrid_plan_nfamilies(plan); i++) printf("family %s\n", mgrid_plan_family_name(plan, i));
   }
   lua_close(L);

@@ -284,9 +284,9 @@ static setup set_up(int argc, char **argv, mgrid_error *e) {
   while (vs < argc && strcmp(argv[vs], "vs") != 0) vs++;
   s.mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, e);
   s.rt = mgrid_runtime_new(NULL, NULL, e);
-  mgrid_runtime_load(s.rt, argv[1], e);
-  s.from = mgrid_runtime_plan(s.rt, ranks, (size_t)vs - 2, args + 2, e);
-  s.to = mgrid_runtime_plan(s.rt, ranks, vs + 1 < argc ? (size_t)(argc - vs - 1) : 0, args + vs + 1, e);
+  mgrid_runtime_load(s.rt, argv[1], NULL, 0, e);
+  s.from = mgrid_runtime_plan(s.rt, ranks, NULL, (size_t)vs - 2, args + 2, e);
+  s.to = mgrid_runtime_plan(s.rt, ranks, NULL, vs + 1 < argc ? (size_t)(argc - vs - 1) : 0, args + vs + 1, e);
   s.move = mgrid_move_new(s.from, s.to, rank, 0, NULL, NULL, e);
   for (size_t k = 0; k < mgrid_move_ntensors(s.move) && !e->status; k++) {
     const char *name = mgrid_move_tensor(s.move, k);

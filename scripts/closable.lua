@@ -5,8 +5,7 @@
 -- a reference (mgrid_state_ref). Prints a line for each fault, and fails if there is one.
 
 local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
-  "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to_state", "mgrid_lua_to_group",
-  "mgrid_lua_to_backend", "check_use" }
+  "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to", "mgrid_lua_to_group", "check_use" }
 
 -- Calls that run no Lua, because they allocate nothing (or only without collecting), read no table of the program's, or
 -- do not return.

@@ -178,6 +178,8 @@ typedef enum mgrid_status {
 /* Return a few words for a status, "out of range"; never NULL, static. */
 MGRID_API const char *mgrid_status_text(mgrid_status status);
 
+enum { MGRID_MISSING_SHOWN = 8 };
+
 typedef struct mgrid_error {
   size_t       size; /* sizeof(mgrid_error) */
   mgrid_status status;
@@ -185,9 +187,14 @@ typedef struct mgrid_error {
   char         file[200];     /* of the recipe, or "" */
   char         message[1024]; /* one line, beginning with file:line: if there is one; if Lua cannot read a recipe, two
                          more: its line, and a caret below the place */
+  /* Of MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows them; the message says the same: */
+  int64_t nmissing;                     /* how many ranks did not come to a call, or are lost */
+  int64_t missing[MGRID_MISSING_SHOWN]; /* the first of them */
+  double  waited;                       /* seconds that this rank waited for them */
+  char    call[96];                     /* the call over all ranks in which it did, "materialize train"; else "" */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
-  { sizeof(mgrid_error), MGRID_OK, 0, "", "" }
+  { sizeof(mgrid_error), MGRID_OK, 0, "", "", 0, { 0 }, 0, "" }
 
 /* Clear an error. err may be NULL. */
 MGRID_API void mgrid_error_clear(mgrid_error *err);

@@ -105,13 +105,11 @@ MGRID_API void          mgrid_family_free(mgrid_family *f);
 ** the runs. The runs of a group follow each other in the order of the result. For a family of a grid, k must meet a
 ** boundary of its modes; if it does not, the error has the sizes that do, or with `lists` the runs are cut anyway,
 ** without modes. Picked and zipped families are always cut that way, O(1). If groups differ in size, `lists` makes
-** explicit lists, O(world). Either output may be NULL. */
-MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                                          mgrid_family **outer, mgrid_error *err);
-/* The same, counted by rows: first the groups of the family vary, then the runs (for *outer the positions), so that
-** group i of *inner lies in group i % mgrid_family_count(f) of f. All groups have one size. */
-MGRID_API mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                                               mgrid_family **outer, mgrid_error *err);
+** explicit lists, O(world). Either output may be NULL. With `by_row` groups are counted by rows: first the groups of
+** the family vary, then the runs (for *outer the positions), so that group i of *inner lies in group i %
+** mgrid_family_count(f) of f; all groups have one size then. */
+MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, bool by_row,
+                                          mgrid_family **inner, mgrid_family **outer, mgrid_error *err);
 /* Cut each group into segments: the first sizes[0] members, then sizes[1], and so on. The segments of a group follow
 ** each other in the order of the result. The sizes sum to the group size, or one is MGRID_FILL and takes the rest.
 ** The groups of f share no ranks and have one size (in a union, one size in each family). O(n) time and memory in any
@@ -153,13 +151,11 @@ MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mg
 MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err);
 /* Make the family of all groups of n families, one family after the other. They must not share ranks. */
 MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err);
-/* Join group i of each family into group i. The families have equally many groups and share no ranks. */
-MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err);
-/* As mgrid_family_zip, but families may have fewer groups, each of which serves several: if the largest family has n
-** groups, group i of the result has group i * count / n, rounded down, of a family of `count` groups. So a family of
-** one group is in all of them, and of 6 groups over 10 each is in one or two. If counts differ, the result is a cover
-** of explicit lists, O(members). */
-MGRID_API mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, mgrid_error *err);
+/* Join group i of each family into group i. The families share no ranks, and have equally many groups. With `spread`
+** they may have fewer groups, each of which serves several: if the largest family has n groups, group i of the result
+** has group i * count / n, rounded down, of a family of `count` groups. So a family of one group is in all of them, and
+** of 6 groups over 10 each is in one or two. If counts differ, the result is a cover of explicit lists, O(members). */
+MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, bool spread, mgrid_error *err);
 
 /* `size` places, `stride` ranks apart. */
 typedef struct mgrid_mode {
@@ -222,12 +218,10 @@ MGRID_API int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_
 /* Find the rank's nth group (from 0; only in a cover is there more than one) and its position in it; return false if
 ** there is none. O(modes). */
 MGRID_API bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position);
-/* Write the members of a group in order, at most `cap` of them; return how many there are, or -1 if there is no such
-** group. */
-MGRID_API int64_t mgrid_family_members(const mgrid_family *f, int64_t group, size_t cap, int64_t *out);
-/* The same for n groups from `group` on, one after the other; return how many members they have, or -1 if there are
-** no such groups. For many small groups this is several times faster than a call for each. */
-MGRID_API int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out);
+/* Write the members of n groups from `group` on, in order, one group after the other, at most `cap` of them; return how
+** many members they have, or -1 if there are no such groups. For many small groups this is several times faster than a
+** call for each. */
+MGRID_API int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out);
 /* Write the rule as canonical text, as snprintf: equal strided families have equal text. "(2:1) x (4:2)" is 4 groups,
 ** 2 apart, of 2 neighbours. */
 MGRID_API size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len);

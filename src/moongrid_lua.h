@@ -22,40 +22,24 @@ struct lua_State;
 /* A lua_CFunction: push the table of the module, return 1. Raise in L if out of memory. */
 MGRID_API int mgrid_lua_open(struct lua_State *L);
 
-/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. The userdata is one more owner, so host and
-** script may free theirs in any order. If out of memory, or before mgrid_lua_open in L, they raise in L and leak
-** nothing.
+/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. `class_name` is that of the userdata:
+**     "Grid"      of an mgrid_grid             "State"    of an mgrid_state
+**     "Family"    of an mgrid_family           "Group"    of an mgrid_group
+**     "Topology"  of an mgrid_topology         "Job"      of an mgrid_backend
+**     "Plan"      of an mgrid_plan             "Recipe"   of an mgrid_runtime
+**     "Move"      of an mgrid_move
+** The object must be of that type. The userdata is one more owner, so host and script may free theirs in any order. If
+** out of memory, for another class, or before mgrid_lua_open in L, it raises in L and leaks nothing.
 **
 ** A state: the script gives up its owner by state:close(), which is collective if it is the last one. If Lua collects
-** the State instead, the state stays until the backend ends. A group keeps its state. A backend is the Job of a script:
-** `job:materialize(plan)` makes states over it. A family has no options; a topology or plan has those of its families.
-** Host and script may both change a topology. */
-MGRID_API int mgrid_lua_push_grid(struct lua_State *L, const mgrid_grid *g);
-MGRID_API int mgrid_lua_push_family(struct lua_State *L, const mgrid_family *f);
-MGRID_API int mgrid_lua_push_topology(struct lua_State *L, mgrid_topology *t);
-MGRID_API int mgrid_lua_push_plan(struct lua_State *L, const mgrid_plan *p);
-MGRID_API int mgrid_lua_push_backend(struct lua_State *L, mgrid_backend *b);
-MGRID_API int mgrid_lua_push_state(struct lua_State *L, mgrid_state *s);
-MGRID_API int mgrid_lua_push_group(struct lua_State *L, const mgrid_group *g);
-/* A runtime is the Recipe of a script, as mg.load returns, but with the limits, hooks and functions that the host gave
-** it (mgrid_runtime_function). Raise for a runtime that another copy of libmoongrid_lua has made. */
-MGRID_API int mgrid_lua_push_runtime(struct lua_State *L, mgrid_runtime *rt);
-
-/* Take an object from a script: return that of the userdata at index i; NULL if the value is something else or closed.
-** Borrowed: to keep it, the host adds an owner (mgrid_plan_ref). These neither raise nor change the stack. */
-MGRID_API mgrid_grid        *mgrid_lua_to_grid(struct lua_State *L, int i);
-MGRID_API mgrid_family      *mgrid_lua_to_family(struct lua_State *L, int i);
-MGRID_API mgrid_topology    *mgrid_lua_to_topology(struct lua_State *L, int i);
-MGRID_API mgrid_plan        *mgrid_lua_to_plan(struct lua_State *L, int i);
-MGRID_API mgrid_backend     *mgrid_lua_to_backend(struct lua_State *L, int i);
-MGRID_API mgrid_state       *mgrid_lua_to_state(struct lua_State *L, int i);
-MGRID_API const mgrid_group *mgrid_lua_to_group(struct lua_State *L, int i);
-MGRID_API mgrid_runtime     *mgrid_lua_to_runtime(struct lua_State *L, int i);
-
-#ifdef MOONGRID_TENSOR_H /* the same for moves */
-MGRID_API int         mgrid_lua_push_move(struct lua_State *L, mgrid_move *m);
-MGRID_API mgrid_move *mgrid_lua_to_move(struct lua_State *L, int i);
-#endif
+** the State instead, the state stays until the backend ends. A group keeps its state. Over a backend
+** `job:materialize(plan)` makes states. A family has no options; a topology or plan has those of its families. Host and
+** script may both change a topology. A runtime is as mg.load returns, but with the limits, hooks and functions that the
+** host gave it (mgrid_runtime_function); one that another copy of libmoongrid_lua has made raises. */
+MGRID_API int mgrid_lua_push(struct lua_State *L, const char *class_name, const void *object);
+/* Take an object of that class from a script: return that of the userdata at index i; NULL if the value is something else
+** or closed. Borrowed: to keep it, the host adds an owner (mgrid_plan_ref). It neither raises nor changes the stack. */
+MGRID_API void *mgrid_lua_to(struct lua_State *L, int i, const char *class_name);
 
 #ifdef __cplusplus
 }

@@ -72,8 +72,6 @@ typedef struct mgrid_machine_level {
 /* Describe level i, 0 the farthest. MGRID_OUT_OF_RANGE: there is none. */
 MGRID_API mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i, mgrid_machine_level *out,
                                                     mgrid_error *err);
-/* Return the index of a level by its name, or -1. */
-MGRID_API int64_t mgrid_machine_find(const mgrid_machine_model *m, const char *level);
 /* Return the domain of level i in which a rank runs, or -1. O(log domains). */
 MGRID_API int64_t mgrid_machine_domain(const mgrid_machine_model *m, size_t i, int64_t rank);
 /* Return the name of a domain, such as its host; NULL: it has none. Borrowed from the machine. */

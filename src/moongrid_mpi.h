@@ -119,7 +119,7 @@ MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim,
 
 /* Return the neighbours in that communicator as positions in the group, not ranks of the world: the next or previous
 ** one; past an end MPI_PROC_NULL, to and from which MPI sends nothing, or with wrap the other end. (The -1 of
-** mgrid_group_next is MPI_ANY_SOURCE in some MPI libraries, which takes any message.) MPI_PROC_NULL outside of all
+** mgrid_group_beside is MPI_ANY_SOURCE in some MPI libraries, which takes any message.) MPI_PROC_NULL outside of all
 ** groups. */
 MGRID_INLINE int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);

@@ -82,7 +82,6 @@ MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
 MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name); /* or NULL */
-MGRID_API size_t              mgrid_plan_ngrids(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* Return the earlier family whose communicators all groups of this one use, or NULL. */
@@ -123,17 +122,15 @@ MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const cha
 MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
                                       mgrid_error *err);
 
-/* Counts over the whole plan. `groups` and `communicators` do not count groups of one rank. */
+/* Counts over the whole plan (rank < 0), or of one rank: the groups that it is in, its communicators. `groups` and
+** `communicators` do not count groups of one rank, which are `singles`. */
 typedef struct mgrid_plan_counts {
   size_t  size; /* sizeof(mgrid_plan_counts) */
   int64_t families, groups, singles, communicators;
 } mgrid_plan_counts;
 #define MGRID_PLAN_COUNTS_INIT \
   { sizeof(mgrid_plan_counts), 0, 0, 0, 0 }
-MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err);
-/* Counts of one rank: the groups that it is in, those of one rank among them, its communicators. */
-MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
-                                             mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err);
 
 /* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid and family that is
 ** new (+), gone (-) or changed (~). If both have the same world, also print how many communicators a rank keeps when a

@@ -5,9 +5,9 @@
 **
 **     mgrid_state   *state = mgrid_open(backend, "layout.lua", n, args, NULL, &e);  // "tp=2", ...; collective
 **     mgrid_policy  *p = mgrid_policy_new(mgrid_state_runtime(state), state, "microbatches", &e);
-**     mgrid_arg      q = mgrid_arg_integer("global_batch", 64);
+**     mgrid_arg      q = mgrid_arg_integer("global_batch", 64), n_micro = MGRID_ARG_INIT;
 **     mgrid_policy_call(p, 1, &q, &e);
-**     mgrid_policy_integer(p, NULL, &n_micro, &e);
+**     mgrid_policy_result(p, NULL, MGRID_IS_INTEGER, &n_micro, &e);  // n_micro.as.integer
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* which includes this header in its place */
@@ -18,131 +18,10 @@
 extern "C" {
 #endif
 
-/* ----------------------------------------------------------------- recipes */
-
-typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
-
-/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The first
-** mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the host may have a Lua of
-** any version, and a host without recipes loads none. */
-
-typedef struct mgrid_limits {
-  size_t   size;         /* sizeof(mgrid_limits) */
-  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
-  uint64_t instructions; /* Lua instructions of a call, and as much work in C; 0: 200 million */
-  double   seconds;      /* processor time of this thread to load a recipe and make a plan; 0: 10 */
-  double   call_seconds; /* the same of one query, setting or policy; 0: 2 */
-} mgrid_limits;
-#define MGRID_LIMITS_INIT \
-  { sizeof(mgrid_limits), 0, 0, 0, 0 }
-
-/* limits may be NULL. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
-** from this one. */
-MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
-MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
-MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
-/* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once in each runtime. */
-MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
-/* Load a recipe from memory: `length` bytes of text, at most 1 MiB, borrowed for the call. Messages and the plan call
-** it `name`. It has no folder: it may name bundled recipes, but no files. */
-MGRID_API mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t length, const char *name,
-                                               mgrid_error *err);
-/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters, and by names with a
-** dot options of families on top of the recipe's own, "tp.max_ctas=8", "*.timeout=600" (* stands for any part of a
-** name, and a family's own option wins; lua/README.md lists all). The runtime stays usable after a failure, and may
-** be freed before the plan. */
-MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
-                                         mgrid_error *err);
-/* The same with parameters from a file, which args override: a JSON object (.json), a YAML mapping (.yaml, .yml), or
-** Lua that returns a table, return { tp = 2 }, run in the sandbox of recipes. A name that is not a parameter is
-** refused, unless the recipe has a parameter for all others (`rest`). path NULL: no file. */
-MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
-                                              const char *const *args, mgrid_error *err);
-/* The same with parameters as C values (mgrid_arg, below). */
-typedef struct mgrid_arg mgrid_arg;
-MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
-                                                   mgrid_error *err);
-/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
-** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args (NULL if n is 0) are n
-** arguments by name, as mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. The answer is JSON text, written to
-** (buf, len) as snprintf; *length (may be NULL) is the length of the whole answer. "null": no value on this rank.
-** Local. */
-MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                         const mgrid_arg *args, char *buf, size_t len, size_t *length,
-                                         mgrid_error *err);
-/* The same for an answer that is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE if it is
-** something else. */
-MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                                 const mgrid_arg *args, int64_t *answer, mgrid_error *err);
-/* The same for an answer that is text, written without quotes; "" for no value. MGRID_BAD_VALUE if it is something
-** else. */
-MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                              const mgrid_arg *args, char *buf, size_t len, size_t *length,
-                                              mgrid_error *err);
-/* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
-** the loaded recipe lists them in `getters`. args as above, mgrid_arg_boolean("with_context_parallel", true). NULL if
-** the rank is in none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such
-** family, with the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and it is
-** false. Look it up once: the handle is that of mgrid_state_group. Local. */
-MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
-                                                 const mgrid_arg *args, mgrid_error *err);
-/* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
-** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
-** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
-** ranks may differ. MGRID_UNKNOWN_NAME with the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong
-** value; the setting is unchanged then. Local. */
-MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
-/* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with their arguments, as
-** text or as JSON. */
-MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
-                                              mgrid_error *err);
-
-/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world of the backend, and
-** materialize. The state owns all of them: mgrid_state_free frees the runtime, the plan and the backend, once the
-** host has freed the backend, too (which it may do right after this call). recipe, n and args are those
-** of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or nothing, as mgrid_materialize: a
-** rank that cannot load or plan takes part, and every rank gets an error. The message ends with the stage, "(while
-** loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error of
-** opening it stays in *err.
-**     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
-**     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
-**     mgrid_backend_free(b);
-**     ...
-**     mgrid_state_free(s);
-** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
-typedef struct mgrid_function mgrid_function;
-typedef struct mgrid_open_options {
-  size_t                size;   /* sizeof(mgrid_open_options) */
-  const char           *name;   /* of the state; NULL: "" */
-  const char           *text;   /* the text of the recipe, as of mgrid_runtime_load_text; `recipe` is its name then */
-  size_t                length; /* bytes of text */
-  const char           *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
-  const mgrid_limits   *limits; /* of the runtime, with its hooks; NULL: the defaults */
-  const mgrid_hooks    *hooks;
-  size_t                nfunctions; /* functions of the host, as of mgrid_runtime_function */
-  const mgrid_function *functions;
-  size_t                nvalues; /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
-  const mgrid_arg      *values;
-} mgrid_open_options;
-#define MGRID_OPEN_OPTIONS_INIT \
-  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
-/* options may be NULL. Collective over the backend. */
-MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
-                                  const mgrid_open_options *options, mgrid_error *err);
-/* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and mgrid_reload; NULL
-** for other states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
-MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
-
-/* ---------------------------------------------------------------- policies
-** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
-** a decision that changes without recompiling. It reads the state with its families, groups, grids and
-** machine, the arguments by name in q, and the parameters of the plan in p; policies.NAME in a recipe
-** makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every call has the runtime's limits;
-** after an error the runtime and the policy work as before. A local variable of the recipe keeps its
-** value until the next reload. */
+/* ------------------------------------------------------------------ values */
 
 typedef enum mgrid_kind {
-  MGRID_IS_NONE, /* nil */
+  MGRID_IS_NONE, /* nil; where a result is read: as a value of its own kind */
   MGRID_IS_BOOLEAN,
   MGRID_IS_INTEGER,
   MGRID_IS_NUMBER,
@@ -150,11 +29,13 @@ typedef enum mgrid_kind {
   MGRID_IS_INTEGERS, /* a list */
   MGRID_IS_NUMBERS,  /* a list with some that are not integers */
   MGRID_IS_TABLE,    /* by key, or empty */
-  MGRID_IS_LIST      /* a list of other values, which have no names; not in parameters and settings */
+  MGRID_IS_LIST,     /* a list of other values, which have no names; not in parameters and settings */
+  MGRID_IS_JSON      /* any value but nil, as its JSON text (as.text) */
 } mgrid_kind;
 
-/* A named value: an argument of a policy, query or getter, a parameter, or a setting. All that it points to is borrowed
-** for the call. The functions below make one. All elements of an array have the same `size`. */
+typedef struct mgrid_arg mgrid_arg;
+/* A named value: an argument of a policy, query or getter, a parameter, or a setting; and, without a name, the result
+** of a policy or a query. All that an argument points to is borrowed for the call. The functions below make one. All elements of an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -163,7 +44,7 @@ struct mgrid_arg {
     bool        boolean;
     int64_t     integer;
     double      number;
-    const char *text;
+    const char *text; /* or JSON */
     struct {
       size_t         n;
       const int64_t *at;
@@ -208,6 +89,11 @@ MGRID_INLINE mgrid_arg mgrid_arg_text(const char *name, const char *value) {
   a.as.text = value;
   return a;
 }
+MGRID_INLINE mgrid_arg mgrid_arg_json(const char *name, const char *value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_JSON);
+  a.as.text = value;
+  return a;
+}
 MGRID_INLINE mgrid_arg mgrid_arg_integers(const char *name, size_t n, const int64_t *at) {
   mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGERS);
   a.as.integers.n = n, a.as.integers.at = at;
@@ -229,6 +115,118 @@ MGRID_INLINE mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_ar
   return a;
 }
 
+/* ----------------------------------------------------------------- recipes */
+
+typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
+
+/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The first
+** mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the host may have a Lua of
+** any version, and a host without recipes loads none. */
+
+typedef struct mgrid_limits {
+  size_t   size;         /* sizeof(mgrid_limits) */
+  size_t   memory;       /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
+  uint64_t instructions; /* Lua instructions of a call, and as much work in C; 0: 200 million */
+  double   seconds;      /* processor time of this thread to load a recipe and make a plan; 0: 10 */
+  double   call_seconds; /* the same of one query, setting or policy; 0: 2 */
+} mgrid_limits;
+#define MGRID_LIMITS_INIT \
+  { sizeof(mgrid_limits), 0, 0, 0, 0 }
+
+/* limits may be NULL. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
+** from this one. */
+MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
+MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
+/* Load a recipe, once in each runtime: a file (text, never bytecode) or the name of a bundled one. Or from memory: `length`
+** bytes of `text`, at most 1 MiB, borrowed for the call; messages and the plan call it `recipe`. It has no folder: it may
+** name bundled recipes, but no files. text NULL: none. */
+MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
+                                          mgrid_error *err);
+/* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value": parameters, and by names with a
+** dot options of families on top of the recipe's own, "tp.max_ctas=8", "*.timeout=600" (* stands for any part of a
+** name, and a family's own option wins; lua/README.md lists all). file (NULL: none) has more parameters, which args
+** override: a JSON object (.json), a YAML mapping (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in
+** the sandbox of recipes. A name that is not a parameter is refused, unless the recipe has a parameter for all others
+** (`rest`). The runtime stays usable after a failure, and may be freed before the plan. */
+MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n,
+                                         const char *const *args, mgrid_error *err);
+/* The same with parameters as C values. */
+MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                                mgrid_error *err);
+/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the modelled system under
+** its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for others. args (NULL if n is 0) are n
+** arguments by name, as mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as
+** `kind`, as the result of a policy is (mgrid_policy_result), and borrowed until the next question to this runtime. No
+** value on this rank is no error: it is MGRID_IS_NONE then, with -1 in as.integer for MGRID_IS_INTEGER, "" in as.text
+** for MGRID_IS_TEXT. Local.
+**     mgrid_arg next = MGRID_ARG_INIT;
+**     mgrid_runtime_ask(rt, s, "pp_next_rank", 0, NULL, MGRID_IS_INTEGER, &next, &e);
+**     if (next.as.integer >= 0) ... */
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
+                                         const mgrid_arg *args, mgrid_kind kind, mgrid_arg *answer, mgrid_error *err);
+/* Return the group of this rank that a getter of the modelled system returns ("get_tensor_and_data_parallel_group");
+** the loaded recipe lists them in `getters`. args as above, mgrid_arg_boolean("with_context_parallel", true). NULL if
+** the rank is in none (no error). MGRID_UNKNOWN_NAME with the nearest getter; MGRID_REFUSED if the plan has no such
+** family, with the parameter that makes it, or NULL without an error if the getter takes "check_initialized" and it is
+** false. Look it up once: the handle is that of mgrid_state_group. Local. */
+MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
+                                                 const mgrid_arg *args, mgrid_error *err);
+/* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by name or alias:
+** queries about this state see it from now on. MGRID_IS_NONE restores the default. Each new state, also that of
+** mgrid_reload, has its own settings, at their defaults. They are not part of the plan, its digest or any agreement:
+** ranks may differ. MGRID_UNKNOWN_NAME with the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong
+** value; the setting is unchanged then. Local. */
+MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
+/* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with their arguments, as
+** text or as JSON. */
+MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
+                                              mgrid_error *err);
+
+/* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world of the backend, and
+** materialize. The state owns all of them: mgrid_state_free frees the runtime, the plan and the backend, once the
+** host has freed the backend, too (which it may do right after this call). recipe, n and args are those
+** of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or nothing, as mgrid_materialize: a
+** rank that cannot load or plan takes part, and every rank gets an error. The message ends with the stage, "(while
+** loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)". backend NULL: the error of
+** opening it stays in *err.
+**     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
+**     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
+**     mgrid_backend_free(b);
+**     ...
+**     mgrid_state_free(s);
+** mgrid_mpi_open of moongrid_mpi.h does the first three steps. */
+typedef struct mgrid_function mgrid_function;
+typedef struct mgrid_open_options {
+  size_t                size;   /* sizeof(mgrid_open_options) */
+  const char           *name;   /* of the state; NULL: "" */
+  const char           *text;   /* the text of the recipe, as of mgrid_runtime_load; `recipe` is its name then */
+  size_t                length; /* bytes of text */
+  const char           *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
+  const mgrid_limits   *limits; /* of the runtime, with its hooks; NULL: the defaults */
+  const mgrid_hooks    *hooks;
+  size_t                nfunctions; /* functions of the host, as of mgrid_runtime_function */
+  const mgrid_function *functions;
+  size_t                nvalues; /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
+  const mgrid_arg      *values;
+} mgrid_open_options;
+#define MGRID_OPEN_OPTIONS_INIT \
+  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
+/* options may be NULL. Collective over the backend. */
+MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
+                                  const mgrid_open_options *options, mgrid_error *err);
+/* Return the runtime of a state of mgrid_open or mgrid_reload, for queries, settings, policies and mgrid_reload; NULL
+** for other states. Borrowed: it ends with the state, unless the host adds an owner (mgrid_runtime_ref). */
+MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
+
+/* ---------------------------------------------------------------- policies
+** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
+** a decision that changes without recompiling. It reads the state with its families, groups, grids and
+** machine, the arguments by name in q, and the parameters of the plan in p; policies.NAME in a recipe
+** makes a bundled one, documented in lua/moongrid/meta_recipe.lua. Every call has the runtime's limits;
+** after an error the runtime and the policy work as before. A local variable of the recipe keeps its
+** value until the next reload. */
+
 typedef struct mgrid_policy mgrid_policy;
 
 /* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest name. It keeps
@@ -249,28 +247,17 @@ MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 
 /* Read the result by path: NULL or "" is the whole result, "lr" the value of that key, "layers[0].first" a value
-** further inside. Lists count from 0, as everywhere in C; write a key that is not a name as ["a key"]. */
-
-/* Return the kind of the value at the path; MGRID_IS_NONE if there is none. */
-MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path);
-/* Count the elements of the list, or the keys of the table, at the path. */
-MGRID_API mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err);
-/* Get the text keys of the table at the path, sorted by their bytes, at most `cap` of them; *length (may be NULL) is
-** their number. Borrowed until the next call. */
-MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out,
-                                         size_t *length, mgrid_error *err);
-/* Read the value at the path. MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds;
-** *out is 0, false or NULL then. An integer is also a number, and a number without a fraction an integer, alone and
-** in lists; {} is also an empty list. Text is borrowed until the next call; lists are copied, at most `cap` elements,
-** and *length (may be NULL) is the number of all. */
-MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, size_t cap, int64_t *out,
-                                             size_t *length, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out,
-                                            size_t *length, mgrid_error *err);
+** further inside. Lists count from 0, as everywhere in C; write a key that is not a name as ["a key"]. *result
+** (MGRID_ARG_INIT) is of the kind that is asked for:
+**     mgrid_arg rates = MGRID_ARG_INIT;
+**     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);   // rates.as.numbers.n, rates.as.numbers.at
+** MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds. An integer is also a number,
+** and a number without a fraction an integer, alone and in lists; {} is also an empty list. MGRID_IS_NONE takes a value
+** of any kind, and MGRID_IS_NONE in *result says that there is none at the path; the text keys of a table are sorted
+** by their bytes, others are left out. MGRID_IS_JSON takes a value of any kind as text, with sorted keys. After an
+** error *result is as MGRID_ARG_INIT. What *result points to is borrowed until the next call; JSON until the next read. */
+MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
+                                           mgrid_error *err);
 
 /* --------------------------------------------------- functions of the host
 ** A recipe may call a C function of its host by name, rack_of(rank): in build, in queries and in policies. Such a
@@ -332,7 +319,7 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 ** error and the old state is untouched: MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0
 ** if none has one.
 **
-** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan_file or _plan_values, and
+** For parameters from a file or as C values, call mgrid_runtime_new, _load, _plan or _plan_values, and
 ** mgrid_materialize with another name over the same backend while the old state exists. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                                     const char *const *args, mgrid_state **new_s, mgrid_change *change,

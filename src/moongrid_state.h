@@ -49,9 +49,8 @@ MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
 MGRID_API int64_t           mgrid_state_rank(const mgrid_state *s);
-/* The number of communicators of this state, without those of groups of one rank; the number of groups of this rank. */
+/* The number of communicators of this state, without those of groups of one rank. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
-MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
 
 /* The machine of this rank, and how the job is spread over machines. Host name and boot id identify a machine;
 ** machines are numbered by their lowest rank. Local: ranks exchange it when the first state of the backend is made. A
@@ -90,13 +89,10 @@ MGRID_API int64_t     mgrid_group_position(const mgrid_group *g); /* of this ran
 MGRID_API int64_t     mgrid_group_size(const mgrid_group *g);
 MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /* which group of the family */
 MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
-MGRID_API int64_t     mgrid_group_first(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
-/* Return the global rank at the next or previous position; past an end, -1, or with wrap the rank at the other end.
-** For MPI calls use mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h: they return positions in the communicator,
-** or MPI_PROC_NULL. */
-MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
-MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
+/* Return the global rank `steps` positions after this one, 1 for the next and -1 for the previous one; past an end, -1,
+** or with wrap counted on from the other end. For MPI calls use mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h: they
+** return positions in the communicator, or MPI_PROC_NULL. */
+MGRID_API int64_t mgrid_group_beside(const mgrid_group *g, int64_t steps, bool wrap);
 /* Return the position of a global rank in the group, or -1. */
 MGRID_API int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank);
 /* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: find the positions that this rank

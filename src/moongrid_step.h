@@ -76,14 +76,11 @@ typedef struct mgrid_step_time {
 
 /* Price a step on a machine: execute one rank of each type in simulated time (src/step/README.md has the model and its
 ** limits). MGRID_REFUSED: a needed figure is not known, such as the bandwidth of a level. MGRID_UNPROVED: a rank does
-** not reach its end. MGRID_LIMIT: as for the proof. Local. */
+** not reach its end. MGRID_LIMIT: as for the proof. out may be NULL. The sink (NULL:
+** none) gets all of it as JSON: also calls, bytes and levels by family, the busiest link, and memory. Local. */
 MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
-                                        const mgrid_step_price_options *options, mgrid_step_time *out,
-                                        mgrid_error *err);
-/* Print the price as JSON, with calls, bytes and levels by family, the busiest link, and memory. */
-MGRID_API mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
-                                              const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
-                                              mgrid_error *err);
+                                        const mgrid_step_price_options *options, mgrid_step_time *out, mgrid_sink sink,
+                                        void *ud, mgrid_error *err);
 
 /* --------------------------------------------------------------- one's calls */
 

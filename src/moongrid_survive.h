@@ -30,7 +30,7 @@ MGRID_API int64_t mgrid_plan_spare(const mgrid_plan *p, int64_t i);
 /* ---------------------------------------------------------- what would be */
 
 typedef enum mgrid_loss_answer {
-  MGRID_LOSS_STOP = 0,    /* the job ends; mgrid_loss_why says why */
+  MGRID_LOSS_STOP = 0,    /* the job ends; mgrid_loss_describe says why */
   MGRID_LOSS_REPLACE = 1, /* the same layout: spares take the places of the lost ranks */
   MGRID_LOSS_SHRINK = 2   /* a smaller layout, the largest that the recipe accepts */
 } mgrid_loss_answer;
@@ -41,7 +41,7 @@ typedef struct mgrid_loss   mgrid_loss;   /* one loss, and what the job becomes 
 typedef struct mgrid_losses_options {
   size_t             size;    /* sizeof(mgrid_losses_options) */
   const char        *how;     /* "replace", "shrink" or "stop", instead of asking the recipe; NULL: ask it */
-  const char        *params;  /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
+  const char        *params;  /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
   size_t             nparams; /* parameters that a shrink may change, "dp=3", as a policy returns them; with `how` */
   const char *const *changed;
 } mgrid_losses_options;
@@ -69,8 +69,6 @@ MGRID_API void          mgrid_losses_free(mgrid_losses *l);
 MGRID_API mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
 MGRID_API void        mgrid_loss_free(mgrid_loss *x);
 
-MGRID_API mgrid_loss_answer mgrid_loss_how(const mgrid_loss *x);
-MGRID_API const char       *mgrid_loss_why(const mgrid_loss *x); /* the reason of a stop, else "" */
 /* The next plan, NULL after a stop. Its world is the number of survivors. Borrowed. */
 MGRID_API const mgrid_plan *mgrid_loss_plan(const mgrid_loss *x);
 /* The old rank of a rank of the next plan, and the new rank of an old one; -1: there is none, or the rank is lost. */
@@ -87,9 +85,11 @@ typedef struct mgrid_loss_sums {
   int64_t stay, moved;         /* bytes that ranks of the new layout already hold; that others send them */
   int64_t missing;             /* bytes that no survivor holds, each counted once */
   int64_t uncounted;           /* tensors that only one of the two plans has in this shape: they do not move */
+  mgrid_loss_answer how;
+  const char       *why; /* the reason of a stop, else ""; borrowed */
 } mgrid_loss_sums;
 #define MGRID_LOSS_SUMS_INIT \
-  { sizeof(mgrid_loss_sums), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(mgrid_loss_sums), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, MGRID_LOSS_STOP, "" }
 MGRID_API mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgrid_error *err);
 
 /* Return whether a group of the next plan keeps a communicator of the old plan: equal ordered members, and options that
@@ -105,9 +105,8 @@ typedef struct mgrid_loss_missing_part { /* never changes */
   size_t         nholders; /* old ranks that held it, all lost */
   const int64_t *holders;
 } mgrid_loss_missing_part;
-/* The number of such parts, and the ith of them; NULL: there is none. mgrid_tensor_runs of the first holder has its
+/* The ith of such parts; NULL: there are no more. mgrid_tensor_runs of the first holder has its
 ** indices. Borrowed. */
-MGRID_API size_t                         mgrid_loss_nmissing(const mgrid_loss *x);
 MGRID_API const mgrid_loss_missing_part *mgrid_loss_missing(const mgrid_loss *x, size_t i);
 
 /* Plan the move that fills the new layout from surviving copies, seen from a rank of the next plan. The move numbers
@@ -186,7 +185,7 @@ MGRID_API mgrid_backend *mgrid_state_backend(const mgrid_state *s);
 typedef struct mgrid_enlarge_options {
   size_t      size;   /* sizeof(mgrid_enlarge_options) */
   const char *name;   /* of the new state; NULL: as the old one. Read on rank 0 alone */
-  const char *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
+  const char *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
 } mgrid_enlarge_options;
 #define MGRID_ENLARGE_OPTIONS_INIT \
   { sizeof(mgrid_enlarge_options), NULL, NULL }

@@ -47,9 +47,10 @@ static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, in
 
 /* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
 static inline int port_ask(mgrid_state *s, const char *getter) {
-  int64_t answer = -1;
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, getter, 0, NULL, &answer, &port_error);
-  return (int)answer;
+  mgrid_arg answer = MGRID_ARG_INIT;
+  mgrid_runtime_ask(mgrid_state_runtime(s), s, getter, 0, NULL, MGRID_IS_NONE, &answer, &port_error);
+  if (answer.kind == MGRID_IS_NONE) return -1;
+  return answer.kind == MGRID_IS_BOOLEAN ? answer.as.boolean : (int)answer.as.integer;
 }
 
 /* A getter of a group. */

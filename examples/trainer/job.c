@@ -145,7 +145,9 @@ mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
     else
       err->status = MGRID_LOST_RANK;
     if (mgrid_state_settle(j->next.state, err->status, err)) model_forget(j->next.model), part_close(&j->next);
-    snprintf(why, 256, "%s", mgrid_loss_why(loss));
+    mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
+    mgrid_loss_describe(loss, &sums, NULL);
+    snprintf(why, 256, "%s", sums.why);
     mgrid_loss_free(loss);
   } while (err->status == MGRID_LOST_RANK);
   if (err->status) return err->status;

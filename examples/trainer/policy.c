@@ -60,14 +60,25 @@ static void tell(policies *p, const mgrid_error *err) {
   fprintf(stderr, "trainer: %s\n", err->message);
 }
 
+/* Read what a policy returned, or the value of a key of it, as of this kind. */
+static mgrid_arg result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_error *err) {
+  mgrid_arg value = MGRID_ARG_INIT;
+  mgrid_policy_result(p, path, kind, &value, err);
+  return value;
+}
+
 mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err) {
-  mgrid_arg    q[] = { integer("layers", layers), integer("stages", stages) };
-  size_t       n = 0;
-  mgrid_status s = mgrid_policy_call(p->layers, 2, q, err);
-  if (!s) s = mgrid_policy_integers(p->layers, NULL, (size_t)stages, each, &n, err);
-  int64_t sum = 0;
-  bool    ok = n == (size_t)stages;
-  for (int i = 0; !s && ok && i < stages; i++) sum += each[i], ok = each[i] >= 0 && each[i] <= layers;
+  mgrid_arg q[] = { integer("layers", layers), integer("stages", stages) };
+  if (mgrid_policy_call(p->layers, 2, q, err)) return err->status;
+  mgrid_arg    list = result(p->layers, NULL, MGRID_IS_INTEGERS, err);
+  mgrid_status s = err->status;
+  int64_t      sum = 0;
+  size_t       n = s ? 0 : list.as.integers.n;
+  bool         ok = n == (size_t)stages;
+  for (int i = 0; !s && ok && i < stages; i++) {
+    sum += each[i] = list.as.integers.at[i];
+    ok = each[i] >= 0 && each[i] <= layers;
+  }
   if (s || (ok && sum == layers)) return s;
   return refuse(err, "policy 'layers' returned %zu stages with %" PRId64 " layers together; wanted %d and %d", n, sum,
                 stages, layers);
@@ -75,12 +86,11 @@ mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, m
 
 mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
                              mgrid_error *err) {
-  mgrid_arg    q[] = { integer("samples", samples), integer("ranks", ranks) };
-  int64_t      n = 0, v = 1;
-  mgrid_status s = mgrid_policy_call(p->schedule, 2, q, err);
-  if (!s) s = mgrid_policy_integer(p->schedule, "microbatches", &n, err);
-  if (!s) s = mgrid_policy_text(p->schedule, "order", order, err);
-  if (s) return s;
+  mgrid_arg q[] = { integer("samples", samples), integer("ranks", ranks) };
+  if (mgrid_policy_call(p->schedule, 2, q, err)) return err->status;
+  int64_t n = result(p->schedule, "microbatches", MGRID_IS_INTEGER, err).as.integer;
+  *order = result(p->schedule, "order", MGRID_IS_TEXT, err).as.text;
+  if (err->status) return err->status;
   if (n < 1 || n > samples || samples % n)
     return refuse(err, "policy 'schedule' returned %" PRId64 " microbatches, which must divide %d samples", n, samples);
   *microbatches = (int)n, *chunks = 1;
@@ -88,7 +98,8 @@ mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatc
   if (strcmp(*order, "interleaved") != 0)
     return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b', 'gpipe' and 'interleaved' are known",
                   *order);
-  if ((s = mgrid_policy_integer(p->schedule, "chunks", &v, err))) return s;
+  int64_t v = result(p->schedule, "chunks", MGRID_IS_INTEGER, err).as.integer;
+  if (err->status) return err->status;
   if (ranks < 2 || n % ranks || v < 2 || v > MOST_CHUNKS)
     return refuse(err,
                   "policy 'schedule' returned 'interleaved' with %" PRId64 " microbatches and %" PRId64
@@ -100,28 +111,29 @@ mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatc
 }
 
 mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mgrid_error *err) {
-  mgrid_arg    q[] = { text("family", family), integer("ranks", ranks) };
-  int64_t      n = 0;
-  mgrid_status s = mgrid_policy_call(p->bucket_bytes, 2, q, err);
-  if (!s) s = mgrid_policy_integer(p->bucket_bytes, NULL, &n, err);
-  if (!s && n < 1)
+  mgrid_arg q[] = { text("family", family), integer("ranks", ranks) };
+  if (mgrid_policy_call(p->bucket_bytes, 2, q, err)) return err->status;
+  int64_t n = result(p->bucket_bytes, NULL, MGRID_IS_INTEGER, err).as.integer;
+  if (!err->status && n < 1)
     return refuse(err, "policy 'bucket_bytes' returned %" PRId64 " for %s; wanted at least 1", n, family);
   *bytes = (size_t)n;
-  return s;
+  return err->status;
 }
 
 mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
                                     mgrid_error *err) {
-  mgrid_arg    q[] = { text("parameter", parameter), boolean("expert", expert) };
-  mgrid_status s = mgrid_policy_call(p->gradient_family, 2, q, err);
-  return s ? s : mgrid_policy_text(p->gradient_family, NULL, family, err);
+  mgrid_arg q[] = { text("parameter", parameter), boolean("expert", expert) };
+  if (mgrid_policy_call(p->gradient_family, 2, q, err)) return err->status;
+  *family = result(p->gradient_family, NULL, MGRID_IS_TEXT, err).as.text;
+  return err->status;
 }
 
 double policy_learning_rate(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
   mgrid_error err = MGRID_ERROR_INIT;
-  double      rate = 0;
-  if (mgrid_policy_call(p->learning_rate, 2, q, &err) || mgrid_policy_number(p->learning_rate, NULL, &rate, &err))
+  mgrid_policy_call(p->learning_rate, 2, q, &err);
+  double rate = result(p->learning_rate, NULL, MGRID_IS_NUMBER, &err).as.number;
+  if (err.status)
     tell(p, &err);
   else
     p->rate = rate;
@@ -134,8 +146,8 @@ void   policies_set_rate(policies *p, double rate) { p->rate = rate; }
 bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
   mgrid_error err = MGRID_ERROR_INIT;
-  bool        yes = false;
-  if (mgrid_policy_call(p->checkpoint, 2, q, &err) || mgrid_policy_boolean(p->checkpoint, NULL, &yes, &err))
-    tell(p, &err);
+  mgrid_policy_call(p->checkpoint, 2, q, &err);
+  bool yes = result(p->checkpoint, NULL, MGRID_IS_BOOLEAN, &err).as.boolean;
+  if (err.status) tell(p, &err);
   return yes;
 }

@@ -315,9 +315,18 @@ function Group:device() end
 ---@field prev integer global rank one position back, around the start
 ---@field ranks integer[] global ranks in order
 
+---Ranks that did not come to a call over several ranks in time, or are lost: the fourth value of each call that fails with
+---status 403 or 404, where the library knows them.
+---@class moongrid.Missing
+---@field n integer how many
+---@field ranks integer[] the first 8 of them
+---@field seconds number that this rank waited for them
+---@field call string the call over all ranks in which it waited, as "prove 'train'"; or ""
+
 ---Allocate a buffer in the memory that the group's communicator uses: on the GPU for NCCL. Local. It is for the
 ---calls below, which are for self-tests and benchmarks. They have finished when they return, and return nil, message,
----status if the job fails: at the timeout of the job status 403, with the ranks that are not there. They raise in a
+---status if the job fails: at the timeout of the job status 403, with the ranks that are not there, and as a fourth value
+---`moongrid.Missing`. They raise in a
 ---query, which runs on only one rank.
 ---@param n integer elements, 1 or more; zeros at first
 ---@param type? "float"|"double"|"int32"|"int64" default "float"

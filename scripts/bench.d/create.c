@@ -285,6 +285,12 @@ static void prepare(job *j, bool everything) {
   }
 }
 
+static double groups_of(const mgrid_state *state) {
+  mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
+  mgrid_plan_count(mgrid_state_plan(state), mgrid_state_rank(state), &n, NULL);
+  return (double)(n.groups + n.singles);
+}
+
 static void release(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) free(j->shared[k]);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
@@ -317,8 +323,8 @@ int main(int argc, char **argv) {
     const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
     double         t0 = now();
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-    if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
-    mgrid_plan *p = mgrid_runtime_plan(rt, j.size, 5, args, &e);
+    if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
+    mgrid_plan *p = mgrid_runtime_plan(rt, j.size, NULL, 5, args, &e);
     if (!p) die(e.message);
     double t1 = now();
     mgrid_plan_free(p);
@@ -386,7 +392,7 @@ int main(int argc, char **argv) {
       if (mgrid_state_prove(state, &proved, &e)) die(e.message);
       j.n = (int)mgrid_state_ncomms(state);
       if (turn == 0) say_max("threads added", threads() - before);
-      if (turn == 0) say_max("ranks of a rank", (double)mgrid_state_ngroups(state));
+      if (turn == 0) say_max("ranks of a rank", groups_of(state));
     } else {
       check(&j);
     }

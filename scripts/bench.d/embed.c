@@ -13,8 +13,8 @@ int main(int argc, char **argv) {
   (void)argv;
   if (argc > 1) return mgrid_world(8).size != 8;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, "megatron", &e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 1048576, 5, args, &e);
+  mgrid_runtime_load(rt, "megatron", NULL, 0, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 1048576, NULL, 5, args, &e);
   if (e.status) fprintf(stderr, "%s\n", e.message);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);

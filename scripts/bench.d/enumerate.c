@@ -32,7 +32,7 @@ __attribute__((noipa)) static int64_t *plain(const bare *b, int64_t *out) {
 }
 
 __attribute__((noipa)) static int64_t *ours(const mgrid_family *f, int64_t *out) {
-  return out + mgrid_family_range(f, 0, mgrid_family_count(f), SIZE_MAX, out);
+  return out + mgrid_family_members(f, 0, mgrid_family_count(f), SIZE_MAX, out);
 }
 
 int main(int argc, char **argv) {

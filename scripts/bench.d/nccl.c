@@ -137,8 +137,8 @@ int main(int argc, char **argv) {
   load();
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e), *b = mgrid_backend_over(mpi, "nccl", NULL, &e);
   mgrid_runtime *rt = b ? mgrid_runtime_new(NULL, NULL, &e) : NULL;
-  mgrid_plan    *p = rt && !mgrid_runtime_load(rt, argv[2], &e)
-                         ? mgrid_runtime_plan(rt, size, (size_t)argc - 3, (const char *const *)argv + 3, &e)
+  mgrid_plan    *p = rt && !mgrid_runtime_load(rt, argv[2], NULL, 0, &e)
+                         ? mgrid_runtime_plan(rt, size, NULL, (size_t)argc - 3, (const char *const *)argv + 3, &e)
                          : NULL;
   mgrid_state   *s = NULL;
   if (!p) die(e.message);

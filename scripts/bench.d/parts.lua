@@ -150,14 +150,14 @@ function parts.enumerate(B)
     { "plain C loops" })
   local function rate(list) return { remark = ("%.2f ns a rank"):format(1e6 * B.stat(list).median / ranks) } end
   t:row("plain C loops", data.plain, rate(data.plain))
-  t:row("mgrid_family_range", data.ours, rate(data.ours))
+  t:row("mgrid_family_members", data.ours, rate(data.ours))
   t:row("memcpy of the same bytes", data.copy, rate(data.copy))
   for _, name in ipairs { "tp_dp_cp", "dp_cp", "tp", "embd", "cp", "gtp_remat" } do
     local ours, plain = data["ours " .. name][1], data["plain " .. name][1]
     t:row("  " .. name .. ", least time", { ours }, { remark = ("%.2f of plain C"):format(ours / plain) })
   end
   t:note("%.1f million ranks written", ranks / 1e6)
-  t:target("over plain C loops", t:times("mgrid_family_range", "plain C loops"), 1.5)
+  t:target("over plain C loops", t:times("mgrid_family_members", "plain C loops"), 1.5)
 
   -- The command writes groups as it lists them, so its memory must not grow with the world.
   local s = B.table("moongrid plan --json and check: resident set", "KiB")
@@ -339,7 +339,7 @@ function parts.questions(B)
     { "loop", "the empty loop" }, { "struct", "a struct read in place" },
     { "function", "a function of the program that reads a struct" }, { "library", FUNCTION },
     { "handle rank", "mgrid_group_position" }, { "handle size", "mgrid_group_size" },
-    { "handle next", "mgrid_group_next, wrap" }, { "handle at", "mgrid_group_at" },
+    { "handle next", "mgrid_group_beside, wrap" }, { "handle at", "mgrid_group_at" },
     { "handle position", "mgrid_group_position_of" },
     { "name first", "mgrid_state_group, first of 32 families" }, { "name tp", "mgrid_state_group, 21st: tp" },
     { "name last", "mgrid_state_group, last of 32" }, { "coord", "mgrid_state_coord" },
@@ -370,10 +370,10 @@ function parts.policies(B)
   assert(B.samples(data, ("%s/policies %d"):format(B.dir, B.quick and 3 or 50)))
   local t = B.table("a policy of one line, called from C with one argument", "ns", { "Lua's own call" })
   t:row("Lua's own call", data.lua, { remark = "the table of arguments, lua_pcall, the number" })
-  t:row("mgrid_policy_call and mgrid_policy_integer", data.policy)
+  t:row("mgrid_policy_call and mgrid_policy_result", data.policy)
   t:row("beyond Lua's own", data.beyond)
   t:row("policies.learning_rate, cosine", data.bundled)
-  t:row("a query of megatron, mgrid_runtime_ask_integer", data.query)
+  t:row("a query of megatron, mgrid_runtime_ask", data.query)
   t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
 end
 

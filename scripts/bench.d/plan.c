@@ -33,12 +33,12 @@ __attribute__((noipa)) static int64_t from_recipe(sizes s, bool gloo, stages *sp
   double            t0 = now();
   mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
   double            t1 = now();
-  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
+  if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
   double      t2 = now();
-  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, NULL, (size_t)n, args, &e);
   if (!p) die(e.message);
   double t3 = now();
-  if (mgrid_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  if (mgrid_plan_count(p, s.world / 2 + 5, &mine, &e)) die(e.message);
   double t4 = now();
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -57,7 +57,7 @@ __attribute__((noipa)) static int64_t from_c(sizes s, bool gloo, stages *spent) 
   mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t2 = now();
-  if (mgrid_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  if (mgrid_plan_count(p, s.world / 2 + 5, &mine, &e)) die(e.message);
   double t3 = now();
   mgrid_plan_free(p);
   mgrid_topology_free(t);
@@ -140,8 +140,8 @@ static void check(int64_t world) {
   const char    *args[7];
   int            n = recipe_args(s, true, text, args);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
-  mgrid_plan     *a = mgrid_runtime_plan(rt, world, (size_t)n, args, &e);
+  if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
+  mgrid_plan     *a = mgrid_runtime_plan(rt, world, NULL, (size_t)n, args, &e);
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
   mgrid_plan     *b = mgrid_plan_new(t, &e);
   if (!a || !b) die(e.message);
@@ -177,8 +177,8 @@ static void once(bool recipe, sizes s, bool gloo) {
   if (!recipe) return;
   before = memory_used;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
-  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  if (!rt || mgrid_runtime_load(rt, "megatron", NULL, 0, &e)) die(e.message);
+  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, NULL, (size_t)n, args, &e);
   if (!p) die(e.message);
   mgrid_runtime_free(rt);
   sample((double)(memory_used.live - before.live), "plan keeps %lld", (long long)s.world);

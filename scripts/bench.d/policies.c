@@ -38,12 +38,12 @@ static double plain(lua_State *L) {
 
 static double ours(mgrid_policy *p) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     n = 0;
+  mgrid_arg   n = MGRID_ARG_INIT;
   double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
     mgrid_arg q = mgrid_arg_integer("global_batch", turn);
-    if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_integer(p, NULL, &n, &e)) die(e.message);
-    sink = n;
+    if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_INTEGER, &n, &e)) die(e.message);
+    sink = n.as.integer;
   }
   return 1e9 * (now() - t0) / TURNS;
 }
@@ -51,23 +51,24 @@ static double ours(mgrid_policy *p) {
 /* The cosine of the bundled learning rate. */
 static double bundled(mgrid_policy *p) {
   mgrid_error e = MGRID_ERROR_INIT;
-  double      rate = 0, t0 = now();
+  mgrid_arg   rate = MGRID_ARG_INIT;
+  double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
     mgrid_arg q[] = { mgrid_arg_integer("step", turn), mgrid_arg_integer("steps", TURNS) };
-    if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_number(p, NULL, &rate, &e)) die(e.message);
-    sink = rate > 0;
+    if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_result(p, NULL, MGRID_IS_NUMBER, &rate, &e)) die(e.message);
+    sink = rate.as.number > 0;
   }
   return 1e9 * (now() - t0) / TURNS;
 }
 
-/* megatron's rank in its tensor-parallel group, as JSON would have it. */
+/* megatron's rank in its tensor-parallel group. */
 static double query(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     n = 0;
+  mgrid_arg   n = MGRID_ARG_INIT;
   double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    if (mgrid_runtime_ask_integer(rt, s, "tensor_model_parallel_rank", 0, NULL, &n, &e)) die(e.message);
-    sink = n;
+    if (mgrid_runtime_ask(rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &n, &e)) die(e.message);
+    sink = n.as.integer;
   }
   return 1e9 * (now() - t0) / TURNS;
 }
@@ -85,9 +86,9 @@ int main(int argc, char **argv) {
           function);
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  if (mgrid_runtime_load(rt, path, &e)) die(e.message);
+  if (mgrid_runtime_load(rt, path, NULL, 0, &e)) die(e.message);
   unlink(path);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "", &e);
   mgrid_policy  *f = mgrid_policy_new(rt, s, "f", &e);
@@ -95,8 +96,8 @@ int main(int argc, char **argv) {
   if (!f || !rate) die(e.message);
   mgrid_runtime *megatron = mgrid_runtime_new(NULL, NULL, &e);
   const char    *sizes[] = { "tp=2", "pp=2" };
-  if (mgrid_runtime_load(megatron, "megatron", &e)) die(e.message);
-  mgrid_plan  *q = mgrid_runtime_plan(megatron, 8, 2, sizes, &e);
+  if (mgrid_runtime_load(megatron, "megatron", NULL, 0, &e)) die(e.message);
+  mgrid_plan  *q = mgrid_runtime_plan(megatron, 8, NULL, 2, sizes, &e);
   mgrid_state *asked = mgrid_materialize(q, b, "", &e);
   if (!asked) die(e.message);
   lua_State *L = luaL_newstate();

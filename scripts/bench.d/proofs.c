@@ -31,9 +31,9 @@ static const char executed[] =
 static mgrid_step *step_of(const char *name, const char *text, int64_t world, size_t n, const char *const *args,
                            mgrid_plan **plan) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
-  mgrid_status   s = text ? mgrid_runtime_load_text(rt, text, strlen(text), name, &err)
-                          : mgrid_runtime_load(rt, name, &err);
-  if (s || !(*plan = mgrid_runtime_plan(rt, world, n, args, &err))) die(err.message);
+  mgrid_status   s = text ? mgrid_runtime_load(rt, name, text, strlen(text), &err)
+                          : mgrid_runtime_load(rt, name, NULL, 0, &err);
+  if (s || !(*plan = mgrid_runtime_plan(rt, world, NULL, n, args, &err))) die(err.message);
   mgrid_step *step = mgrid_step_new(rt, *plan, NULL, &err);
   if (!step) die(err.message);
   mgrid_runtime_free(rt);

@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     MEASURE("library", plain_size(&mine));
     MEASURE("handle rank", mgrid_group_position(g));
     MEASURE("handle size", mgrid_group_size(g));
-    MEASURE("handle next", mgrid_group_next(g, true));
+    MEASURE("handle next", mgrid_group_beside(g, 1, true));
     MEASURE("handle at", mgrid_group_at(g, 3));
     MEASURE("handle position", mgrid_group_position_of(g, 524293));
     MEASURE("name first", (intptr_t)mgrid_state_group(s, early, &e));

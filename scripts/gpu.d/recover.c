@@ -177,8 +177,8 @@ static void remade(mgrid_backend *mpi) {
   MPI_Comm       rest;
   int64_t        gone = gpu.ranks - 1;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  if (!rt || mgrid_runtime_load_text(rt, text, strlen(text), "remade", &e)) fail("%s", e.message);
-  mgrid_plan   *p = mgrid_runtime_plan(rt, gpu.ranks, 0, NULL, &e);
+  if (!rt || mgrid_runtime_load(rt, "remade", text, strlen(text), &e)) fail("%s", e.message);
+  mgrid_plan   *p = mgrid_runtime_plan(rt, gpu.ranks, NULL, 0, NULL, &e);
   mgrid_losses *losses = p ? mgrid_losses_new(rt, p, 0, NULL, NULL, &e) : NULL;
   if (!losses) fail("%s", e.message);
   mgrid_backend *b = job_backend(mpi, TIMEOUT);

@@ -45,8 +45,20 @@ const char *mgrid_status_text(mgrid_status status) {
   return "unknown status";
 }
 
+/* Copy who is missing; `from` NULL: nobody. The error of a host that was built with an earlier header has no room for it. */
+static void copy_missing(mgrid_error *err, const mgrid_error *from) {
+  static const mgrid_error none = MGRID_ERROR_INIT;
+  if (err->size < sizeof *err) return;
+  if (!from || from->size < sizeof *from) from = &none;
+  err->nmissing = from->nmissing, err->waited = from->waited;
+  memcpy(err->missing, from->missing, sizeof err->missing);
+  memcpy(err->call, from->call, sizeof err->call);
+}
+
 void mgrid_error_clear(mgrid_error *err) {
-  if (err) err->status = MGRID_OK, err->line = 0, err->file[0] = err->message[0] = '\0';
+  if (!err) return;
+  err->status = MGRID_OK, err->line = 0, err->file[0] = err->message[0] = '\0';
+  copy_missing(err, NULL);
 }
 
 /* The first error stays: a later failure of a chain of calls only follows from it. */
@@ -128,6 +140,7 @@ mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from) {
   err->status = from->status, err->line = from->line;
   memcpy(err->file, from->file, sizeof err->file);
   memcpy(err->message, from->message, sizeof err->message);
+  copy_missing(err, from);
   return from->status;
 }
 

@@ -157,7 +157,7 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   int64_t     who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[MGRID_MET * r] != MGRID_OK) who = r, n++;
-  if (b->rank == who && failed) first = *failed;
+  if (b->rank == who && failed) mgrid_error_replace(&first, failed);
   mgrid_status s = mgrid_hear(b, (uint64_t)who, &first, sizeof first, err);
   if (s) return s;
   mgrid_error_heard(&first);
@@ -171,7 +171,7 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
   if (!plan) {
     if (failed && failed->status)
-      mine = *failed;
+      mgrid_error_replace(&mine, failed);
     else
       mgrid_fail(&mine, MGRID_USAGE, "no plan was given");
   } else if (mgrid_plan_world(plan) != b->world) {

@@ -343,14 +343,17 @@ typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
 
 /* Ranks that did not arrive at a call over all ranks. missing.c */
-enum { MGRID_MISSING_SHOWN = 8 };
 typedef struct mgrid_missing {
   int64_t n;                         /* how many; 0 if they are not known */
   int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
   uint8_t lost;                      /* 1: their processes have failed; not a bool, since other ranks send it */
 } mgrid_missing;
 void mgrid_missing_add(mgrid_missing *m, int64_t rank);
-/* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or MGRID_LOST_RANK */
+/* Write who is missing, "ranks 3, 5 are not there", "rank 3 is lost: ...", "some rank is not there". */
+enum { MGRID_MISSING_TEXT = MGRID_MISSING_SHOWN * 24 + 80 };
+const char *mgrid_missing_text(const mgrid_missing *m, char to[MGRID_MISSING_TEXT]);
+/* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or MGRID_LOST_RANK; the ranks and the
+** seconds are in the error, too. */
 mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err);
 
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */

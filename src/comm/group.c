@@ -15,19 +15,10 @@ int64_t mgrid_group_at(const mgrid_group *g, int64_t position) {
   return g ? mgrid_family_rank(g->family, g->index, position) : -1;
 }
 
-int64_t mgrid_group_first(const mgrid_group *g) { return mgrid_group_at(g, 0); }
-int64_t mgrid_group_last(const mgrid_group *g) { return g ? mgrid_group_at(g, g->size - 1) : -1; }
-
-int64_t mgrid_group_next(const mgrid_group *g, bool wrap) {
+int64_t mgrid_group_beside(const mgrid_group *g, int64_t steps, bool wrap) {
   if (!g) return -1;
-  int64_t at = g->position + 1;
-  return at < g->size ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, 0) : -1;
-}
-
-int64_t mgrid_group_prev(const mgrid_group *g, bool wrap) {
-  if (!g) return -1;
-  int64_t at = g->position - 1;
-  return at >= 0 ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, g->size - 1) : -1;
+  if (wrap) return mgrid_group_at(g, (g->position + steps % g->size + g->size) % g->size);
+  return steps < -g->position || steps >= g->size - g->position ? -1 : mgrid_group_at(g, g->position + steps);
 }
 
 int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank) {
@@ -81,7 +72,7 @@ int64_t mgrid_group_launch_order(const mgrid_group *g) {
 }
 
 int64_t mgrid_group_ranks(const mgrid_group *g, size_t cap, int64_t *out) {
-  return g ? mgrid_family_members(g->family, g->index, cap, out) : -1;
+  return g ? mgrid_family_members(g->family, g->index, 1, cap, out) : -1;
 }
 
 void *mgrid_group_native(const mgrid_group *g) { return g && g->comm && g->comm->real ? g->comm->native : NULL; }

@@ -55,16 +55,11 @@ mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, 
   return entry_of(rt)->function(rt, f, err);
 }
 
-mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
-  if (!rt || mgrid_lacks(recipe, "the recipe", err)) return MGRID_USAGE;
-  return entry_of(rt)->load(rt, recipe, NULL, 0, err);
-}
-
-mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t length, const char *name,
-                                     mgrid_error *err) {
-  if (!rt || mgrid_lacks(name, "the name of the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
+mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
+                                mgrid_error *err) {
+  if (!rt || mgrid_lacks(recipe, "the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
     return MGRID_USAGE;
-  return entry_of(rt)->load(rt, name, text ? text : "", length, err);
+  return entry_of(rt)->load(rt, recipe, text, length, err);
 }
 
 mgrid_status mgrid_runtime_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
@@ -80,14 +75,10 @@ mgrid_status mgrid_runtime_serve(mgrid_runtime *rt, const char *slice, void *req
   return rt ? entry_of(rt)->serve(rt, slice, request, err) : MGRID_USAGE;
 }
 
-mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args, mgrid_error *err) {
-  return mgrid_runtime_plan_file(rt, world, NULL, n, args, err);
-}
-
-mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
-                                    const char *const *args, mgrid_error *err) {
+mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file, size_t n, const char *const *args,
+                               mgrid_error *err) {
   if (!rt || mgrid_lacks_list(n, args, "arguments", err)) return NULL;
-  return entry_of(rt)->plan_file(rt, world, path, n, args, err);
+  return entry_of(rt)->plan(rt, world, file, n, args, err);
 }
 
 mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
@@ -113,16 +104,13 @@ static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe
   const char *at = (const char *)o->functions; /* each of the size that the host's header has */
   for (size_t i = 0; i < o->nfunctions; i++, at += o->functions->size)
     if (mgrid_runtime_function(rt, (const mgrid_function *)at, err)) return rt;
-  if (o->text)
-    mgrid_runtime_load_text(rt, o->text, o->length, recipe, err);
-  else
-    mgrid_runtime_load(rt, recipe, err);
+  mgrid_runtime_load(rt, recipe, o->text, o->length, err);
   return rt;
 }
 
 static mgrid_plan *plan_of(mgrid_runtime *rt, int64_t world, const mgrid_open_options *o, size_t n,
                            const char *const *args, mgrid_error *err) {
-  if (o->nvalues == 0) return mgrid_runtime_plan_file(rt, world, o->params, n, args, err);
+  if (o->nvalues == 0) return mgrid_runtime_plan(rt, world, o->params, n, args, err);
   if (n > 0 || o->params)
     return mgrid_null(err, MGRID_USAGE, "parameters come as values, or as text and from a file, not both ways");
   return mgrid_runtime_plan_values(rt, world, o->nvalues, o->values, err);
@@ -162,37 +150,22 @@ const char *const *mgrid_recipe_names(void) {
 
 /* ------------------------------------------------------------------ questions */
 
-/* Return whether a query lacks its name or its arguments. */
-static bool lacks(const mgrid_runtime *rt, const char *query, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return !rt || mgrid_lacks(query, "the name of the query", err) || mgrid_lacks_list(n, args, "arguments", err);
-}
-
-/* Return whether the buffer of a text answer is missing. Set the answer to "". */
-static bool lacks_buffer(char *buf, size_t len, size_t *length, mgrid_error *err) {
-  if (length) *length = 0;
-  if (buf && len > 0) *buf = '\0';
-  return len > 0 && mgrid_lacks(buf, "the buffer of the answer", err);
+/* Check the struct for a value, and let it have none. */
+static mgrid_status no_value(mgrid_arg *out, mgrid_error *err) {
+  const mgrid_arg none = MGRID_ARG_INIT;
+  if (mgrid_lacks(out, "the place for the value", err)) return MGRID_USAGE;
+  mgrid_status s = mgrid_struct_check(out, sizeof none, "mgrid_arg", err);
+  if (!s) mgrid_struct_write(out, &none, sizeof none);
+  return s;
 }
 
 mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n, const mgrid_arg *args,
-                               char *buf, size_t len, size_t *length, mgrid_error *err) {
-  bool no_buffer = lacks_buffer(buf, len, length, rt ? err : NULL);
-  if (lacks(rt, query, n, args, err) || no_buffer) return MGRID_USAGE;
-  return entry_of(rt)->ask(rt, s, query, n, args, buf, len, length, err);
-}
-
-mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                    const mgrid_arg *args, char *buf, size_t len, size_t *length, mgrid_error *err) {
-  bool no_buffer = lacks_buffer(buf, len, length, rt ? err : NULL);
-  if (lacks(rt, query, n, args, err) || no_buffer) return MGRID_USAGE;
-  return entry_of(rt)->ask_text(rt, s, query, n, args, buf, len, length, err);
-}
-
-mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, size_t n,
-                                       const mgrid_arg *args, int64_t *answer, mgrid_error *err) {
-  if (answer) *answer = -1;
-  if (lacks(rt, query, n, args, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
-  return entry_of(rt)->ask_integer(rt, s, query, n, args, answer, err);
+                               mgrid_kind kind, mgrid_arg *answer, mgrid_error *err) {
+  mgrid_status bad = no_value(answer, rt ? err : NULL);
+  if (!rt || mgrid_lacks(query, "the name of the query", err) || mgrid_lacks_list(n, args, "arguments", err))
+    return MGRID_USAGE;
+  if (bad) return bad;
+  return entry_of(rt)->ask(rt, s, query, n, args, kind, answer, err);
 }
 
 const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, size_t n,
@@ -237,62 +210,11 @@ mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args,
            : MGRID_USAGE; /* it checks args itself, because it may be collective */
 }
 
-mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path) {
-  return p ? entry_of(p)->policy_kind(p, path) : MGRID_IS_NONE;
-}
-
-/* Return whether an argument is missing to read a result. */
-static bool unreadable(const mgrid_policy *p, const void *out, mgrid_error *err) {
-  return !p || mgrid_lacks(out, "the place for what the policy returned", err);
-}
-
-mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err) {
-  if (out) *out = 0;
-  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_length(p, path, out, err);
-}
-
-mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err) {
-  if (out) *out = false;
-  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_boolean(p, path, out, err);
-}
-
-mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err) {
-  if (out) *out = 0;
-  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_integer(p, path, out, err);
-}
-
-mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err) {
-  if (out) *out = 0;
-  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_number(p, path, out, err);
-}
-
-mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err) {
-  if (out) *out = NULL;
-  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_text(p, path, out, err);
-}
-
-/* The same for a list. `out` may be NULL if `cap` is 0: the caller asks only for the length. */
-static bool unreadable_list(const mgrid_policy *p, size_t cap, const void *out, size_t *length, mgrid_error *err) {
-  if (length) *length = 0;
-  return !p || (cap > 0 && unreadable(p, out, err));
-}
-
-mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, size_t cap, const char **out, size_t *length,
-                               mgrid_error *err) {
-  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_keys(p, path, cap, out, length, err);
-}
-
-mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, size_t cap, int64_t *out, size_t *length,
-                                   mgrid_error *err) {
-  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_integers(p, path, cap, out, length, err);
-}
-
-mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, size_t cap, double *out, size_t *length,
-                                  mgrid_error *err) {
-  if (unreadable_list(p, cap, out, length, err)) return MGRID_USAGE;
-  return entry_of(p)->policy_numbers(p, path, cap, out, length, err);
+mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
+                                 mgrid_error *err) {
+  mgrid_status bad = no_value(result, p ? err : NULL);
+  if (!p) return MGRID_USAGE;
+  return bad ? bad : entry_of(p)->policy_result(p, path, kind, result, err);
 }
 
 /* --------------------------------------------------------------------- reload */

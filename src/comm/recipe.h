@@ -9,10 +9,6 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* mgrid_runtime_load where text is NULL; else mgrid_runtime_load_text, with the name as `recipe`. */
-typedef mgrid_status mgrid_recipe_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
-                                       mgrid_error *err);
-
 /* Give the recipe a thing of a slice, for all plans from now on: one of each kind, NULL for none. The runtime is an owner,
 ** and so are those that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, const void *x, mgrid_error *err);
@@ -25,21 +21,19 @@ typedef struct mgrid_recipe_entry mgrid_recipe_entry;
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, void *request, mgrid_error *err);
 
 /* The functions behind the door, X(name, its type), each once: here as a table, in recipe/entry.h as mgrid_script_NAME. But
-** for `load`, `lend` and `serve` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that
+** for `lend` and `serve` each is a function of moongrid_recipe.h. recipe.c has looked at the pointers: those that
 ** may not be NULL are not, and results are set as they are after a failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \
   X(runtime_free, __typeof__(mgrid_runtime_free)) \
   X(function, __typeof__(mgrid_runtime_function)) \
-  X(load, mgrid_recipe_load) \
+  X(load, __typeof__(mgrid_runtime_load)) \
   X(lend, mgrid_recipe_lend) \
   X(serve, mgrid_recipe_serve) \
-  X(plan_file, __typeof__(mgrid_runtime_plan_file)) \
+  X(plan, __typeof__(mgrid_runtime_plan)) \
   X(plan_values, __typeof__(mgrid_runtime_plan_values)) \
   X(ask, __typeof__(mgrid_runtime_ask)) \
-  X(ask_integer, __typeof__(mgrid_runtime_ask_integer)) \
-  X(ask_text, __typeof__(mgrid_runtime_ask_text)) \
   X(group, __typeof__(mgrid_runtime_group)) \
   X(set, __typeof__(mgrid_runtime_set)) \
   X(describe, __typeof__(mgrid_runtime_describe)) \
@@ -49,15 +43,7 @@ mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *slice, 
   X(policy_free, __typeof__(mgrid_policy_free)) \
   X(policy_agreed, __typeof__(mgrid_policy_agreed)) \
   X(policy_call, __typeof__(mgrid_policy_call)) \
-  X(policy_kind, __typeof__(mgrid_policy_kind)) \
-  X(policy_length, __typeof__(mgrid_policy_length)) \
-  X(policy_keys, __typeof__(mgrid_policy_keys)) \
-  X(policy_boolean, __typeof__(mgrid_policy_boolean)) \
-  X(policy_integer, __typeof__(mgrid_policy_integer)) \
-  X(policy_number, __typeof__(mgrid_policy_number)) \
-  X(policy_text, __typeof__(mgrid_policy_text)) \
-  X(policy_integers, __typeof__(mgrid_policy_integers)) \
-  X(policy_numbers, __typeof__(mgrid_policy_numbers))
+  X(policy_result, __typeof__(mgrid_policy_result))
 
 struct mgrid_recipe_entry {
   int                layout; /* MGRID_LAYOUT */

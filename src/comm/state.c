@@ -275,7 +275,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     s->made = true;
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
               "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
-              b->world, mgrid_state_ngroups(s), mgrid_state_ncomms(s));
+              b->world, s->view.nmembers, mgrid_state_ncomms(s));
     log_unheeded(b, plan, s->name);
     return s;
   }
@@ -347,7 +347,6 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
 
 const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s ? s->plan : NULL; }
 int64_t           mgrid_state_rank(const mgrid_state *s) { return s ? s->view.rank : -1; }
-size_t            mgrid_state_ngroups(const mgrid_state *s) { return s ? s->view.nmembers : 0; }
 
 size_t mgrid_state_ncomms(const mgrid_state *s) {
   size_t n = 0;

@@ -6,6 +6,7 @@
 #include "comm/backend.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* Added to the number of a rank that gave up because another one failed: so the minimum over all ranks is a rank that
@@ -40,12 +41,18 @@ void mgrid_error_heard(mgrid_error *e) {
   mgrid_show(e->message, sizeof e->message);
   mgrid_show(e->file, sizeof e->file);
   if (e->line < 0) e->line = 0;
+  e->size = sizeof *e;
+  if (e->nmissing < 0 || !(e->waited >= 0 && e->waited < INFINITY)) e->nmissing = 0;
+  for (int64_t i = 0; i < e->nmissing && i < MGRID_MISSING_SHOWN; i++)
+    if (e->missing[i] < 0) e->nmissing = 0;
+  mgrid_show(e->call, sizeof e->call);
   if (strcmp(mgrid_status_text(e->status), mgrid_status_text((mgrid_status)-1)) == 0) e->status = MGRID_BACKEND;
 }
 
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err) {
   if ((err->status == MGRID_TIMED_OUT || err->status == MGRID_LOST_RANK) && *b->doing)
     mgrid_error_reword(err, "%.800s, in call %" PRIu64 " over all ranks: %s", err->message, b->meetings, b->doing);
+  if (err->nmissing && err->size >= sizeof *err) snprintf(err->call, sizeof err->call, "%s", b->doing);
 }
 
 uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine) {
@@ -56,13 +63,16 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
                                 mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;
   if (who == UINT64_MAX) return MGRID_OK;
-  if (mine && failed) first = *failed;
+  if (mine && failed) mgrid_error_replace(&first, failed);
   if (mine && failed == err) mgrid_error_clear(err); /* replaced by the error that all ranks return */
   who %= LATER;
   mgrid_status s = mgrid_hear(b, who, &first, sizeof first, err);
   if (s) return s;
   mgrid_error_heard(&first);
-  return mgrid_fail(err, first.status ? first.status : MGRID_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
+  if (!first.status) first.status = MGRID_BACKEND;
+  first.line = 0, first.file[0] = '\0';
+  mgrid_error_reword(&first, "rank %" PRIu64 ": %.900s", who, first.message);
+  return mgrid_error_pass(err, &first);
 }
 
 mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
@@ -71,7 +81,8 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   mgrid_status s = b->ops->allreduce_min(b, words, n, &lost);
   if (!s) return MGRID_OK;
   mgrid_doing_add(b, &lost);
-  if (mine && mine != MGRID_GAVE_UP && failed) own = *failed; /* a rank that only gave up has nothing to add */
+  if (mine && mine != MGRID_GAVE_UP && failed)
+    mgrid_error_replace(&own, failed); /* a rank that only gave up has nothing to add */
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank, own.message);
   if (failed == err) mgrid_error_clear(err); /* most often the missing rank is the reason for the failure here */

@@ -83,7 +83,7 @@ static int progress(lua_State *L) {
 
 /* guard([Job | text]): if the launcher ends the job, say what this rank is in; nothing: an error was said, or all is done */
 static int guard(lua_State *L) {
-  const mgrid_backend *b = mgrid_lua_to_backend(L, 1);
+  const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
   lua_settop(L, 1);
   cli_guard(b ? b->doing : luaL_optstring(L, 1, NULL));
   lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard); /* keeps it until the next one */

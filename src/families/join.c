@@ -80,8 +80,8 @@ mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_
   return mgrid_family_combine(false, n, fs, NULL, err);
 }
 
-mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return mgrid_family_combine(true, n, fs, NULL, err);
+mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, bool spread, mgrid_error *err) {
+  return spread ? mgrid_family_spread(n, fs, NULL, err) : mgrid_family_combine(true, n, fs, NULL, err);
 }
 
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count) {
@@ -110,10 +110,6 @@ static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_
   }
   if (starts) starts[count] = total;
   return mgrid_table_adopt(mgrid_world(fs[0]->world), count, starts, ranks, MGRID_COVER, true, err);
-}
-
-mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return mgrid_family_spread(n, fs, NULL, err);
 }
 
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget, mgrid_error *err) {

@@ -50,7 +50,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     }
     mgrid_error *own = mgrid_error_open(err);
     if ((failed = !own)) break;
-    int64_t n = fn(ud, g, given, mgrid_family_members(f, g, (size_t)cap, given), cap, own);
+    int64_t n = fn(ud, g, given, mgrid_family_members(f, g, 1, (size_t)cap, given), cap, own);
     failed = n < 0 || n > cap;
     mgrid_error_close(own, n < 0, "the function of a map", err);
     if (n > cap)

@@ -21,13 +21,7 @@ static void put_members(const mgrid_family *f, int64_t group, int64_t n, int64_t
   }
 }
 
-int64_t mgrid_family_members(const mgrid_family *f, int64_t group, size_t cap, int64_t *out) {
-  int64_t n = mgrid_family_size(f, group);
-  if (n > 0 && cap > 0 && out) put_members(f, group, (size_t)n < cap ? n : (int64_t)cap, out);
-  return n;
-}
-
-int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out) {
+int64_t mgrid_family_members(const mgrid_family *f, int64_t group, int64_t n, size_t cap, int64_t *out) {
   if (!f || group < 0 || n < 0 || n > f->count - group) return -1;
   int32_t piece[PIECE];
   int64_t written = 0, room = !out ? 0 : cap < INT64_MAX ? (int64_t)cap : INT64_MAX;

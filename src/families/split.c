@@ -33,14 +33,9 @@ static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_f
   return s;
 }
 
-mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
+mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, bool by_row, mgrid_family **inner,
                                 mgrid_family **outer, mgrid_error *err) {
-  return split_into((mgrid_splitting){ .k = k, .lists = lists }, f, inner, outer, err);
-}
-
-mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                                     mgrid_family **outer, mgrid_error *err) {
-  return split_into((mgrid_splitting){ .k = k, .by_row = true, .lists = lists }, f, inner, outer, err);
+  return split_into((mgrid_splitting){ .k = k, .by_row = by_row, .lists = lists }, f, inner, outer, err);
 }
 
 /* Refuse, and name the nearest sizes that fit: each is the nearest divisor of what the previous ones leave, the last
@@ -90,8 +85,8 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
   int64_t      below = 1;                /* product of the sizes of the inner levels */
   for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the smaller runs inside them */
     mgrid_family *runs = NULL;
-    s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);
-    if (!s) s = mgrid_family_split(runs, below, false, NULL, &out[i], err);
+    s = mgrid_family_split(f, below * sizes[i], false, false, &runs, NULL, err);
+    if (!s) s = mgrid_family_split(runs, below, false, false, NULL, &out[i], err);
     mgrid_family_free(runs);
     below *= sizes[i];
   }

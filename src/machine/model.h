@@ -80,6 +80,8 @@ mgrid_machine_model *mgrid_machine_copy(const mgrid_machine_model *m, mgrid_erro
 /* Complete it: count places, make what is regular canonical. Refuse a machine without levels. */
 mgrid_status mgrid_machine_finish(mgrid_machine_model *m, mgrid_error *err);
 
+/* Return the index of a level by its name, or -1. */
+int64_t mgrid_machine_find(const mgrid_machine_model *m, const char *level);
 /* The domain of a level, and of any level with those that cross, in which a place is. */
 int64_t mgrid_tier_domain(const mgrid_tier *t, int64_t place);
 int64_t mgrid_place_domain(const mgrid_machine_model *m, size_t level, int64_t place);

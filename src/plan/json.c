@@ -196,7 +196,7 @@ static void put_all(mgrid_json *w, const mgrid_plan *p, const mgrid_resources *r
   }
   mgrid_json_close(w, "\n  }");
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
-  mgrid_plan_count(p, &n, NULL);
+  mgrid_plan_count(p, -1, &n, NULL);
   mgrid_json_in(w, "\n  ", "communicators", "{");
   mgrid_json_integer(w, "total", n.communicators);
   mgrid_json_integer(w, "groups", n.groups);

@@ -94,7 +94,6 @@ const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name) {
   int at = p ? mgrid_content_find(&p->content, name) : -1;
   return at < 0 ? NULL : p->content.entry[at].family;
 }
-size_t      mgrid_plan_ngrids(const mgrid_plan *p) { return p ? p->content.ngrids : 0; }
 const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i) {
   return p && i < p->content.ngrids ? p->content.grid[i].name : NULL;
 }
@@ -109,10 +108,6 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 }
 
 /* --------------------------------------------------------- the job's total */
-
-mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err) {
-  return mgrid_plan_count_paid(p, NULL, out, err);
-}
 
 mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out,
                                    mgrid_error *err) {
@@ -132,8 +127,9 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mg
   return MGRID_OK;
 }
 
-mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
+mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
+  if (rank < 0) return mgrid_plan_count_paid(p, NULL, out, err);
   mgrid_view        v;
   mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
   mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);

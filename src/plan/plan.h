@@ -61,7 +61,8 @@ typedef struct mgrid_view {
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err);
 /* Return whether a group of the later entry may use a communicator of the earlier one. */
 bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
-/* As mgrid_plan_count, and the work is charged to the budget. The result means nothing once the budget is exhausted. */
+/* As mgrid_plan_count of the whole plan, and the work is charged to the budget. The result means nothing once the budget is
+** exhausted. */
 mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out, mgrid_error *err);
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);

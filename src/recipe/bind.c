@@ -78,7 +78,16 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
   lua_pushnil(L);
   lua_pushstring(L, e->message);
   lua_pushinteger(L, e->status);
-  return 3;
+  if (e->nmissing == 0) return 3;
+  lua_createtable(L, 0, 4);
+  mgrid_lua_set_integer(L, "n", e->nmissing);
+  lua_pushnumber(L, e->waited);
+  lua_setfield(L, -2, "seconds");
+  mgrid_lua_set_string(L, "call", e->call);
+  MGRID_LUA_LIST(L, e->nmissing < MGRID_MISSING_SHOWN ? e->nmissing : MGRID_MISSING_SHOWN,
+                 lua_pushinteger(L, e->missing[i]));
+  lua_setfield(L, -2, "ranks");
+  return 4;
 }
 
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e) {

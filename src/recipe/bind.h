@@ -30,7 +30,8 @@ int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
 /* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
-/* Return an error as values: push nil, message, status, return 3. For failures of the job (a lost rank);
+/* Return an error as values: push nil, message, status, return 3; or 4, with { n, ranks, seconds, call } of ranks that are
+** missing. For failures of the job (a lost rank);
 ** mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 /* Read such values at i: what this rank could not do, into *e, if the first is nil or false; `call` is where. */
@@ -216,9 +217,6 @@ void             mgrid_lua_keep_recipe(lua_State *L, int plan);
 void             mgrid_lua_push_recipe(lua_State *L, int state);
 mgrid_backend  **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
-/* Push nil for a host's object that is NULL, and return true. Raise if the classes are not registered in this Lua.
-** host_objects.c */
-bool mgrid_lua_push_nothing(lua_State *L, const void *object, const char *class);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
 /* The first argument of grid and topology, which is often given as a number of ranks. */
@@ -295,6 +293,7 @@ void mgrid_lua_close_state(lua_State *L, int i);
 /* Return the State at 1. Raise if it is that of a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
+const mgrid_group *mgrid_lua_to_group(lua_State *L, int i); /* NULL: it is none, or its state is closed */
 int                mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
 /* Return the group at i, to communicate over. Raise for a group of the State of a query or policy, because a query runs

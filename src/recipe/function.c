@@ -11,110 +11,13 @@
 #include "recipe/bundle.h"
 #include "recipe/entry.h"
 #include "recipe/prelude.h"
+#include "recipe/result.h"
 #include "recipe/sandbox.h"
 #include "recipe/values.h"
 
 #include <string.h>
 
 static const char functions_key = 'f'; /* its address: the registry key of the runtime's list */
-
-/* --------------------------------------------------------------------- arguments */
-
-/* Arguments of a call, while they are made: mgrid_arg in arrays of the host's element size. */
-typedef struct call {
-  lua_State            *L;
-  const mgrid_function *f;
-  int                   kept; /* index of a table that keeps the arrays */
-} call;
-
-/* Return an array of the call. */
-static char *new_array(const call *c, size_t n, size_t each) {
-  char *array = lua_newuserdatauv(c->L, n * each + 1, 0);
-  lua_rawsetp(c->L, c->kept, array);
-  return array;
-}
-
-static void put(const call *c, int i, mgrid_arg *a);
-
-/* Make element k of an array from the value on the top, and pop it. */
-static void put_element(const call *c, char *array, size_t k, const char *name) {
-  mgrid_arg a = MGRID_ARG_INIT;
-  put(c, lua_gettop(c->L), &a);
-  a.name = name, a.size = c->f->arg_size;
-  memcpy(array + k * c->f->arg_size, &a, c->f->arg_size);
-  lua_pop(c->L, 1);
-}
-
-/* The list of n values at i, if all are integers, or all are numbers. */
-static bool put_numbers(const call *c, int i, size_t n, mgrid_arg *a) {
-  bool integers = true, numbers = true;
-  for (size_t k = 1; k <= n && numbers; k++) {
-    numbers = lua_rawgeti(c->L, i, (lua_Integer)k) == LUA_TNUMBER;
-    integers &= lua_isinteger(c->L, -1);
-    lua_pop(c->L, 1);
-  }
-  if (!numbers) return false;
-  void    *array = new_array(c, n, sizeof(int64_t)); /* or doubles */
-  int64_t *integer = array;
-  double  *number = array;
-  for (size_t k = 0; k < n; k++, lua_pop(c->L, 1)) {
-    lua_rawgeti(c->L, i, (lua_Integer)k + 1);
-    if (integers)
-      integer[k] = lua_tointeger(c->L, -1);
-    else
-      number[k] = lua_tonumber(c->L, -1);
-  }
-  if (integers)
-    *a = mgrid_arg_integers(NULL, n, integer);
-  else
-    *a = mgrid_arg_numbers(NULL, n, number);
-  return true;
-}
-
-static void put_table(const call *c, int i, mgrid_arg *a) {
-  lua_State *L = c->L;
-  size_t     n = (size_t)lua_rawlen(L, i), k = 0;
-  if (n > 0) {
-    if (put_numbers(c, i, n, a)) return;
-    char *array = new_array(c, n, c->f->arg_size);
-    for (; k < n; k++) lua_rawgeti(L, i, (lua_Integer)k + 1), put_element(c, array, k, NULL);
-    *a = mgrid_arg_list(NULL, n, (const mgrid_arg *)array);
-    return;
-  }
-  n = (size_t)mgrid_lua_keys(L, i);
-  int   keys = lua_gettop(L);
-  char *array = new_array(c, n, c->f->arg_size);
-  for (lua_Integer at = 0; mgrid_lua_step(L, i, keys, &at); lua_pop(L, 1)) /* the key */
-    put_element(c, array, k++, lua_tostring(L, -2));
-  lua_settop(L, keys - 1);
-  *a = mgrid_arg_table(NULL, n, (const mgrid_arg *)array);
-}
-
-/* Make an argument of the plain value at i; its texts stay those of Lua. */
-static void put(const call *c, int i, mgrid_arg *a) {
-  mgrid_lua_stack(c->L, 8);
-  switch (lua_type(c->L, i)) {
-  case LUA_TBOOLEAN: *a = mgrid_arg_boolean(NULL, lua_toboolean(c->L, i)); return;
-  case LUA_TNUMBER:
-    if (lua_isinteger(c->L, i))
-      *a = mgrid_arg_integer(NULL, lua_tointeger(c->L, i));
-    else
-      *a = mgrid_arg_number(NULL, lua_tonumber(c->L, i));
-    return;
-  case LUA_TSTRING:
-    if (!mgrid_lua_is_whole(c->L, i))
-      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE, "%s: a text has a zero byte in it", c->f->name);
-    *a = mgrid_arg_text(NULL, lua_tostring(c->L, i));
-    return;
-  case LUA_TTABLE:
-    if (lua_getmetatable(c->L, i))
-      mgrid_lua_raise_as(c->L, MGRID_BAD_VALUE, "%s: a table that is to be read, such as p, is no argument",
-                         c->f->name);
-    put_table(c, i, a);
-    return;
-  default: return;
-  }
-}
 
 /* -------------------------------------------------------------------------- calls */
 
@@ -152,9 +55,9 @@ static int call_host(lua_State *L) {
   mgrid_lua_charge(L, f->work);
   check_arguments(L, f, n);
   lua_newtable(L);
-  call  c = { L, f, n + 1 };
-  char *args = new_array(&c, (size_t)n, f->arg_size);
-  for (int i = 1; i <= n; i++) lua_pushvalue(L, i), put_element(&c, args, (size_t)i - 1, NULL);
+  mgrid_arg_maker c = { L, n + 1, f->arg_size, f->name };
+  char           *args = mgrid_arg_array(&c, (size_t)n, f->arg_size);
+  for (int i = 1; i <= n; i++) lua_pushvalue(L, i), mgrid_arg_put(&c, args, (size_t)i - 1, NULL);
   result.size = f->arg_size;
   mgrid_status s = f->call(f->ud, (size_t)n, (const mgrid_arg *)args, &result, &e);
   result.size = f->arg_size; /* whatever it wrote there */

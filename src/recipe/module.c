@@ -6,6 +6,7 @@
 
 #include "recipe/bundle.h"
 #include "recipe/entry.h"
+#include "recipe/result.h"
 #include "recipe/runtime.h"
 #include "recipe/slice.h"
 #include "recipe/values.h"
@@ -85,7 +86,7 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   lua_pushvalue(L, 4);
   lua_setfield(L, -2, "file");
   lua_setiuservalue(L, 5, 2);
-  return mgrid_script_plan_file(rt, world, file, n, args, e);
+  return mgrid_script_plan(rt, world, file, n, args, e);
 }
 
 /* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan; raises with the recipe's position when refused */
@@ -114,16 +115,6 @@ static int recipe_plan(lua_State *L) {
   return 1;
 }
 
-/* Push a copy of the value on the top of a runtime's Lua state; `what` names its source in the error. */
-static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
-  mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
-  if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
-  if (!mgrid_value_fits(rt->L, lua_gettop(rt->L)))
-    return mgrid_lua_raise(L, "%s gave " MGRID_TOO_MUCH, what, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
-  return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
-}
-
 /* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
 static int recipe_ask(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
@@ -133,10 +124,12 @@ static int recipe_ask(lua_State *L) {
   lua_settop(L, 4);
   mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a query" };
   mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
-  mgrid_runtime_ask_with(rt, s, query, &args, &e);
+  const char  *from = lua_pushfstring(L, "query '%s'", query);
+  mgrid_runtime_ask_with(rt, s, query, &args, from, &e);
   mgrid_state_free(s);
   if (e.status) return mgrid_lua_raise_runtime(L, &e);
-  return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
+  mgrid_result_copy(rt, rt->answer, MGRID_AS_JSON, from, L);
+  return 1;
 }
 
 /* recipe:group(state, getter [, { with_context_parallel = true }]) -> Group | nil */
@@ -183,7 +176,7 @@ static int recipe_call(lua_State *L) {
   static const char *const kinds[] = { "any", "number", NULL };
   const char              *name = luaL_checkstring(L, 3);
   bool                     number = luaL_checkoption(L, 5, "any", kinds) == 1;
-  double                   answer;
+  mgrid_arg                answer = MGRID_ARG_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
@@ -191,7 +184,7 @@ static int recipe_call(lua_State *L) {
   mgrid_state  *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
-  if (!status && number) status = mgrid_script_policy_number(p, NULL, &answer, &e);
+  if (!status && number) status = mgrid_script_policy_result(p, NULL, MGRID_IS_NUMBER, &answer, &e);
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */

@@ -178,8 +178,8 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
   return *object ? MGRID_OK : mgrid_oom(err);
 }
 
-mgrid_plan *mgrid_script_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
-                                   const char *const *args, mgrid_error *err) {
+mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path, size_t n, const char *const *args,
+                              mgrid_error *err) {
   json_t     *file = NULL, *given = json_object();
   mgrid_plan *p = NULL;
   if (mgrid_runtime_check_loaded(rt, err)) {

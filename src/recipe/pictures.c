@@ -195,7 +195,7 @@ static int draw(lua_State *L) {
   if (lua_getfield(L, -1, r->how) != LUA_TFUNCTION)
     return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a picture is text, svg or page, not '%s'", r->how);
   push_options(L, r);
-  mgrid_lua_push_plan(L, r->plan);
+  mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
     check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL); /* the plan is its only frame */
     lua_createtable(L, 1, 0);

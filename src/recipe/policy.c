@@ -5,14 +5,25 @@
 ** an agreed policy fails or returns another result on one rank, every rank gets an error, so ranks cannot continue with
 ** different decisions.
 */
-#include "recipe/policy.h"
-
+#include "comm/compare.h"
 #include "recipe/entry.h"
 #include "recipe/prelude.h"
+#include "recipe/result.h"
 #include "recipe/values.h"
 
 #include <string.h>
 #include <xxhash.h>
+
+struct mgrid_policy {
+  mgrid_made_by  made_by;
+  mgrid_runtime *rt;
+  mgrid_state   *state;
+  int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
+  char           name[64];
+  char           agreed[64]; /* "world" or the family whose groups compare its results; "": not compared */
+  char           where[256]; /* "file:line: " of the function */
+  mgrid_peers    peers;      /* the ranks that compare */
+};
 
 /* ----------------------------------------------------------------------- look-up */
 
@@ -55,19 +66,12 @@ mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const c
   return NULL;
 }
 
-static int close_body(lua_State *L) {
-  mgrid_lua_close_state(L, 1);
-  return 0;
-}
-
 void mgrid_script_policy_free(mgrid_policy *p) {
   if (!p) return;
   lua_State *L = p->rt->L;
   if (p->box != LUA_NOREF) { /* close the State, because the recipe may have kept it */
-    lua_pushcfunction(L, close_body);
     lua_rawgeti(L, LUA_REGISTRYINDEX, p->box);
-    lua_pcall(L, 1, 0, 0);
-    lua_settop(L, 0);
+    mgrid_runtime_close_state(L);
   }
   luaL_unref(L, LUA_REGISTRYINDEX, p->function);
   luaL_unref(L, LUA_REGISTRYINDEX, p->box);
@@ -79,6 +83,14 @@ void mgrid_script_policy_free(mgrid_policy *p) {
 }
 
 /* -------------------------------------------------------------------------- call */
+
+enum { MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16 };
+
+/* What messages call it. */
+static const char *name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
+  snprintf(from, MGRID_POLICY_FROM, "%spolicy '%s'", p->where, p->name);
+  return from;
+}
 
 typedef struct call {
   mgrid_policy *p;
@@ -95,26 +107,22 @@ static int call_body(lua_State *L) {
     return luaL_error(L, "%spolicy '%s': an argument is not a plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
-  int type = lua_type(L, -1);
-  if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
-    return luaL_error(L, "%spolicy '%s' returned %s; plain values alone leave it", c->p->where, c->p->name,
-                      mgrid_lua_kind(L, -1));
-  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only moongrid's read-only views have one */
-    return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
-                      c->p->where, c->p->name);
-  if (c->p->result == LUA_NOREF)
-    c->p->result = luaL_ref(L, LUA_REGISTRYINDEX);
-  else
-    lua_rawseti(L, LUA_REGISTRYINDEX, c->p->result);
+  char from[MGRID_POLICY_FROM];
+  mgrid_result_keep(L, &c->p->result, name_of(c->p, from));
   return 0;
 }
 
-/* Add the line of the policy to an error without a line of the recipe, such as a limit hit in a function of
-** moongrid. */
+void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
+  if (err->line || !*p->where) return;
+  mgrid_error_reword(err, "%s%.800s", p->where, err->message);
+  mgrid_budget_position(p->rt->L, err);
+}
+
+/* Say whose error it is, where it has no line of the recipe, such as a limit hit in a function of moongrid. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
-  mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
-  mgrid_budget_position(p->rt->L, err);
+  mgrid_error_reword(err, "policy '%s': %.800s", p->name, err->message);
+  mgrid_policy_place(p, err);
 }
 
 /* --------------------------------------------------------------------- agreement */
@@ -123,7 +131,7 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 ** status is reported. */
 static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  mgrid_result_push(L, p->result);
   json_t *v = mgrid_json_of(L, -1);
   bool    has = v || mgrid_has_json(L, -1);
   lua_settop(L, 0);
@@ -171,21 +179,13 @@ static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_erro
     mgrid_error_replace(err, &why);
   else if (mine.digest == INCOMPARABLE)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
-                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
-                   "finite, text that is not UTF-8, or a table that is neither a list nor by name",
-                   p->where, p->name);
+                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, p->where,
+                   p->name);
   if (s) mgrid_budget_position(p->rt->L, err);
   return s;
 }
 
 /* -------------------------------------------------------------------------- calls */
-
-/* A failed call has no result: neither that of an earlier call, nor one that was not agreed. */
-static void forget_result(const mgrid_policy *p) {
-  if (p->result == LUA_NOREF) return;
-  lua_pushnil(p->rt->L);
-  lua_rawseti(p->rt->L, LUA_REGISTRYINDEX, p->result);
-}
 
 static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
@@ -197,7 +197,7 @@ static mgrid_status run(call *c, mgrid_error *err) {
   if (*c->p->agreed) s = agree(c->p, s, &e);
   if (!s) return MGRID_OK;
   place(c->p, &e);
-  forget_result(c->p);
+  mgrid_result_forget(c->p->rt->L, c->p->result); /* neither that of an earlier call, nor one that was not agreed */
   return mgrid_error_pass(err, &e);
 }
 
@@ -207,20 +207,17 @@ mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg
   return run(&(call){ p, { .n = n, .args = args } }, err);
 }
 
+mgrid_status mgrid_script_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
+                                        mgrid_error *err) {
+  char from[MGRID_POLICY_FROM];
+  return mgrid_result_read(&(mgrid_reading){ p->rt, p->result, name_of(p, from), path, kind, false }, result, err);
+}
+
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
   return run(&(call){ p, { .from = from, .at = at } }, err);
 }
 
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
-  lua_State *L = p->rt->L;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS)) return;
-  if (mgrid_budget_after(&p->rt->budget, &e)) mgrid_lua_raise_error(to, &e);
-  mgrid_fail(&e, MGRID_BAD_VALUE,
-             "%spolicy '%s' returned a value that is not plain: a function, a state, or a table with one in it or "
-             "nested in itself",
-             p->where, p->name);
-  mgrid_budget_position(L, &e);
-  luaL_error(to, "%s", e.message);
+  char from[MGRID_POLICY_FROM];
+  mgrid_result_copy(p->rt, p->result, MGRID_NO_VIEWS, name_of(p, from), to);
 }

@@ -23,7 +23,7 @@ static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const
   for (size_t i = 0; i < MGRID_LENT_MAX; i++)
     if (rt->lent[i].x && mgrid_script_lend(fresh, rt->lent[i].kind, rt->lent[i].x, err)) return NULL;
   if (load(fresh, rt, recipe, err) == MGRID_OK)
-    plan = mgrid_script_plan_file(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
+    plan = mgrid_script_plan(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
   if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;
   mgrid_plan_free(plan);
   return NULL;

@@ -98,7 +98,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
   rt->made_by.entry = &mgrid_lua_entry;
-  rt->users = 1;
+  rt->users = 1, rt->answer = LUA_NOREF;
   rt->budget.limits = l, rt->budget.hooks = h;
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate; /* it is called for every block, without a test */
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;

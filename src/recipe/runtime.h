@@ -29,6 +29,7 @@ struct mgrid_runtime {
   double                      loading;   /* seconds of processor time that loading took: a plan has the rest */
   struct mgrid_host_function *functions; /* of the host: function.h */
   mgrid_lent                  lent[MGRID_LENT_MAX]; /* those without a kind are free */
+  int                         answer;               /* to the last query: a result of result.h */
   bool                        trails;               /* plans keep the lines that their families come from */
   json_t *trail; /* those of the last plan: name of a family -> list of "source:line"; who needs it takes it */
 };
@@ -56,9 +57,12 @@ typedef struct mgrid_given mgrid_given; /* what a host gives: values.h */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params, mgrid_error *err);
 /* Make the next plans keep rt->trail. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
-/* Ask a query of the recipe over a state of this process; leave the answer on the top of rt->L. */
+/* Ask a query of the recipe over a state of this process, and keep the answer in rt->answer; `from`: what messages call it. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, const mgrid_given *args,
-                                    mgrid_error *err);
+                                    const char *from, mgrid_error *err);
+/* Close the State on the top, because the recipe may have kept it or a Group of it, and pop it. Nothing here allocates, so
+** it cannot fail. */
+void mgrid_runtime_close_state(lua_State *L);
 /* Find this rank's group that a getter gives, NULL if it is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, const mgrid_given *args,
                                       const mgrid_group **group, mgrid_error *err);
@@ -69,6 +73,8 @@ mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const cha
 ** `to`, or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
+/* Add the file and the line of the policy to an error without a line of the recipe. */
+void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of the runtime; push its

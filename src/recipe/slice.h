@@ -13,6 +13,14 @@ typedef struct mgrid_lua_field {
   const char *name, *type;
 } mgrid_lua_field;
 
+/* A class whose objects a host and its scripts give each other (moongrid_lua.h): push a userdata that is one more owner;
+** return the object of the one at i, NULL if it is of another class or closed. */
+typedef struct mgrid_lua_handed {
+  const char *class;
+  void (*push)(lua_State *L, const void *object);
+  void *(*to)(lua_State *L, int i, const char *class);
+} mgrid_lua_handed;
+
 /* A slice sets what it does not have to NULL. */
 typedef struct mgrid_lua_slice {
   void (*open)(lua_State *L);      /* register its classes, put its functions into the table on the top */
@@ -23,7 +31,8 @@ typedef struct mgrid_lua_slice {
   const mgrid_item_kind *kind;
   const char *class;
   void (*assign)(lua_State *L, int topology, const char *name, int value);
-  const mgrid_lua_field *fields; /* ends with a NULL name */
+  const mgrid_lua_handed *handed;
+  const mgrid_lua_field  *fields; /* ends with a NULL name */
   /* Before the build of a plan for `world` ranks: the values of its fields by name are in the table at `values`. After it,
   ** with the topology that it returned. Both may raise; `where` is "file:line: " of the recipe. */
   void (*begin)(lua_State *L, int64_t world, int values, const char *where);

@@ -299,11 +299,13 @@ static mgrid_status take(size_t n, bool given, const char *text, room *left, mgr
 /* Return whether a plan or a state can keep it: it has a name and a kind, UTF-8 text, finite numbers. */
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
-  if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind > MGRID_IS_TABLE) return false;
+  bool text = a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON;
+  if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || a->kind == MGRID_IS_LIST || a->kind > MGRID_IS_JSON)
+    return false;
   if (a->kind == MGRID_IS_NUMBER) return isfinite(a->as.number);
   for (size_t i = 0; a->kind == MGRID_IS_NUMBERS && i < a->as.numbers.n; i++)
     finite &= isfinite(a->as.numbers.at[i]) != 0;
-  return finite && (a->kind != MGRID_IS_TEXT || (a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text))));
+  return finite && (!text || (a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text))));
 }
 
 static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept, int depth, room *left,
@@ -313,7 +315,7 @@ static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, r
   mgrid_status s = take(0, true, a->name, left, err);
   if (!s && a->kind == MGRID_IS_INTEGERS) s = take(a->as.integers.n, a->as.integers.at, NULL, left, err);
   if (!s && a->kind == MGRID_IS_NUMBERS) s = take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
-  if (!s && a->kind == MGRID_IS_TEXT) s = take(0, true, a->as.text, left, err);
+  if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON)) s = take(0, true, a->as.text, left, err);
   if (!s && kept && !is_sound(a))
     s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
   bool in = a->kind == MGRID_IS_TABLE || a->kind == MGRID_IS_LIST;
@@ -344,6 +346,21 @@ mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, const char *kept,
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args);
 static void push_member(lua_State *L, const mgrid_arg *a);
 
+static void push_json_text(lua_State *L, const mgrid_arg *a) {
+  json_error_t why = { 0 };
+  const char  *text = a->as.text ? a->as.text : "";
+  json_t      *v = mgrid_json_parse(text, strlen(text), JSON_DECODE_ANY, &why);
+  if (!v && !*why.text) mgrid_lua_oom(L);
+  if (v && !mgrid_json_has_gap(v)) {
+    if (mgrid_take_json(L, v)) lua_error(L);
+    return;
+  }
+  bool gap = v;
+  json_decref(v);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s is not JSON that Lua can have: %s", a->name ? "argument '" : "a value",
+                     a->name ? a->name : "", a->name ? "'" : "", gap ? MGRID_GAP : why.text);
+}
+
 static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_stack(L, 8);
   switch (a->kind) {
@@ -355,6 +372,7 @@ static void push_arg(lua_State *L, const mgrid_arg *a) {
   case MGRID_IS_INTEGERS: MGRID_LUA_LIST(L, a->as.integers.n, lua_pushinteger(L, a->as.integers.at[i])); return;
   case MGRID_IS_NUMBERS: MGRID_LUA_LIST(L, a->as.numbers.n, lua_pushnumber(L, a->as.numbers.at[i])); return;
   case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at); return;
+  case MGRID_IS_JSON: push_json_text(L, a); return;
   case MGRID_IS_LIST: MGRID_LUA_LIST(L, a->as.table.n, push_member(L, mgrid_arg_at(a->as.table.at, i))); return;
   }
   mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s%s has no kind (%d)", a->name ? "argument '" : "a value",

@@ -30,6 +30,8 @@ json_t *mgrid_json_shown(lua_State *L, int i);
 /* Return whether JSON has such a value, and it is not too large: then mgrid_json_of returns NULL only if out of memory.
 ** Never raises. */
 bool mgrid_has_json(lua_State *L, int i);
+#define MGRID_NO_JSON \
+  "a number that is not finite, text that is not UTF-8, or a table that is neither a list nor by name"
 /* Return whether a list contains null. In Lua it would be a hole, and be missing when written again. */
 #define MGRID_GAP      "a list has null in it"
 #define MGRID_TOO_DEEP "nested too deep"

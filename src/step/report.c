@@ -141,39 +141,32 @@ mgrid_status mgrid_step_price_with(const mgrid_step *s, const mgrid_machine_mode
   return mgrid_step_price_of(s, m, &costs, STEP_AS_NEEDED, records, out, err);
 }
 
+static mgrid_status print_price(const mgrid_step *s, const step_price *p, mgrid_sink sink, void *ud, mgrid_error *err) {
+  json_t    *all = mgrid_step_report(s, p, err);
+  mgrid_text t = { 0 };
+  if (!all) return err->status;
+  mgrid_json_text(all, JSON_INDENT(2), &t);
+  mgrid_text_str(&t, "\n");
+  mgrid_status status = mgrid_text_flush(&t, sink, ud, err);
+  mgrid_text_free(&t);
+  json_decref(all);
+  return status;
+}
+
 mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
-                              const mgrid_step_price_options *options, mgrid_step_time *out, mgrid_error *err) {
+                              const mgrid_step_price_options *options, mgrid_step_time *out, mgrid_sink sink, void *ud,
+                              mgrid_error *err) {
   step_price      p;
   mgrid_step_time own = MGRID_STEP_TIME_INIT;
+  mgrid_error     mine = MGRID_ERROR_INIT;
   if (!s || !m) return MGRID_USAGE;
-  mgrid_status status = mgrid_struct_check(out, sizeof own, "mgrid_step_time", err);
-  if (!status) status = mgrid_step_price_with(s, m, options, NULL, &p, err);
-  if (status) return status;
+  if (out) mgrid_struct_check(out, sizeof own, "mgrid_step_time", &mine);
+  if (mine.status || mgrid_step_price_with(s, m, options, NULL, &p, &mine)) return mgrid_error_pass(err, &mine);
   own.seconds = p.seconds;
   own.compute = p.mean.compute, own.exposed = p.mean.exposed, own.hidden = p.mean.hidden;
   own.bubble = bubble_of(&p);
   own.types = p.by.types.n;
-  mgrid_struct_write(out, &own, sizeof own);
+  if (!sink || !print_price(s, &p, sink, ud, &mine)) mgrid_struct_write(out, &own, sizeof own);
   mgrid_step_price_free(&p);
-  return MGRID_OK;
-}
-
-mgrid_status mgrid_step_print_price(const mgrid_step *s, const mgrid_machine_model *m,
-                                    const mgrid_step_price_options *options, mgrid_sink sink, void *ud,
-                                    mgrid_error *err) {
-  step_price p;
-  if (!s || !m || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
-  mgrid_status status = mgrid_step_price_with(s, m, options, NULL, &p, err);
-  if (status) return status;
-  mgrid_text t = { 0 };
-  json_t    *all = mgrid_step_report(s, &p, err);
-  if (all) {
-    mgrid_json_text(all, JSON_INDENT(2), &t);
-    mgrid_text_str(&t, "\n");
-  }
-  status = all ? mgrid_text_flush(&t, sink, ud, err) : err->status;
-  mgrid_text_free(&t);
-  json_decref(all);
-  mgrid_step_price_free(&p);
-  return status;
+  return mgrid_error_pass(err, &mine);
 }

@@ -48,62 +48,40 @@ static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Append the value at a path, written as a parameter: dp=3. */
-static mgrid_status value_text(const mgrid_policy *p, const char *path, const char *name, mgrid_text *t,
-                               mgrid_error *err) {
-  enum { MOST = 4096 };
-  int64_t     integer, list[MOST];
-  double      number;
-  bool        flag;
-  const char *text;
-  size_t      n;
-  mgrid_text_add(t, "%s=", name);
-  switch (mgrid_policy_kind(p, path)) {
-  case MGRID_IS_INTEGER:
-    if (!mgrid_policy_integer(p, path, &integer, err)) mgrid_text_int(t, integer);
-    break;
-  case MGRID_IS_NUMBER:
-    if (!mgrid_policy_number(p, path, &number, err)) mgrid_text_add(t, "%.17g", number);
-    break;
-  case MGRID_IS_BOOLEAN:
-    if (!mgrid_policy_boolean(p, path, &flag, err)) mgrid_text_str(t, flag ? "true" : "false");
-    break;
-  case MGRID_IS_TEXT:
-    if (!mgrid_policy_text(p, path, &text, err)) mgrid_text_str(t, text);
-    break;
+/* Append a value, written as a parameter: dp=3. */
+static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *err) {
+  mgrid_text_add(t, "%s=", a->name);
+  switch (a->kind) {
+  case MGRID_IS_INTEGER: mgrid_text_int(t, a->as.integer); break;
+  case MGRID_IS_NUMBER: mgrid_text_add(t, "%.17g", a->as.number); break;
+  case MGRID_IS_BOOLEAN: mgrid_text_str(t, a->as.boolean ? "true" : "false"); break;
+  case MGRID_IS_TEXT: mgrid_text_str(t, a->as.text); break;
   case MGRID_IS_INTEGERS:
-    if (!mgrid_policy_integers(p, path, MOST, list, &n, err) && n <= MOST)
-      for (size_t i = 0; i < n; i++) mgrid_text_add(t, "%s%" PRId64, i ? "," : "", list[i]);
-    else if (!err->status)
-      mgrid_fail(err, MGRID_LIMIT, "policy '" POLICY "': parameter '%s' has more than %d values", name, MOST);
+    for (size_t i = 0; i < a->as.integers.n; i++) mgrid_text_add(t, "%s%" PRId64, i ? "," : "", a->as.integers.at[i]);
     break;
   default:
-    mgrid_fail(err, MGRID_BAD_VALUE,
-               "policy '" POLICY "': parameter '%s' is a number, text, a truth value or a list of integers", name);
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "policy '" POLICY "': parameter '%s' is a number, text, a truth value or a list of integers",
+                      a->name);
   }
-  return err->status;
+  return MGRID_OK;
 }
 
-/* Read the table of parameters at a path as one more set. */
-static mgrid_status read_set(const mgrid_policy *p, const char *path, mgrid_loss_reply *r, mgrid_error *err) {
+/* Read a table of parameters as one more set; `path` names it. */
+static mgrid_status read_set(const mgrid_arg *params, const char *path, mgrid_loss_reply *r, mgrid_error *err) {
   enum { MOST = 64 };
-  const char *keys[MOST];
-  char        name[MOST][256], at[512];
-  size_t      n = 0;
-  if (mgrid_policy_kind(p, path) == MGRID_IS_TABLE && mgrid_policy_keys(p, path, MOST, keys, &n, err))
-    return err->status;
+  size_t n = params->kind == MGRID_IS_TABLE ? params->as.table.n : 0;
   if (n == 0 || n > MOST)
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "policy '" POLICY
                       "': '%s' is a table of parameters by name, { dp = 3 }, or a list of such, of 1 to %d "
                       "parameters",
                       path, MOST);
-  for (size_t i = 0; i < n; i++) snprintf(name[i], sizeof name[i], "%s", keys[i]); /* keys end with the next call */
   mgrid_loss_set *set = add_set(r, n, err);
   for (size_t i = 0; set && i < n; i++) {
     mgrid_text t = { 0 };
-    snprintf(at, sizeof at, "%s[\"%s\"]", path, name[i]);
-    if (!value_text(p, at, name[i], &t, err)) set->params[i] = t.failed ? NULL : mgrid_strdup(mgrid_text_chars(&t));
+    if (!value_text(&params->as.table.at[i], &t, err))
+      set->params[i] = t.failed ? NULL : mgrid_strdup(mgrid_text_chars(&t));
     mgrid_text_free(&t);
     if (err->status) break;
     if (!set->params[i]) return mgrid_oom(err);
@@ -112,54 +90,54 @@ static mgrid_status read_set(const mgrid_policy *p, const char *path, mgrid_loss
   return err->status;
 }
 
-static mgrid_status read_params(const mgrid_policy *p, mgrid_loss_reply *r, mgrid_error *err) {
-  size_t n = 0;
-  char   path[64];
-  if (mgrid_policy_kind(p, "params") == MGRID_IS_NONE) return MGRID_OK;
-  if (mgrid_policy_kind(p, "params") != MGRID_IS_LIST) return read_set(p, "params", r, err);
-  mgrid_status s = mgrid_policy_length(p, "params", &n, err);
-  for (size_t i = 0; i < n && !s; i++) {
+static mgrid_status read_params(const mgrid_arg *params, mgrid_loss_reply *r, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  char         path[64];
+  if (params->kind != MGRID_IS_LIST) return read_set(params, "params", r, err);
+  for (size_t i = 0; i < params->as.table.n && !s; i++) {
     snprintf(path, sizeof path, "params[%zu]", i);
-    s = read_set(p, path, r, err);
+    s = read_set(&params->as.table.at[i], path, r, err);
   }
   return s;
 }
 
-/* Refuse other keys than these of the table that the policy returned. */
-static mgrid_status check_keys(const mgrid_policy *p, mgrid_error *err) {
+/* Find `how` and `params` of the table that the policy returned, and refuse other keys. */
+static mgrid_status read_keys(const mgrid_arg *all, const mgrid_arg *found[2], mgrid_error *err) {
   static const char *const known[] = { "how", "params" };
-  const char              *keys[8];
-  size_t                   n = 0;
   char                     tail[128];
-  mgrid_status             s = mgrid_policy_keys(p, NULL, 8, keys, &n, err);
-  for (size_t i = 0; i < n && i < 8 && !s; i++) {
-    if (strcmp(keys[i], known[0]) == 0 || strcmp(keys[i], known[1]) == 0) continue;
-    mgrid_suggest(tail, sizeof tail, keys[i], known, 2);
-    s = mgrid_fail(err, MGRID_UNKNOWN_NAME, "policy '" POLICY "' returned a table with '%.100s'%s", keys[i], tail);
+  for (size_t i = 0; i < all->as.table.n; i++) {
+    const mgrid_arg *a = &all->as.table.at[i];
+    int              k = 0;
+    while (k < 2 && strcmp(a->name, known[k]) != 0) k++;
+    if (k < 2) {
+      found[k] = a;
+      continue;
+    }
+    mgrid_suggest(tail, sizeof tail, a->name, known, 2);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "policy '" POLICY "' returned a table with '%.100s'%s", a->name, tail);
   }
-  return s;
+  return MGRID_OK;
 }
 
-static mgrid_status read_reply(const mgrid_policy *p, mgrid_loss_reply *r, mgrid_error *err) {
-  const char *word = NULL, *path = NULL;
-  char        tail[128];
-  int         k = 0;
-  if (mgrid_policy_kind(p, NULL) == MGRID_IS_TABLE) {
-    if (check_keys(p, err)) return err->status;
-    path = "how";
-  }
-  if (mgrid_policy_kind(p, path) != MGRID_IS_TEXT || mgrid_policy_text(p, path, &word, err))
+static mgrid_status read_reply(mgrid_policy *p, mgrid_loss_reply *r, mgrid_error *err) {
+  mgrid_arg        all = MGRID_ARG_INIT;
+  const mgrid_arg *found[2] = { &all, NULL };
+  char             tail[128];
+  int              k = 0;
+  if (mgrid_policy_result(p, NULL, MGRID_IS_NONE, &all, err)) return err->status;
+  if (all.kind == MGRID_IS_TABLE && read_keys(&all, found, err)) return err->status;
+  if (found[0]->kind != MGRID_IS_TEXT)
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "policy '" POLICY "' returned no answer: \"replace\", \"shrink\", \"stop\", or a table, { how = "
                       "\"shrink\", params = { dp = 3 } }");
+  const char *word = found[0]->as.text;
   while (k < 3 && strcmp(word, mgrid_loss_answers[k]) != 0) k++;
   if (k == 3) {
     mgrid_suggest(tail, sizeof tail, word, mgrid_loss_answers, 3);
     return mgrid_fail(err, MGRID_BAD_VALUE, "policy '" POLICY "' returned '%.100s'%s", word, tail);
   }
   r->how = (mgrid_loss_answer)k;
-  if (!path) return MGRID_OK;
-  mgrid_status s = read_params(p, r, err);
+  mgrid_status s = found[1] ? read_params(found[1], r, err) : MGRID_OK;
   if (!s && r->nsets && r->how != MGRID_LOSS_SHRINK)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
                    "policy '" POLICY "' returned parameters for '%s'; a shrink alone changes some",

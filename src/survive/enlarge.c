@@ -53,7 +53,7 @@ static mgrid_status plan_largest(joining *j, mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;
   for (int64_t w = world; w > 0 && !j->plan; w--) {
     mgrid_error why = MGRID_ERROR_INIT;
-    j->plan = mgrid_runtime_plan_file(j->rt, w, file, j->n, j->args, &why);
+    j->plan = mgrid_runtime_plan(j->rt, w, file, j->n, j->args, &why);
     if (!j->plan && w == world) first = why;
     if (!j->plan && why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
   }

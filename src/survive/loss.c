@@ -161,8 +161,6 @@ void mgrid_loss_free(mgrid_loss *x) {
 
 /* --------------------------------------------------------------- questions */
 
-mgrid_loss_answer mgrid_loss_how(const mgrid_loss *x) { return x ? x->how : MGRID_LOSS_STOP; }
-const char       *mgrid_loss_why(const mgrid_loss *x) { return x ? mgrid_text_chars(&x->why) : ""; }
 const mgrid_plan *mgrid_loss_plan(const mgrid_loss *x) { return x ? x->plan : NULL; }
 
 int64_t mgrid_loss_old(const mgrid_loss *x, int64_t rank) {
@@ -188,8 +186,10 @@ void mgrid_loss_digest(const mgrid_loss *x, char out[33]) {
 
 mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgrid_error *err) {
   if (!x) return MGRID_USAGE;
-  mgrid_status s = mgrid_struct_check(out, sizeof *out, "mgrid_loss_sums", err);
-  if (!s) mgrid_struct_write(out, &x->sums, sizeof *out);
+  mgrid_status    s = mgrid_struct_check(out, sizeof *out, "mgrid_loss_sums", err);
+  mgrid_loss_sums sums = x->sums;
+  sums.how = x->how, sums.why = mgrid_text_chars(&x->why);
+  if (!s) mgrid_struct_write(out, &sums, sizeof sums);
   return s;
 }
 
@@ -222,8 +222,6 @@ bool mgrid_loss_kept(const mgrid_loss *x, const char *family, int64_t group, con
   }
   return false;
 }
-
-size_t mgrid_loss_nmissing(const mgrid_loss *x) { return x ? x->nmissing : 0; }
 
 const mgrid_loss_missing_part *mgrid_loss_missing(const mgrid_loss *x, size_t i) {
   return x && i < x->nmissing ? &x->missing[i] : NULL;

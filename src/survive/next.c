@@ -126,8 +126,7 @@ mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t worl
   mgrid_spares *spares = mgrid_spares_new(world, nspares, spare, err);
   mgrid_plan   *p = NULL;
   if (!spares) return NULL;
-  if (!mgrid_runtime_lend(rt, &mgrid_spares_kind, spares, err))
-    p = mgrid_runtime_plan_file(rt, world, file, n, args, err);
+  if (!mgrid_runtime_lend(rt, &mgrid_spares_kind, spares, err)) p = mgrid_runtime_plan(rt, world, file, n, args, err);
   mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
   if (p && mgrid_plan_nspares(p) != nspares) { /* a plan of a recipe that this library did not make */

@@ -96,10 +96,10 @@ static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_erro
 /* Fail where the job stops. Equal on all. */
 static mgrid_status stops(const attempt *a, mgrid_error *err) {
   char who[96];
-  if (mgrid_loss_how(a->loss) != MGRID_LOSS_STOP) return MGRID_OK;
+  if (a->loss->how != MGRID_LOSS_STOP) return MGRID_OK;
   name_lost(a->loss, who);
   return mgrid_fail(err, MGRID_REFUSED, "%s %s lost, and the job stops: %.700s; go on from the last checkpoint", who,
-                    a->loss->nlost == 1 ? "is" : "are", mgrid_loss_why(a->loss));
+                    a->loss->nlost == 1 ? "is" : "are", mgrid_text_chars(&a->loss->why));
 }
 
 static mgrid_status find(attempt *a, mgrid_error *err) {
@@ -182,7 +182,7 @@ static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
     return mgrid_fail(err, MGRID_DISAGREE,
                       "survivors decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
                       "must give one answer on all",
-                      who, mgrid_loss_how(a->loss) == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
+                      who, a->loss->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
   }
   if ((s = stops(a, err))) return *again = false, s;
   a->rest = a->ops->rest(b, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
@@ -349,8 +349,7 @@ static bool replaces(const char *now, const char *was) {
 
 mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   size_t n = 0, changed = 0;
-  if (!l || !x || mgrid_loss_how(x) == MGRID_LOSS_STOP)
-    return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
+  if (!l || !x || x->how == MGRID_LOSS_STOP) return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
   char *text = mgrid_strdup(x->params.data ? x->params.data : "");
   for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
   const char **args = calloc(l->nargs + changed + 1, sizeof *args);

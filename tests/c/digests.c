@@ -51,7 +51,8 @@ static void say_recipe(const char *name, int64_t world) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
   mgrid_plan    *p = NULL;
-  if (rt && mgrid_runtime_load(rt, name, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+  if (rt && mgrid_runtime_load(rt, name, NULL, 0, &err) == MGRID_OK)
+    p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
   say(name, world, p, &err);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);

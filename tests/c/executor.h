@@ -42,12 +42,12 @@ static inline int64_t comm_of(const executor *x, int64_t rank, const step_slot *
   int64_t              group, position;
   int64_t              own[RANKS], other[RANKS];
   assert_true(mgrid_family_locate(c->entry[slot->entry].family, rank, slot->nth, &group, &position));
-  int64_t n = mgrid_family_members(c->entry[slot->entry].family, group, RANKS, own);
+  int64_t n = mgrid_family_members(c->entry[slot->entry].family, group, 1, RANKS, own);
   for (int e = 0; e <= slot->entry; e++) {
     const mgrid_family *f = c->entry[e].family;
     if (e != slot->entry && (f->twin || c->entry[slot->entry].family->twin)) continue;
     for (int64_t g = 0; g < mgrid_family_count(f); g++)
-      if (mgrid_family_members(f, g, RANKS, other) == n && memcmp(own, other, (size_t)n * sizeof *own) == 0)
+      if (mgrid_family_members(f, g, 1, RANKS, other) == n && memcmp(own, other, (size_t)n * sizeof *own) == 0)
         return (int64_t)e << 32 | g;
   }
   return -1;
@@ -133,7 +133,7 @@ static inline int needed(const executor *x, int64_t rank, const part *a, int64_t
   const mgrid_family *f = x->s->plan->content.entry[slot->entry].family;
   int64_t             group, position;
   mgrid_family_locate(f, rank, slot->nth, &group, &position);
-  int n = (int)mgrid_family_members(f, group, RANKS, out);
+  int n = (int)mgrid_family_members(f, group, 1, RANKS, out);
   if (a->from < 0) return n;
   out[0] = out[a->node->number];
   return 1;

@@ -42,7 +42,7 @@ static const char by_rack[] = BUILD("  local racks = {}\n"
 static mgrid_runtime *with(const mgrid_function *f, const char *text, mgrid_error *e) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
   if (f) mgrid_runtime_function(rt, f, e);
-  if (!e->status) mgrid_runtime_load_text(rt, text, strlen(text), "r", e);
+  if (!e->status) mgrid_runtime_load(rt, "r", text, strlen(text), e);
   return rt;
 }
 
@@ -53,7 +53,7 @@ static int put_text(void *ud, const char *text, size_t len) {
 
 static mgrid_plan *plan_of(const mgrid_function *f, const char *text, mgrid_error *e) {
   mgrid_runtime *rt = with(f, text, e);
-  mgrid_plan    *p = e->status ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, e);
+  mgrid_plan    *p = e->status ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, e);
   mgrid_runtime_free(rt);
   return p;
 }

@@ -74,7 +74,7 @@ static inline lists lists_of(const mgrid_family *f) {
   int64_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
   assert_non_null(members);
   for (int64_t g = 0; g < mgrid_family_count(f); g++) {
-    mgrid_family_members(f, g, (size_t)mgrid_family_max_size(f), members);
+    mgrid_family_members(f, g, 1, (size_t)mgrid_family_max_size(f), members);
     for (int64_t p = 0; p < mgrid_family_size(f, g); p++) lists_add(&l, members[p]);
     lists_close(&l);
   }
@@ -263,8 +263,8 @@ static inline void lists_check_groups(const rng *r, const mgrid_family *f, const
     check(r, mgrid_family_size(f, g) == n);
     members[n] = members[n / 2] =
         -7; /* mgrid_family_members must not write past the group, nor past what there is room for */
-    check(r, mgrid_family_members(f, g, (size_t)n / 2, members) == n && members[n / 2] == -7);
-    check(r, mgrid_family_members(f, g, (size_t)n + 1, members) == n && members[n] == -7);
+    check(r, mgrid_family_members(f, g, 1, (size_t)n / 2, members) == n && members[n / 2] == -7);
+    check(r, mgrid_family_members(f, g, 1, (size_t)n + 1, members) == n && members[n] == -7);
     for (int64_t p = 0; p < n; p++) {
       check(r, members[p] == lists_group(l, g)[p]);
       check(r, mgrid_family_rank(f, g, p) == lists_group(l, g)[p]);
@@ -303,14 +303,14 @@ static inline void lists_check_pieces(const rng *r, const mgrid_family *f, const
   for (int64_t from = 0; from < l->n; from += step)
     for (int64_t n = 0; from + n <= l->n; n += step) {
       int64_t ranks = l->starts[from + n] - l->starts[from];
-      check(r, mgrid_family_range(f, from, n, room, out) == ranks);
+      check(r, mgrid_family_members(f, from, n, room, out) == ranks);
       check(r, memcmp(out, l->ranks + l->starts[from], (size_t)ranks * sizeof *out) == 0);
       size_t some = (size_t)ranks / 2;
       out[some] = -7;
-      check(r, mgrid_family_range(f, from, n, some, out) == ranks && out[some] == -7);
+      check(r, mgrid_family_members(f, from, n, some, out) == ranks && out[some] == -7);
       check(r, memcmp(out, l->ranks + l->starts[from], some * sizeof *out) == 0);
     }
-  check(r, mgrid_family_range(f, 0, l->n + 1, room, out) == -1 && mgrid_family_range(f, -1, 1, room, out) == -1);
+  check(r, mgrid_family_members(f, 0, l->n + 1, room, out) == -1 && mgrid_family_members(f, -1, 1, room, out) == -1);
   for (int64_t g = 0; g < l->n; g += step)
     for (int64_t at = 0; at < lists_size(l, g); at++) {
       int64_t n = (at * 7 + g) % (lists_size(l, g) - at) + 1;
@@ -404,7 +404,7 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
     lists                      b = lists_pick(l, rest, positions + cut);
     const mgrid_family *const *both = (const mgrid_family *const *)half;
     bool                       zip = rng_chance(r, 50);
-    joined = zip ? mgrid_family_zip(2, both, anew(&err)) : mgrid_family_union(2, both, anew(&err));
+    joined = zip ? mgrid_family_zip(2, both, false, anew(&err)) : mgrid_family_union(2, both, anew(&err));
     check(r, joined != NULL);
     lists_replace(&a, zip ? lists_zip(&a, &b) : lists_union(&a, &b));
     lists_free(&b);
@@ -462,7 +462,7 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
   switch (rng_between(r, 0, 8)) {
   case 0:
     n = rng_divisor(r, size);
-    if (mgrid_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+    if (mgrid_family_split(f, n, rng_chance(r, 50), false, flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
       return NULL;
     lists_replace(l, lists_split(l, n, flag));
     return flag ? inner : outer;
@@ -476,7 +476,7 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
     return g;
   case 4:
     n = rng_divisor(r, size);
-    if (mgrid_family_split_rows(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+    if (mgrid_family_split(f, n, rng_chance(r, 50), true, flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
       return NULL;
     lists_replace(l, lists_split(l, n, flag));
     lists_replace(l, lists_by_row(l, flag ? size / n : n));

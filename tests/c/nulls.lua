@@ -54,7 +54,7 @@ local left = { ["f->list"] = true, ["f->out_names"] = true,
 
 local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
   mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0",
-  mgrid_way = "MGRID_STAYS", mgrid_step_operation = "MGRID_STEP_BARRIER" }
+  mgrid_way = "MGRID_STAYS", mgrid_step_operation = "MGRID_STEP_BARRIER", mgrid_kind = "MGRID_IS_INTEGER" }
 
 -- Arguments that are right for one function alone, by FUNCTION.PARAMETER.
 local special = {
@@ -70,14 +70,13 @@ local special = {
   ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',
   ["mgrid_runtime_load.recipe"] = '"picotron"',
   ["mgrid_open.recipe"] = '"picotron"', ["mgrid_open.args"] = "f->settings", ["mgrid_reload.recipe"] = '"picotron"',
-  ["mgrid_runtime_plan_file.path"] = '"none.json"', ["mgrid_runtime_plan.args"] = "f->settings",
-  ["mgrid_runtime_plan_file.args"] = "f->settings", ["mgrid_reload.args"] = "f->settings",
-  ["mgrid_runtime_ask.query"] = '"world_size"', ["mgrid_runtime_ask_integer.query"] = '"world_size"',
-  ["mgrid_runtime_ask_text.query"] = '"world_size"',
+  ["mgrid_runtime_plan.args"] = "f->settings", ["mgrid_runtime_plan.file"] = "NULL",
+  ["mgrid_runtime_load.text"] = "NULL", ["mgrid_runtime_load.length"] = "0",
+  ["mgrid_reload.args"] = "f->settings",
+  ["mgrid_runtime_ask.query"] = '"world_size"', ["mgrid_runtime_ask.answer"] = "&f->value",
   ["mgrid_policy_new.name"] = '"one"', ["mgrid_topology_add.name"] = '"more"',
   ["mgrid_topology_add_grid.name"] = '"more"', ["mgrid_runtime_plan.world"] = "8",
-  ["mgrid_runtime_plan_file.world"] = "8", ["mgrid_runtime_plan_values.world"] = "8", ["mgrid_backend_dry.world"] = "8",
-  ["mgrid_runtime_ask.len"] = "sizeof f->text", ["mgrid_runtime_ask_text.len"] = "sizeof f->text",
+  ["mgrid_runtime_plan_values.world"] = "8", ["mgrid_backend_dry.world"] = "8",
   ["mgrid_machine_parse.text"] = '"node:2 gpu:4"', ["mgrid_machine_family.level"] = '"node"',
   ["mgrid_machine_open.source"] = '"node:2 gpu:4"', ["mgrid_machine_read.text"] = '"n0 slots=4"',
   ["mgrid_machine_read.length"] = "10",
@@ -88,16 +87,12 @@ local special = {
   ["mgrid_plan_grid.name"] = '"grid"', ["mgrid_materialize.name"] = '"other"', ["mgrid_state_join.name"] = '"other"',
   ["mgrid_state_grow.name"] = '"other"', ["mgrid_group_window.name"] = '"kv"', ["mgrid_family_levels.sizes"] = "f->two",
   ["mgrid_family_segments.sizes"] = "f->two", ["mgrid_group_segment.sizes"] = "f->two",
-  ["mgrid_family_split.outer"] = "f->out_families + 1", ["mgrid_family_split_rows.outer"] = "f->out_families + 1",
-  ["mgrid_policy_integers.out"] = "f->list", ["mgrid_family_locate.position"] = "f->out_numbers + 1",
+  ["mgrid_family_split.outer"] = "f->out_families + 1",
+  ["mgrid_policy_result.path"] = '"one"', ["mgrid_policy_result.result"] = "&f->value",
+  ["mgrid_family_locate.position"] = "f->out_numbers + 1",
   ["mgrid_family_table.starts"] = "f->starts", ["mgrid_family_table.ranks"] = "f->ranks",
-  ["mgrid_family_members.out"] = "f->list", ["mgrid_family_range.out"] = "f->list",
+  ["mgrid_family_members.out"] = "f->list",
   ["mgrid_group_ranks.out"] = "f->list",
-  ["mgrid_policy_boolean.path"] = '"yes"', ["mgrid_policy_text.path"] = '"text"',
-  ["mgrid_policy_number.path"] = '"half"',
-  ["mgrid_policy_integer.path"] = '"one"', ["mgrid_policy_integers.path"] = '"list"', ["mgrid_policy_keys.path"] = '""',
-  ["mgrid_policy_numbers.path"] = '"list"', ["mgrid_policy_length.path"] = '"list"',
-  ["mgrid_policy_kind.path"] = '"list"',
 }
 
 -- What frees the result of a call: most have a function of their name.

@@ -157,7 +157,7 @@ static void test_windows(void **unused) {
     mgrid_family_free(u);
     lists_free(&joined);
     bool          covers = mgrid_family_coverage(f[0]) == MGRID_COVER || mgrid_family_coverage(f[1]) == MGRID_COVER;
-    mgrid_family *z = mgrid_family_zip(2, both, anew(&err));
+    mgrid_family *z = mgrid_family_zip(2, both, false, anew(&err));
     check(&r, (z != NULL) == (want[0].n == want[1].n && !covers));
     if (z) {
       joined = lists_zip(&want[first], &want[!first]);
@@ -206,7 +206,7 @@ static void test_long_lists(void **unused) {
       if (size > LONGEST) continue;
       int64_t many = LONGEST / size;
       if (many > mgrid_family_count(f) - group) many = mgrid_family_count(f) - group;
-      check(&r, mgrid_family_range(f, group, many, LONGEST, out) == many * size);
+      check(&r, mgrid_family_members(f, group, many, LONGEST, out) == many * size);
       for (int64_t i = 0; i < many * size; i++) check(&r, out[i] == mgrid_family_rank(f, group + i / size, i % size));
     }
     mgrid_family_free(f);

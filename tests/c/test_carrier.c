@@ -171,6 +171,7 @@ static void test_who_never_comes_is_named(void **state) {
         if (i == absent[a]) continue;
         assert_int_equal(r[i].err.status, MGRID_TIMED_OUT);
         assert_string_equal(r[i].err.message, want);
+        assert_true(r[i].err.nmissing == 1 && r[i].err.missing[0] == absent[a] && r[i].err.waited == 1);
         assert_true(r[i].right);
       }
     }

@@ -98,8 +98,8 @@ static mgrid_family *draw_made(rng *r, int64_t world, const mgrid_family *earlie
   switch (rng_between(r, 0, 7)) {
   case 0: made = mgrid_family_neighbours(f, rng_between(r, 1, 4), rng_chance(r, 50), &err); break;
   case 1: made = mgrid_family_segments(f, 2, half, &err); break;
-  case 2: mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, &made, &rest, &err); break;
-  case 3: mgrid_family_split_rows(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, &rest, &made, &err); break;
+  case 2: mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, false, &made, &rest, &err); break;
+  case 3: mgrid_family_split(f, rng_divisor(r, f->max_size ? f->max_size : 1), true, true, &rest, &made, &err); break;
   case 4:
     for (int i = 0; i < 4; i++) pieces[i] = rng_between(r, 0, f->max_size);
     made = mgrid_family_pick(f, (size_t)rng_between(r, 1, 4), pieces, &err);

@@ -223,8 +223,8 @@ static void test_random(void **unused) {
     check(&r, p != NULL);
     if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT, was = MGRID_PLAN_COUNTS_INIT;
-    mgrid_plan_count(p, &n, NULL);
-    mgrid_plan_count(before, &was, NULL);
+    mgrid_plan_count(p, -1, &n, NULL);
+    mgrid_plan_count(before, -1, &was, NULL);
     check(&r, seen.communicators == n.communicators);
     apart += n.communicators > was.communicators;
     for (int64_t rank = 0; rank < t.world; rank++) {

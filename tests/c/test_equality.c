@@ -131,7 +131,7 @@ static void test_zip_of_ragged_is_even(void **unused) {
   const int64_t r1[] = { 5, 0, 3 }, r2[] = { 1, 4, 2 };
   mgrid_family *part[2] = { mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, anew(&err)),
                             mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, anew(&err)) };
-  mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, anew(&err));
+  mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, false, anew(&err));
   lists         want = lists_of(zip);
   lists_check(&r, zip, &want);
   assert_int_equal(want.ranks[0], 5);

@@ -96,13 +96,13 @@ static void test_success_after_error(void **state) {
   (void)state;
   memset(&inner, 0xa5, sizeof inner);
   memset(&outer, 0xa5, sizeof outer);
-  assert_int_equal(mgrid_family_split(none, 2, false, &inner, &outer, &e), MGRID_USAGE);
+  assert_int_equal(mgrid_family_split(none, 2, false, false, &inner, &outer, &e), MGRID_USAGE);
   assert_null(inner);
   assert_null(outer);
-  assert_int_equal(mgrid_family_split(f, 3, false, &inner, &outer, NULL), MGRID_REFUSED);
+  assert_int_equal(mgrid_family_split(f, 3, false, false, &inner, &outer, NULL), MGRID_REFUSED);
   assert_null(inner);
   assert_null(outer);
-  assert_int_equal(mgrid_family_split(f, 2, false, &inner, &outer, &e), MGRID_OK);
+  assert_int_equal(mgrid_family_split(f, 2, false, false, &inner, &outer, &e), MGRID_OK);
   mgrid_family_free(inner);
   mgrid_family_free(outer);
 

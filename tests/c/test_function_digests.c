@@ -4,6 +4,7 @@
 ** plans, queries, policies, and a reload.
 */
 #include "functions.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -66,11 +67,11 @@ static void test_files(void **unused) {
                              "  end }");
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   for (size_t i = 0; i < 4; i++) mgrid_runtime_function(rt, &f[i], &e);
-  mgrid_runtime_load(rt, "build/fn.lua", &e);
+  mgrid_runtime_load(rt, "build/fn.lua", NULL, 0, &e);
   for (int inner = 2; inner >= 0;
        inner--) { /* with the file that build loads, twice, and without: as a new runtime would */
     const char *args[] = { inner ? "inner=true" : "inner=false" };
-    mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, args, &e);
+    mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 1, args, &e);
     assert_string_equal(e.message, "");
     *text = '\0';
     mgrid_plan_print(p, put_text, text, &e);
@@ -100,18 +101,18 @@ static void test_queries_and_policies(void **unused) {
   size_t         n;
   (void)unused;
   mgrid_runtime *rt = with(&f, text, &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 6, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "s", &e);
-  mgrid_runtime_ask(rt, s, "rack", 0, NULL, answer, sizeof answer, NULL, &e);
+  ask_as(MGRID_IS_JSON, rt, s, "rack", 0, NULL, answer, sizeof answer, NULL, &e);
   assert_string_equal(answer, "1");
   mgrid_arg q = mgrid_arg_integer("rank", 12);
-  mgrid_runtime_ask(rt, s, "rack", 1, &q, answer, sizeof answer, NULL, &e);
+  ask_as(MGRID_IS_JSON, rt, s, "rack", 1, &q, answer, sizeof answer, NULL, &e);
   assert_string_equal(answer, "3");
   mgrid_policy *policy = mgrid_policy_new(rt, s, "rack", &e);
   q = mgrid_arg_integer("rank", 8);
   mgrid_policy_call(policy, 1, &q, &e);
-  mgrid_policy_integers(policy, NULL, 2, racks, &n, &e);
+  read_integers(policy, NULL, 2, racks, &n, &e);
   assert_string_equal(e.message, "");
   assert_int_equal(racks[0], 2);
   assert_int_equal(racks[1], 1);

@@ -134,7 +134,7 @@ static void test_arguments_refused(void **unused) {
     { "'\\xff'", "r:2: echo: argument 1 is a string" NOT_PLAIN },
     { "'a\\0b'", "r:2: echo: a text has a zero byte in it" },
     { "{ 'a\\0b' }", "r:2: echo: a text has a zero byte in it" },
-    { "p", "r:2: echo: a table that is to be read, such as p, is no argument" },
+    { "p", "r:2: echo: a table that is to be read, such as p, is no plain value" },
   };
   mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
   (void)unused;
@@ -241,10 +241,10 @@ static void test_registration_refused(void **unused) {
   f.arg_size = sizeof(mgrid_arg);
   assert_int_equal(mgrid_runtime_function(rt, &f, &e), MGRID_OK);
   refused(rt, &f, MGRID_DUPLICATE, "the runtime has a function 'echo' already, of version 1");
-  assert_int_equal(mgrid_runtime_load(rt, "none", anew(&e)), MGRID_UNKNOWN_NAME);
+  assert_int_equal(mgrid_runtime_load(rt, "none", NULL, 0, anew(&e)), MGRID_UNKNOWN_NAME);
   f.name = "other";
   refused(rt, &f, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&e)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&e)), MGRID_OK);
   refused(rt, &f, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
   mgrid_runtime_free(rt);
 }
@@ -270,8 +270,8 @@ static void test_budget(void **unused) {
     f.work = dear ? 200 : 100;
     mgrid_runtime *rt = mgrid_runtime_new(&few, NULL, &e);
     mgrid_runtime_function(rt, &f, &e);
-    mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", &e);
-    mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+    mgrid_runtime_load(rt, "r", text, sizeof text - 1, &e);
+    mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
     assert_string_equal(e.message, dear ? "r:2: the recipe runs for more than 200000 instructions" : "");
     mgrid_plan_free(p);
     mgrid_runtime_free(rt);
@@ -282,7 +282,7 @@ static mgrid_runtime *in_use;
 
 static mgrid_status call_back(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
   (void)n, (void)args, (void)result;
-  mgrid_plan_free(mgrid_runtime_plan(in_use, 8, 0, NULL, err));
+  mgrid_plan_free(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, err));
   return *(mgrid_status *)ud = err->status;
 }
 
@@ -292,7 +292,7 @@ static void test_a_function_that_calls_back(void **unused) {
   mgrid_function f = mgrid_function_of("back", "1", call_back, &status);
   (void)unused;
   in_use = with(&f, BUILD("  back()\n  return topology(world)"), &e);
-  assert_null(mgrid_runtime_plan(in_use, 8, 0, NULL, &e));
+  assert_null(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, &e));
   assert_int_equal(status, MGRID_NOT_NOW);
   assert_string_equal(e.message, "r:2: back: a hook or a function of the host runs in it, and neither may call "
                                  "moongrid, nor leave by an exception (moongrid_cpp.h)");

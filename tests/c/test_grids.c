@@ -42,7 +42,7 @@ static mgrid_family *draw_regular(rng *r, int64_t size, int64_t *world) {
   int64_t  starts[2] = { 0, size };
   int64_t *ranks = malloc((size_t)size * sizeof *ranks);
   assert_non_null(ranks);
-  mgrid_family_members(all, rng_between(r, 0, spread - 1), (size_t)size, ranks);
+  mgrid_family_members(all, rng_between(r, 0, spread - 1), 1, (size_t)size, ranks);
   f = mgrid_family_table(mgrid_world(*world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
   check(r, f != NULL && f->form == &mgrid_strided_form);
   free(ranks);
@@ -81,7 +81,7 @@ static ordered draw_ordered(rng *r, int64_t most, bool regular) {
   o.d.window = (mgrid_window){ size, 0, size };
   o.ranks = malloc((size_t)size * sizeof *o.ranks);
   assert_non_null(o.ranks);
-  mgrid_family_members(f, 0, (size_t)size, o.ranks);
+  mgrid_family_members(f, 0, 1, (size_t)size, o.ranks);
   o.d.grid = mgrid_grid_over(f, o.d.n, given, anew(&err));
   check(r, o.d.grid != NULL);
   mgrid_family_free(f); /* the grid does not need it to live */
@@ -299,7 +299,7 @@ static void test_one_form(void **unused) {
   f[3] = mgrid_family_twin(f[0], anew(&err));
   const mgrid_family *half[] = { mgrid_family_pick(f[0], 3, three, anew(&err)),
                                  mgrid_family_pick(f[0], 3, rest, anew(&err)) };
-  f[4] = mgrid_family_zip(2, half, anew(&err));
+  f[4] = mgrid_family_zip(2, half, false, anew(&err));
   for (int i = 0; i < 5; i++) {
     mgrid_grid *g = mgrid_grid_over(f[i], 2, dims, anew(&err));
     assert_true(g && !g->order && mgrid_grid_equal(g, plain));

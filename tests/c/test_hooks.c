@@ -81,9 +81,9 @@ static void test_a_recipe_prints_to_the_log(void **unused) {
         file);
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, &e);
-  assert_int_equal(mgrid_runtime_load(rt, "build/printing.lua", &e), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(rt, "build/printing.lua", NULL, 0, &e), MGRID_OK);
   assert_non_null(strstr(h.lines, "R build/printing.lua:1: loaded 1\n"));
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   assert_non_null(p);
   assert_non_null(strstr(h.lines, "R build/printing.lua:3: 8 ranks\nR build/printing.lua:5: [1]\n"));
   mgrid_plan_free(p);
@@ -97,7 +97,7 @@ static mgrid_error    of_hook;
 
 static void plan_anew(void *ud, mgrid_level level, const char *message) {
   (void)ud, (void)message;
-  if (level == MGRID_LOG_RECIPE) mgrid_plan_free(mgrid_runtime_plan(in_use, 4, 0, NULL, anew(&of_hook)));
+  if (level == MGRID_LOG_RECIPE) mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&of_hook)));
 }
 
 /* Hooks may not call moongrid: one that does leaves the recipe its limits. */
@@ -117,13 +117,13 @@ static void test_a_hook_that_calls_back(void **unused) {
   fclose(file);
   limits.instructions = 1000000, hooks.log = plan_anew;
   in_use = mgrid_runtime_new(&limits, &hooks, &e);
-  assert_int_equal(mgrid_runtime_load(in_use, "build/calling.lua", &e), MGRID_OK);
-  assert_null(mgrid_runtime_plan(in_use, 8, 0, NULL, &e));
+  assert_int_equal(mgrid_runtime_load(in_use, "build/calling.lua", NULL, 0, &e), MGRID_OK);
+  assert_null(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, &e));
   assert_string_equal(e.message, "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
   assert_int_equal(of_hook.status, MGRID_NOT_NOW);
   assert_string_equal(of_hook.message, "a hook or a function of the host runs in it, and neither may call moongrid, "
                                        "nor leave by an exception (moongrid_cpp.h)");
-  mgrid_plan_free(mgrid_runtime_plan(in_use, 4, 0, NULL, anew(&e)));
+  mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&e)));
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(in_use);
   unlink("build/calling.lua");
@@ -139,8 +139,8 @@ static mgrid_backend *a_backend(mgrid_error *e) {
 
 static mgrid_plan *a_plan(mgrid_error *e) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
-  mgrid_runtime_load(rt, "megatron", e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 16, 2, (const char *const[]){ "tp=2", "pp=2" }, e);
+  mgrid_runtime_load(rt, "megatron", NULL, 0, e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 16, NULL, 2, (const char *const[]){ "tp=2", "pp=2" }, e);
   mgrid_runtime_free(rt);
   return p;
 }
@@ -151,8 +151,8 @@ static void test_heap_of_a_runtime(void **state) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, &e);
   (void)state;
-  mgrid_runtime_load(rt, "megatron", &e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 16, 0, NULL, &e);
+  mgrid_runtime_load(rt, "megatron", NULL, 0, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 16, NULL, 0, NULL, &e);
   assert_int_equal(e.status, MGRID_OK);
   assert_true(h.blocks > 100 && h.bytes > 10000);
   size_t calls = h.calls;
@@ -211,8 +211,8 @@ static void test_an_allocator_that_fails(void **state) {
     hooks_of(&h);
     h.until_failure = n;
     mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, &e);
-    mgrid_runtime_load(rt, "picotron", &e);
-    p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+    mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+    p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
     made = p != NULL;
     if (e.status != (made ? MGRID_OK : MGRID_NO_MEMORY)) fail_msg("block %ld: %d, %s", n, (int)e.status, e.message);
     if (!made) assert_string_equal(e.message, "out of memory");
@@ -269,8 +269,8 @@ static void test_log(void **state) {
   char           want[128];
   (void)state;
   mgrid_backend_set_hooks(b, &hooks, &e);
-  mgrid_runtime_load(rt, "picotron", &e);
-  mgrid_plan  *p = mgrid_runtime_plan(rt, 4, 2, (const char *const[]){ "tp_size=2", "dp_size=2" }, &e);
+  mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+  mgrid_plan  *p = mgrid_runtime_plan(rt, 4, NULL, 2, (const char *const[]){ "tp_size=2", "dp_size=2" }, &e);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e);
   assert_non_null(s);
   snprintf(want, sizeof want, "D recipe picotron is loaded\nI recipe picotron is planned for 4 ranks: %zu families\n",

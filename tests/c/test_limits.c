@@ -71,7 +71,7 @@ static void test_largest_world(void **unused) {
   mgrid_family *picked = mgrid_family_pick(all, 2, ends, anew(&err)),
                *ring = mgrid_family_neighbours(all, 1, true, anew(&err));
   int64_t members[2];
-  mgrid_family_members(picked, 0, 2, members);
+  mgrid_family_members(picked, 0, 1, 2, members);
   assert_int_equal(members[0], 0);
   assert_int_equal(members[1], LARGEST - 1);
   check_samples(&r, ring);
@@ -105,7 +105,7 @@ static void test_wide_world(void **unused) {
   int64_t       levels[] = { 4, 1024, dp / 4096 };
   mgrid_family *made[8] = { 0 }, *inner, *outer;
   assert_int_equal(mgrid_family_levels(fdp, 3, levels, made, anew(&err)), MGRID_OK);
-  assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, &inner, &outer, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, false, &inner, &outer, anew(&err)), MGRID_OK);
   made[3] = inner, made[4] = outer;
   made[5] = mgrid_family_bundle(ftp, PP, anew(&err));
   made[6] = mgrid_family_neighbours(fdp, 3, false, anew(&err));
@@ -142,7 +142,7 @@ static void test_many_modes(void **unused) {
   assert_int_equal(group, 0);
   assert_int_equal(position, (1 << 15) - 1);
   check_samples(&r, f);
-  assert_int_equal(mgrid_family_split(f, 1 << 7, false, &halves[0], &halves[1], anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_family_split(f, 1 << 7, false, false, &halves[0], &halves[1], anew(&err)), MGRID_OK);
   for (int i = 0; i < 15; i++) twos[i] = 2;
   assert_int_equal(mgrid_family_levels(f, 15, twos, levels, anew(&err)), MGRID_OK);
   for (int i = 0; i < 15; i++) {
@@ -168,7 +168,7 @@ static void test_large_windows(void **unused) {
                          mgrid_grid_new((mgrid_window){ world, half, half - 8 }, 2, dims, anew(&err)) };
   mgrid_family *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
   mgrid_family *u = mgrid_family_union(2, (const mgrid_family *const *)f, anew(&err));
-  mgrid_family *z = mgrid_family_zip(2, (const mgrid_family *const *)f, anew(&err));
+  mgrid_family *z = mgrid_family_zip(2, (const mgrid_family *const *)f, false, anew(&err));
   assert_int_equal(mgrid_family_count(u), 16);
   assert_int_equal(mgrid_family_count(z), 8);
   assert_int_equal(mgrid_family_size(z, 0), half / 8 + half / 8 - 1);
@@ -206,13 +206,13 @@ static void plan_pieces(void) {
   mgrid_topology *t = mgrid_topology_new(LARGEST / 16 * 16, &err);
   f[2] = mgrid_family_segments(cp, 3, five, &err);
   f[3] = mgrid_family_segments(cp, 2, seven, &err);
-  mgrid_family_split(picked, 3, false, &f[4], NULL, &err);
-  mgrid_family_split_rows(picked, 2, false, &f[5], NULL, &err);
+  mgrid_family_split(picked, 3, false, false, &f[4], NULL, &err);
+  mgrid_family_split(picked, 2, false, true, &f[5], NULL, &err);
   char name[] = "a";
   for (int i = 0; i < 6; i++, name[0]++) mgrid_topology_add(t, name, f[i], NULL, &err);
   mgrid_plan       *p = mgrid_plan_new(t, &err);
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
-  if (mgrid_plan_count(p, &n, &err) || n.singles != 2 * groups) _exit(1);
+  if (mgrid_plan_count(p, -1, &n, &err) || n.singles != 2 * groups) _exit(1);
   if (n.communicators != 4 * groups + groups * (1 + 2 + 1 + 2 + 3)) _exit(1); /* tp, then those of each cp group */
 }
 
@@ -242,7 +242,7 @@ static void refuse_split_of_prime(void) {
   mgrid_family *inner;
   mgrid_dim     dim = { "a", LARGEST };
   mgrid_grid   *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, anew(&err));
-  if (mgrid_family_split(along(g, "a"), 2, false, &inner, NULL, anew(&err)) != MGRID_REFUSED) _exit(1);
+  if (mgrid_family_split(along(g, "a"), 2, false, false, &inner, NULL, anew(&err)) != MGRID_REFUSED) _exit(1);
   if (strcmp(err.message, "split(2) of groups of 2147483647: 2 does not divide 2147483647; sizes that do: "
                           "1, 2147483647")
       != 0)

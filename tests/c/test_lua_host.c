@@ -57,13 +57,13 @@ static lua_State *lua_of_host(void) {
 
 /* Hand everything to scripts, as globals. */
 static void hand_over(lua_State *L, const job *j) {
-  mgrid_lua_push_grid(L, j->grid), lua_setglobal(L, "grid");
-  mgrid_lua_push_family(L, j->family), lua_setglobal(L, "family");
-  mgrid_lua_push_topology(L, j->topology), lua_setglobal(L, "topology");
-  mgrid_lua_push_plan(L, j->plan), lua_setglobal(L, "plan");
-  mgrid_lua_push_backend(L, j->backend), lua_setglobal(L, "job");
-  mgrid_lua_push_state(L, j->state), lua_setglobal(L, "state");
-  mgrid_lua_push_group(L, mgrid_state_group(j->state, "dp", NULL)), lua_setglobal(L, "group");
+  mgrid_lua_push(L, "Grid", j->grid), lua_setglobal(L, "grid");
+  mgrid_lua_push(L, "Family", j->family), lua_setglobal(L, "family");
+  mgrid_lua_push(L, "Topology", j->topology), lua_setglobal(L, "topology");
+  mgrid_lua_push(L, "Plan", j->plan), lua_setglobal(L, "plan");
+  mgrid_lua_push(L, "Job", j->backend), lua_setglobal(L, "job");
+  mgrid_lua_push(L, "State", j->state), lua_setglobal(L, "state");
+  mgrid_lua_push(L, "Group", mgrid_state_group(j->state, "dp", NULL)), lua_setglobal(L, "group");
 }
 
 static int hand_over_protected(lua_State *L) {
@@ -112,7 +112,7 @@ static void hosts_keep_what_a_script_has_made(void **unused) {
   lua_State     *L = lua_of_host();
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
-  mgrid_lua_push_backend(L, b);
+  mgrid_lua_push(L, "Job", b);
   lua_setglobal(L, "job");
   run(L, "local t = mg.topology(mg.world(8))\n"
          "local g = mg.grid(mg.world(8), 'tp-dp', { tp = 2, dp = mg.fill })\n"
@@ -120,13 +120,13 @@ static void hosts_keep_what_a_script_has_made(void **unused) {
          "local plan = mg.plan(t)\n"
          "local state = job:materialize(plan, 'script')\n"
          "return plan, state, state.tp, g, g 'dp', t, job");
-  mgrid_plan        *plan = mgrid_plan_ref(mgrid_lua_to_plan(L, -7));
-  mgrid_state       *state = mgrid_state_ref(mgrid_lua_to_state(L, -6));
-  const mgrid_group *group = mgrid_lua_to_group(L, -5);
-  mgrid_grid        *grid = mgrid_grid_ref(mgrid_lua_to_grid(L, -4));
-  mgrid_family      *family = mgrid_family_ref(mgrid_lua_to_family(L, -3));
-  mgrid_topology    *topology = mgrid_topology_ref(mgrid_lua_to_topology(L, -2));
-  assert_ptr_equal(mgrid_lua_to_backend(L, -1), b);
+  mgrid_plan        *plan = mgrid_plan_ref(mgrid_lua_to(L, -7, "Plan"));
+  mgrid_state       *state = mgrid_state_ref(mgrid_lua_to(L, -6, "State"));
+  const mgrid_group *group = mgrid_lua_to(L, -5, "Group");
+  mgrid_grid        *grid = mgrid_grid_ref(mgrid_lua_to(L, -4, "Grid"));
+  mgrid_family      *family = mgrid_family_ref(mgrid_lua_to(L, -3, "Family"));
+  mgrid_topology    *topology = mgrid_topology_ref(mgrid_lua_to(L, -2, "Topology"));
+  assert_ptr_equal(mgrid_lua_to(L, -1, "Job"), b);
   lua_close(L);
   assert_int_equal(mgrid_plan_world(plan), 8);
   assert_ptr_equal(mgrid_state_group(state, "tp", &e), group);
@@ -182,32 +182,32 @@ static void scripts_have_the_recipes_of_the_host(void **unused) {
   lua_State        *L = lua_of_host();
   (void)unused;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_lua_push_runtime(L, rt);
+  mgrid_lua_push(L, "Recipe", rt);
   lua_setglobal(L, "empty");
   run(L, "local ok, why = pcall(empty.plan, empty, 8)\n"
          "assert(why:find('the runtime has no recipe: call mgrid_runtime_load first', 1, true), why)");
   mgrid_runtime_function(rt, &f, &e);
-  mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", &e);
+  mgrid_runtime_load(rt, "r", text, sizeof text - 1, &e);
   assert_string_equal(e.message, "");
-  assert_ptr_equal((lua_getglobal(L, "empty"), mgrid_lua_to_runtime(L, -1)), rt);
+  assert_ptr_equal((lua_getglobal(L, "empty"), mgrid_lua_to(L, -1, "Recipe")), rt);
   lua_setglobal(L, "layout");
   mgrid_runtime_free(rt);
   run(L, "local plan = layout:plan(8)\n"
          "assert(plan:family 'rack'.size == 4 and layout:ask(plan:dry(6), 'rack') == 1)\n"
          "assert(layout:info().functions[1].version == '1')\n"
          "layout, plan = nil, nil collectgarbage()");
-  mgrid_lua_push_runtime(L, NULL);
+  mgrid_lua_push(L, "Recipe", NULL);
   assert_true(lua_isnil(L, -1));
-  assert_null(mgrid_lua_to_runtime(L, -1));
+  assert_null(mgrid_lua_to(L, -1, "Recipe"));
   lua_close(L);
 }
 
 static void nothing_is_nil_and_others_are_not_taken(void **unused) {
   (void)unused;
   lua_State *L = lua_of_host();
-  mgrid_lua_push_grid(L, NULL);
-  mgrid_lua_push_state(L, NULL);
-  mgrid_lua_push_group(L, NULL);
+  mgrid_lua_push(L, "Grid", NULL);
+  mgrid_lua_push(L, "State", NULL);
+  mgrid_lua_push(L, "Group", NULL);
   assert_true(lua_isnil(L, -1) && lua_isnil(L, -2) && lua_isnil(L, -3));
   lua_newtable(L);
   lua_pushinteger(L, 3);
@@ -215,14 +215,14 @@ static void nothing_is_nil_and_others_are_not_taken(void **unused) {
   int top = lua_gettop(L);
   for (int i = -4; i <= top + 1; i++) {
     if (i == 0) continue;
-    assert_null(mgrid_lua_to_grid(L, i));
-    assert_null(mgrid_lua_to_family(L, i));
-    assert_null(mgrid_lua_to_topology(L, i));
-    assert_null(mgrid_lua_to_plan(L, i));
-    assert_null(mgrid_lua_to_backend(L, i));
-    assert_null(mgrid_lua_to_state(L, i));
-    assert_null(mgrid_lua_to_group(L, i));
-    assert_null(mgrid_lua_to_runtime(L, i));
+    assert_null(mgrid_lua_to(L, i, "Grid"));
+    assert_null(mgrid_lua_to(L, i, "Family"));
+    assert_null(mgrid_lua_to(L, i, "Topology"));
+    assert_null(mgrid_lua_to(L, i, "Plan"));
+    assert_null(mgrid_lua_to(L, i, "Job"));
+    assert_null(mgrid_lua_to(L, i, "State"));
+    assert_null(mgrid_lua_to(L, i, "Group"));
+    assert_null(mgrid_lua_to(L, i, "Recipe"));
   }
   assert_int_equal(lua_gettop(L), top);
   lua_close(L);
@@ -331,9 +331,9 @@ static bool ends_at(char way, int n) {
   lua_setglobal(L, "mg");
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_function(rt, &f, &e);
-  mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", &e);
+  mgrid_runtime_load(rt, "r", text, sizeof text - 1, &e);
   assert_string_equal(e.message, "");
-  mgrid_lua_push_runtime(L, rt), lua_setglobal(L, "layout");
+  mgrid_lua_push(L, "Recipe", rt), lua_setglobal(L, "layout");
   hand_over(L, &j);
   if (n % 2) mgrid_runtime_free(rt), end(&j); /* the script is the last owner */
   assert_int_equal(luaL_loadstring(L, makes_groups), LUA_OK);
@@ -376,12 +376,12 @@ static void moves_go_both_ways(void **unused) {
          "  return mg.plan(t)\n"
          "end\n"
          "return mg.move(plan(2), plan(4), { rank = 0 })");
-  mgrid_move *m = mgrid_move_ref(mgrid_lua_to_move(L, -1));
+  mgrid_move *m = mgrid_move_ref(mgrid_lua_to(L, -1, "Move"));
   assert_non_null(m);
   lua_close(L);
   assert_int_equal(mgrid_move_ntensors(m), 1);
   L = lua_of_host();
-  mgrid_lua_push_move(L, m);
+  mgrid_lua_push(L, "Move", m);
   mgrid_move_free(m);
   lua_setglobal(L, "move");
   run(L, "assert(#move.tensors == 1)");

@@ -46,7 +46,7 @@ static void test_counts_that_lie(void **unused) {
   SAYS(mgrid_family_without(f, SIZE_MAX, sizes, &err), MANY("without"));
   SAYS(mgrid_family_segments(f, SIZE_MAX, sizes, &err), MANY("segments"));
   SAYS(mgrid_family_union(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("union"));
-  SAYS(mgrid_family_zip(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("zip"));
+  SAYS(mgrid_family_zip(SIZE_MAX, (const mgrid_family *const *)&f, false, &err), MANY("zip"));
   SAYS(mgrid_family_levels(f, SIZE_MAX, sizes, out, &err) == MGRID_OK, MANY("levels"));
 #undef MANY
   mgrid_family_free(f);
@@ -62,12 +62,12 @@ static void test_depth(void **unused) {
   char          text[4096];
   (void)unused;
   for (int i = 0; i < MGRID_DEPTH_MAX; i++) {
-    next = mgrid_family_zip(1, (const mgrid_family *const *)&f, anew(&err));
+    next = mgrid_family_zip(1, (const mgrid_family *const *)&f, false, anew(&err));
     assert_non_null(next);
     mgrid_family_free(f);
     f = next;
   }
-  SAYS(mgrid_family_zip(1, (const mgrid_family *const *)&f, &err), "families are nested more than 64 deep");
+  SAYS(mgrid_family_zip(1, (const mgrid_family *const *)&f, false, &err), "families are nested more than 64 deep");
   SAYS(mgrid_family_union(1, (const mgrid_family *const *)&f, &err), "families are nested more than 64 deep");
   SAYS(mgrid_family_neighbours(f, 1, false, &err), "families are nested more than 64 deep");
   for (int i = 0; i < 100000; i++) {
@@ -119,7 +119,7 @@ static void test_modes(void **unused) {
   mgrid_family_describe(f, text, sizeof text);
   assert_non_null(strstr(text, "(2:536870912)(2:268435456)"));
   mgrid_family *inner, *outer;
-  assert_int_equal(mgrid_family_split(f, 2, false, &inner, &outer, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_family_split(f, 2, false, false, &inner, &outer, anew(&err)), MGRID_OK);
   assert_int_equal(mgrid_family_rank(outer, 1, 1), (1 << (MOST - 1)) + (1 << (MOST - 2)));
   mgrid_family_free(inner);
   mgrid_family_free(outer);
@@ -149,7 +149,7 @@ static void test_parts(void **unused) {
   mgrid_family_free(all);
   SAYS(mgrid_family_union(MOST + 1, (const mgrid_family *const *)part, &err),
        "a family of more than 4096 parts, counting nested ones");
-  SAYS(mgrid_family_zip(MOST + 1, (const mgrid_family *const *)part, &err),
+  SAYS(mgrid_family_zip(MOST + 1, (const mgrid_family *const *)part, false, &err),
        "a family of more than 4096 parts, counting nested ones");
   for (int i = 0; i <= MOST; i++) mgrid_family_free(part[i]);
 }

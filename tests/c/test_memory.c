@@ -9,6 +9,7 @@
 #include "comm/state.h"
 #include "recipe/runtime.h"
 #include "moongrid_tensor.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -85,18 +86,18 @@ static mgrid_status whole_way(mgrid_error *err) {
       && (f[3] = mgrid_family_table(mgrid_world(16), 2, starts, ranks, MGRID_COVER, err))
       && (f[4] = mgrid_family_twin(f[1], err)) && (f[5] = mgrid_family_lists(f[0], err))
       && (f[6] = mgrid_grid_along(g, 2, &names[1], MGRID_AS_WRITTEN, err)) && (f[7] = mgrid_family_bundle(f[6], 2, err))
-      && mgrid_family_split(f[6], 4, false, &halves[0], &halves[1], err) == MGRID_OK
+      && mgrid_family_split(f[6], 4, false, false, &halves[0], &halves[1], err) == MGRID_OK
       && (f[8] = mgrid_family_union(1, (const mgrid_family *const *)&halves[0], err))
-      && mgrid_family_split(f[8], 2, false, &halves[2], &halves[3], err) == MGRID_OK
+      && mgrid_family_split(f[8], 2, false, false, &halves[2], &halves[3], err) == MGRID_OK
       && (f[9] = mgrid_family_pick(f[8], 1, first, err)) && (f[10] = mgrid_family_pick(f[8], 3, rest, err))
-      && (f[11] = mgrid_family_zip(2, (const mgrid_family *const *)&f[9], err))
+      && (f[11] = mgrid_family_zip(2, (const mgrid_family *const *)&f[9], false, err))
       && (f[12] = mgrid_family_without(f[0], 2, gone, err)) && (f[13] = mgrid_family_pick(f[11], 2, first_last, err))
       && (f[14] = mgrid_family_segments(f[1], 2, sizes, err)) && (f[15] = mgrid_family_pick(f[14], 1, first, err))
-      && mgrid_family_split_rows(f[1], 1, false, &halves[4], &halves[5], err) == MGRID_OK
+      && mgrid_family_split(f[1], 1, false, true, &halves[4], &halves[5], err) == MGRID_OK
       && (f[16] = mgrid_family_bundle(f[1], 2, err)) && (f[17] = mgrid_family_renumber(f[1], 4, order, err))
       && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))
       && (f[19] = mgrid_family_where(f[5], g, low_half, err)) && (f[20] = mgrid_family_where(f[0], g, high_half, err))
-      && (f[21] = mgrid_family_zip_spread(2, (const mgrid_family *const *)&f[19], err))) {
+      && (f[21] = mgrid_family_zip(2, (const mgrid_family *const *)&f[19], true, err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     o.cartesian = "pp:4:periodic dp:2";
@@ -216,8 +217,8 @@ static mgrid_status grids_way(mgrid_error *err) {
 static mgrid_status plan_recipe(const char *recipe, int64_t world, size_t n, const char *const *args,
                                 mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_status   s = rt ? mgrid_runtime_load(rt, recipe, err) : MGRID_LIMIT;
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, world, n, args, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, recipe, NULL, 0, err) : MGRID_LIMIT;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, world, NULL, n, args, err);
   if (!s && !p) s = err->status;
   if (p) keep_digest(p);
   if (s == MGRID_USAGE && strstr(err->message, "UTF-8")) s = mgrid_oom(err); /* Jansson has one error for both */
@@ -249,8 +250,8 @@ static mgrid_status function_way(mgrid_error *err) {
   mgrid_function    f = mgrid_function_of("echo", "1", echo, NULL);
   mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_status      s = mgrid_runtime_function(rt, &f, err);
-  if (!s) s = mgrid_runtime_load_text(rt, text, sizeof text - 1, "r", err);
-  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, err);
+  if (!s) s = mgrid_runtime_load(rt, "r", text, sizeof text - 1, err);
+  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, err);
   if (p) keep_digest(p);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -262,8 +263,8 @@ static const char *agreeing; /* the path of a recipe with a policy that all rank
 /* A result that could not be compared for lack of memory is no other result. */
 static mgrid_status agreed_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_status   s = rt ? mgrid_runtime_load(rt, agreeing, err) : MGRID_LIMIT;
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 4, 0, NULL, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, agreeing, NULL, 0, err) : MGRID_LIMIT;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 4, NULL, 0, NULL, err);
   mgrid_backend *b = p ? mgrid_backend_dry(4, 1, err) : NULL;
   mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   mgrid_policy  *decide = state ? mgrid_policy_new(rt, state, "decide", err) : NULL;
@@ -279,14 +280,14 @@ static mgrid_status agreed_way(mgrid_error *err) {
 
 static mgrid_status settings_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_status   s = rt ? mgrid_runtime_load(rt, "optimum_habana", err) : MGRID_LIMIT;
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, "optimum_habana", NULL, 0, err) : MGRID_LIMIT;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, err);
   mgrid_backend *b = p ? mgrid_backend_dry(8, 0, err) : NULL;
   mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   mgrid_arg      evaluation = mgrid_arg_boolean("training", false);
-  int64_t        answer = 0;
+  mgrid_arg      answer = MGRID_ARG_INIT;
   if (state) s = mgrid_runtime_set(rt, state, &evaluation, err);
-  if (state && !s) s = mgrid_runtime_ask_integer(rt, state, "is_training_mode", 0, NULL, &answer, err);
+  if (state && !s) s = mgrid_runtime_ask(rt, state, "is_training_mode", 0, NULL, MGRID_IS_JSON, &answer, err);
   if (state && !s && !mgrid_runtime_group(rt, state, "get_data_parallel_group", 0, NULL, err)) s = err->status;
   if (!state) s = err->status;
   mgrid_state_free(state);
@@ -449,8 +450,8 @@ static void test_every_cap_of_the_lua_heap(void **state) {
   for (limits.memory = 2000; s != MGRID_OK; limits.memory += 509) {
     mgrid_error    err = MGRID_ERROR_INIT;
     mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, anew(&err));
-    s = rt ? mgrid_runtime_load(rt, "picotron", anew(&err)) : err.status;
-    mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, anew(&err));
+    s = rt ? mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)) : err.status;
+    mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, 8, NULL, 0, NULL, anew(&err));
     if (!s && !p) s = err.status;
     if (s && (s / 100 != MGRID_LIMIT / 100 || !strstr(err.message, "memory")))
       fail_msg("cap of %zu bytes: status %d, '%s'", limits.memory, (int)s, err.message);

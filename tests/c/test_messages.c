@@ -200,7 +200,7 @@ static void test_split(void **unused) {
   const int64_t some[] = { 0, 1, 5, 2 };
   mgrid_family *picked = mgrid_family_pick(f, 4, some, anew(&why));
 #define SPLIT(family, k, as_lists, text) \
-  REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, anew(&why)), text)
+  REFUSED_STATUS(mgrid_family_split(family, k, as_lists, false, &inner, &outer, anew(&why)), text)
   SPLIT(f, 0, false, "split(0): the size is 1 or more");
   SPLIT(f, -3, true, "split(-3): the size is 1 or more");
   SPLIT(f, 4, false, "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6");
@@ -220,7 +220,7 @@ static void test_split(void **unused) {
   SPLIT(ring, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
   SPLIT(listed, 2, true, "split: the groups share ranks" MGRID_BY_LIST);
   assert_true(!inner && !outer);
-  assert_int_equal(mgrid_family_split(NULL, 2, false, &inner, &outer, anew(&why)), MGRID_USAGE);
+  assert_int_equal(mgrid_family_split(NULL, 2, false, false, &inner, &outer, anew(&why)), MGRID_USAGE);
   mgrid_family *all[] = { f, two, odd, ring, listed, picked };
   for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
 }
@@ -342,7 +342,7 @@ static void test_union_zip(void **unused) {
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));
   assert_string_equal(why.message, "a union of no families");
-  assert_null(mgrid_family_zip(0, NULL, anew(&why)));
+  assert_null(mgrid_family_zip(0, NULL, false, anew(&why)));
   assert_string_equal(why.message, "a zip of no families");
   mgrid_family *all[] = { f, odd, low, high, ring };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
@@ -434,11 +434,11 @@ static void test_chained_failures(void **unused) {
   assert_null(mgrid_family_bundle(f, 2, &why));
   assert_null(mgrid_family_neighbours(f, 1, false, &why));
   assert_null(mgrid_family_union(2, pair, &why));
-  assert_null(mgrid_family_zip(2, pair, &why));
+  assert_null(mgrid_family_zip(2, pair, false, &why));
   assert_null(mgrid_family_lists(f, &why));
   assert_null(mgrid_family_map(f, constant, NULL, &why));
   assert_null(mgrid_family_twin(f, &why));
-  assert_int_equal(mgrid_family_split(f, 2, true, NULL, NULL, &why), MGRID_USAGE);
+  assert_int_equal(mgrid_family_split(f, 2, true, false, NULL, NULL, &why), MGRID_USAGE);
   assert_int_equal(mgrid_family_levels(f, 0, NULL, NULL, &why), MGRID_USAGE);
   assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
 }

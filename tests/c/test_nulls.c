@@ -47,7 +47,7 @@ typedef struct fixture {
   const char              *names[2], *settings[1];
   mgrid_dim                dims[2];
   mgrid_mode               modes[1];
-  mgrid_arg                arg;
+  mgrid_arg                arg, value;
   int64_t                  numbers[8], two[1], starts[2];
   int64_t                  ranks[8];
   mgrid_options            options;
@@ -158,7 +158,7 @@ static void open_fixture(fixture *f) {
   f->nothing_tensors[0] = NULL;
   memset(f->nothing_names, 0, sizeof f->nothing_names);
   f->modes[0] = (mgrid_mode){ 2, 1 };
-  f->arg = mgrid_arg_integer("tp", 2);
+  f->arg = mgrid_arg_integer("tp", 2), f->value = (mgrid_arg)MGRID_ARG_INIT;
   for (int i = 0; i < 8; i++) f->numbers[i] = f->ranks[i] = i;
   f->two[0] = 2, f->starts[0] = 0, f->starts[1] = 8;
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
@@ -179,8 +179,8 @@ static void open_fixture(fixture *f) {
   mgrid_topology_add(f->topology, "tp", f->family, NULL, &e);
   f->backend = mgrid_backend_dry(8, 3, &e);
   f->runtime = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(f->runtime, recipe_path, &e);
-  f->plan = mgrid_runtime_plan(f->runtime, 8, 0, NULL, &e);
+  mgrid_runtime_load(f->runtime, recipe_path, NULL, 0, &e);
+  f->plan = mgrid_runtime_plan(f->runtime, 8, NULL, 0, NULL, &e);
   f->step = mgrid_step_new(f->runtime, f->plan, NULL, &e);
   f->step_follower = mgrid_step_follow(f->step, 3, &e);
   f->call = (mgrid_step_call)MGRID_STEP_CALL_INIT;
@@ -207,8 +207,8 @@ static void open_fixture(fixture *f) {
   f->tensors_of[0] = f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
   const char    *other = "cut=dp";
   mgrid_runtime *again = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(again, recipe_path, &e);
-  f->after = mgrid_runtime_plan(again, 8, 1, &other, &e);
+  mgrid_runtime_load(again, recipe_path, NULL, 0, &e);
+  f->after = mgrid_runtime_plan(again, 8, NULL, 1, &other, &e);
   mgrid_runtime_free(again);
   f->move = mgrid_move_new(f->plan, f->after, 3, 0, NULL, NULL, &e);
   if (e.status) fail_msg("the fixture: %s", e.message);

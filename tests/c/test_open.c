@@ -3,6 +3,7 @@
 ** test_open.c - mgrid_open: from a recipe to a state in one call; and recipes that are text of the host's.
 */
 #include "program.h"
+#include "results.h"
 
 static const char recipe[] =
     "return recipe { params = { tp = 2 }, build = function(world, p)\n"
@@ -12,7 +13,7 @@ static const char recipe[] =
     "queries = { twice = function(s) return 2 * s.world end }, policy = { one = function(s) return s.tp.size end } }";
 
 static mgrid_status load(mgrid_runtime *rt, const char *text, const char *name, mgrid_error *err) {
-  return mgrid_runtime_load_text(rt, text, strlen(text), name, anew(err));
+  return mgrid_runtime_load(rt, name, text, strlen(text), anew(err));
 }
 
 static void test_one_call(void **state) {
@@ -26,12 +27,12 @@ static void test_one_call(void **state) {
   assert_int_equal(e.status, MGRID_OK);
   assert_int_equal(mgrid_group_size(mgrid_state_group(s, "tp", &e)), 4);
   assert_int_equal(mgrid_plan_world(mgrid_state_plan(s)), 8);
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "tp_rank", 0, NULL, &n, &e);
+  ask_integer(mgrid_state_runtime(s), s, "tp_rank", 0, NULL, &n, &e);
   assert_int_equal(n, 3);
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime *kept = mgrid_runtime_ref(mgrid_state_runtime(s));
   mgrid_state_free(s);
-  mgrid_plan_free(mgrid_runtime_plan(kept, 4, 0, NULL, &e));
+  mgrid_plan_free(mgrid_runtime_plan(kept, 4, NULL, 0, NULL, &e));
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(kept);
   assert_null(mgrid_state_runtime(NULL));
@@ -131,11 +132,11 @@ static void test_text(void **state) {
   (void)state;
   memcpy(text, recipe, sizeof recipe - 1); /* not ended by 0 */
   text[sizeof recipe - 1] = 'x';
-  assert_int_equal(mgrid_runtime_load_text(rt, text, sizeof recipe - 1, "layout", &e), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(rt, "layout", text, sizeof recipe - 1, &e), MGRID_OK);
   memset(text, 'x', sizeof text); /* it was borrowed for the call alone */
-  mgrid_plan  *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan  *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_state *first = mgrid_materialize(p, b, "train", &e);
-  mgrid_runtime_ask_integer(rt, first, "twice", 0, NULL, &n, &e);
+  ask_integer(rt, first, "twice", 0, NULL, &n, &e);
   assert_int_equal(n, 16);
   const char *args[] = { "tp=4" };
   assert_int_equal(mgrid_reload(rt, first, NULL, 1, args, &s, NULL, &e), MGRID_OK);
@@ -177,12 +178,12 @@ static void test_texts_refused(void **state) {
   char  *big = malloc(much);
   assert_non_null(big);
   memset(big, ' ', much);
-  assert_int_equal(mgrid_runtime_load_text(rt, big, much, "layout", anew(&e)), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_load(rt, "layout", big, much, anew(&e)), MGRID_REFUSED);
   assert_string_equal(e.message, "recipe layout has 1048577 bytes, and 1048576 at most");
   free(big);
   /* a bundled recipe may have the same name, and be what this one is based on */
   assert_int_equal(load(rt, "return recipe { base = 'picotron' }", "picotron", &e), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   assert_int_equal(mgrid_plan_nfamilies(p), 7);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -195,7 +196,7 @@ static void test_any_length(void **state) {
   (void)state;
   for (size_t n = 0; n < sizeof recipe; n++) {
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e));
-    loaded += mgrid_runtime_load_text(rt, recipe, n, "cut", &e) == MGRID_OK;
+    loaded += mgrid_runtime_load(rt, "cut", recipe, n, &e) == MGRID_OK;
     mgrid_runtime_free(rt);
   }
   assert_int_equal(loaded, 1);

@@ -35,7 +35,7 @@ static void test_split_border(void **unused) {
     lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
     for (int64_t k = 1; k <= mgrid_family_max_size(f) + 2; k++) {
       mgrid_family *inner = NULL, *outer = NULL;
-      mgrid_status  s = mgrid_family_split(f, k, false, &inner, &outer, anew(&err));
+      mgrid_status  s = mgrid_family_split(f, k, false, false, &inner, &outer, anew(&err));
       check(&r, s == (runs_are_copies(&l, k) ? MGRID_OK : MGRID_REFUSED));
       refused += s != MGRID_OK && mgrid_family_max_size(f) % k == 0; /* by its modes, not by number */
       if (s) {
@@ -72,7 +72,7 @@ static void test_split_lists(void **unused) {
     bool          divides = mgrid_family_coverage(f) != MGRID_COVER;
     for (int64_t g = 0; g < l.n; g++) divides &= lists_size(&l, g) % k == 0;
     mgrid_family *inner = NULL, *outer = NULL;
-    mgrid_status  s = mgrid_family_split(f, k, true, &inner, &outer, anew(&err));
+    mgrid_status  s = mgrid_family_split(f, k, true, false, &inner, &outer, anew(&err));
     check(&r, s == (divides ? MGRID_OK : MGRID_REFUSED));
     if (!s) {
       lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);

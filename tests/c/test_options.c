@@ -228,9 +228,9 @@ static void test_backend_none(void **unused) {
   const mgrid_group *alone = mgrid_state_group(s, "alone", &why);
   assert_int_equal(why.status, MGRID_OK);
   for (size_t i = 0; i < 4; i++) assert_int_equal(p->shares[i], -1);
-  assert_int_equal(mgrid_plan_count(p, &counts, &why), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(p, -1, &counts, &why), MGRID_OK);
   assert_true(counts.families == 4 && counts.groups == 6 && counts.singles == 8 && counts.communicators == 2);
-  assert_int_equal(mgrid_plan_count_rank(p, 5, &counts, &why), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(p, 5, &counts, &why), MGRID_OK);
   assert_int_equal(counts.communicators, 1);
   assert_int_equal(mgrid_plan_rehearse(p, &played, &why), MGRID_OK);
   assert_true(played.communicators == 2 && played.most_per_rank == 1);
@@ -241,13 +241,15 @@ static void test_backend_none(void **unused) {
     assert_int_equal(memory.communicators, 1);
   }
   assert_int_equal(mgrid_state_ncomms(s), 1);
-  assert_int_equal(mgrid_state_ngroups(s), 4);
+  assert_int_equal(mgrid_plan_count(mgrid_state_plan(s), mgrid_state_rank(s), &counts, &why), MGRID_OK);
+  assert_int_equal(counts.groups + counts.singles, 4);
   assert_string_equal(mgrid_group_backend(asked), "none");
   assert_string_equal(mgrid_group_backend(alone), "none");
   assert_string_equal(mgrid_group_backend(made), "dry");
   assert_null(mgrid_group_native(asked));
   assert_int_equal(mgrid_group_native_kind(asked), MGRID_NATIVE_NONE);
-  assert_true(mgrid_group_position(asked) == 2 && mgrid_group_size(asked) == 4 && mgrid_group_next(asked, false) == 7);
+  assert_true(mgrid_group_position(asked) == 2 && mgrid_group_size(asked) == 4
+              && mgrid_group_beside(asked, 1, false) == 7);
   assert_int_equal(mgrid_state_create(s, "asked", &why), MGRID_OK); /* nothing to create */
   assert_int_equal(mgrid_state_prove(s, NULL, &why), MGRID_OK);
   assert_int_equal(why.status, MGRID_OK);

@@ -7,6 +7,7 @@
 
 #include "comm/backend.h"
 #include "moongrid_recipe.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -122,9 +123,9 @@ static void test_a_policy_keeps_its_runtime(void **state) {
         file);
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
   unlink(path);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "", &e);
   mgrid_policy  *one = mgrid_policy_new(rt, s, "count", &e), *other = mgrid_policy_new(rt, s, "count", &e);
@@ -136,7 +137,7 @@ static void test_a_policy_keeps_its_runtime(void **state) {
   mgrid_policy_call(one, 0, NULL, &e);
   mgrid_policy_free(one);
   mgrid_policy_call(other, 0, NULL, &e);
-  mgrid_policy_integer(other, NULL, &n, &e);
+  read_integer(other, NULL, &n, &e);
   assert_int_equal(e.status, MGRID_OK);
   assert_int_equal(n, 16); /* two calls, of one recipe */
   mgrid_policy_free(other);

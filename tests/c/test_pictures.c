@@ -12,8 +12,8 @@
 static mgrid_plan *plan_of(const char *recipe, int64_t world, const char *argument) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  assert_int_equal(mgrid_runtime_load(rt, recipe, &e), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(rt, world, 1, &argument, &e);
+  assert_int_equal(mgrid_runtime_load(rt, recipe, NULL, 0, &e), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, 1, &argument, &e);
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(rt); /* pictures need no recipe */
   return p;

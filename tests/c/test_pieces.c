@@ -26,10 +26,10 @@ static void test_split_rows(void **unused) {
     lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
     int64_t       size = mgrid_family_max_size(f), k = rng_divisor(&r, size);
     mgrid_family *plain = NULL, *inner = NULL, *outer = NULL;
-    bool          layout = mgrid_family_split(f, k, false, &plain, NULL, anew(&why)) == MGRID_OK;
-    mgrid_status  s = mgrid_family_split_rows(f, k, false, &inner, &outer, anew(&why));
+    bool          layout = mgrid_family_split(f, k, false, false, &plain, NULL, anew(&why)) == MGRID_OK;
+    mgrid_status  s = mgrid_family_split(f, k, false, true, &inner, &outer, anew(&why));
     check(&r, layout == (s == MGRID_OK));
-    if (s) s = mgrid_family_split_rows(f, k, true, &inner, &outer, anew(&why));
+    if (s) s = mgrid_family_split(f, k, true, true, &inner, &outer, anew(&why));
     check(&r, s == MGRID_OK);
     lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);
     lists_replace(&in, lists_by_row(&in, size / k));
@@ -78,7 +78,7 @@ static void test_cuts_of_picks(void **unused) {
     lists want = lists_bundle(&l, some);
     lists_check(&r, b, &want);
     bundled += b->form == &mgrid_picked_form && some > 1;
-    mgrid_status s = mgrid_family_split(p, k, true, &half[0], &half[1], anew(&why));
+    mgrid_status s = mgrid_family_split(p, k, true, false, &half[0], &half[1], anew(&why));
     check(&r, s == MGRID_OK);
     for (int side = 0; side < 2; side++) {
       lists_replace(&want, lists_split(&l, k, side == 0));
@@ -196,13 +196,13 @@ static void test_refused_segments(void **unused) {
   assert_null(mgrid_family_segments(NULL, 1, (int64_t[]){ 8 }, anew(&why)));
   assert_int_equal(why.status, MGRID_OK);
   mgrid_family *in = NULL, *out = NULL;
-  assert_int_equal(mgrid_family_split_rows(uneven, 1, true, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_int_equal(mgrid_family_split(uneven, 1, true, true, &in, &out, anew(&why)), MGRID_REFUSED);
   assert_string_equal(why.message, "split by row: the groups must have one size; their sizes vary, up to 5");
-  assert_int_equal(mgrid_family_split(uneven, 1, false, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_int_equal(mgrid_family_split(uneven, 1, false, false, &in, &out, anew(&why)), MGRID_REFUSED);
   assert_string_equal(
       why.message,
       "a split of a cut family needs explicit lists: call lists() first; its cost grows with the number of ranks");
-  assert_int_equal(mgrid_family_split_rows(f, 3, true, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_int_equal(mgrid_family_split(f, 3, true, true, &in, &out, anew(&why)), MGRID_REFUSED);
   assert_string_equal(why.message, "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8");
   assert_true(!in && !out);
   mgrid_family *odd = mgrid_family_bundle(uneven, 4, anew(&why)); /* 5 + 3 of both groups: whole groups again */
@@ -309,7 +309,7 @@ static void test_renumber(void **unused) {
     check(&r, by_y->form == &mgrid_strided_form);
     if (size > 1) { /* part by part */
       zipped[1] = mgrid_family_pick(f, 1, (int64_t[]){ 0 }, anew(&why));
-      mgrid_family *both = mgrid_family_zip(2, (const mgrid_family *const *)zipped, anew(&why));
+      mgrid_family *both = mgrid_family_zip(2, (const mgrid_family *const *)zipped, false, anew(&why));
       z = mgrid_family_renumber(both, (size_t)(x * y), order, anew(&why));
       check(&r, z && z->form == &mgrid_zip_form);
       lists_replace(&want, lists_pick(&want, 2, (int64_t[]){ -1, 0 }));

@@ -92,7 +92,7 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
     want.groups += size_at(b, k) > 1;
     want.communicators += is_made(b, k) && b->at[k].leader == (int)k;
   }
-  check(r, mgrid_plan_count(p, &have, anew(&err)) == MGRID_OK);
+  check(r, mgrid_plan_count(p, -1, &have, anew(&err)) == MGRID_OK);
   check(r, have.families == want.families && have.singles == want.singles && have.groups == want.groups);
   check(r, have.communicators == want.communicators);
   for (int i = 0; i < (int)t->n; i++) {
@@ -159,7 +159,7 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
   check(r, v.nmembers == nmembers);
   want.communicators = (int64_t)ncomms;
   want.families = (int64_t)mgrid_plan_nfamilies(p);
-  check(r, mgrid_plan_count_rank(p, rank, &counts, anew(&err)) == MGRID_OK);
+  check(r, mgrid_plan_count(p, rank, &counts, anew(&err)) == MGRID_OK);
   check(r, memcmp(&counts, &want, sizeof want) == 0);
   mgrid_view_free(&v);
   free(comm);
@@ -263,7 +263,7 @@ static void test_rings_that_share_an_end(void **unused) {
   mgrid_topology_add(t, "four", ring[0], NULL, anew(&err));
   mgrid_topology_add(t, "five", ring[1], NULL, anew(&err));
   mgrid_plan *p = mgrid_plan_new(t, anew(&err));
-  assert_int_equal(mgrid_plan_count(p, &counts, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(p, -1, &counts, anew(&err)), MGRID_OK);
   assert_int_equal(counts.groups, 40);
   assert_int_equal(counts.communicators, 38); /* {3,0} and {19,16} are in both */
   mgrid_plan_free(p);
@@ -296,11 +296,11 @@ static void test_large_plan(void **unused) {
   assert_non_null(p);
   assert_int_equal(p->shares[3], 0); /* etp is tp */
   assert_int_equal(p->shares[4], -1);
-  assert_int_equal(mgrid_plan_count(p, &counts, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(p, -1, &counts, anew(&err)), MGRID_OK);
   int64_t groups = world / 8 + world / 16 + 128 + world / 8 + world / 4 + 128;
   assert_int_equal(counts.groups, groups);
   assert_int_equal(counts.communicators, groups - world / 8 - 128); /* edp: 8 x 4 x 4 again, as dp */
-  assert_int_equal(mgrid_plan_count_rank(p, world - 1, &counts, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_plan_count(p, world - 1, &counts, anew(&err)), MGRID_OK);
   assert_int_equal(counts.communicators, 4);
   mgrid_plan_free(p);
   mgrid_topology_free(t);

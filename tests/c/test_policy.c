@@ -7,6 +7,7 @@
 
 #include "comm/state.h"
 #include "recipe/values.h"
+#include "results.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,8 +76,8 @@ static int set_up(void **state) {
   snprintf(f->path, sizeof f->path, "/tmp/policy-%d.lua", (int)getpid());
   write_recipe(f->path, recipe);
   f->rt = mgrid_runtime_new(&limits, NULL, anew(&why));
-  assert_int_equal(mgrid_runtime_load(f->rt, f->path, anew(&why)), MGRID_OK);
-  f->plan = mgrid_runtime_plan(f->rt, 8, 0, NULL, anew(&why));
+  assert_int_equal(mgrid_runtime_load(f->rt, f->path, NULL, 0, anew(&why)), MGRID_OK);
+  f->plan = mgrid_runtime_plan(f->rt, 8, NULL, 0, NULL, anew(&why));
   f->backend = mgrid_backend_dry(8, 5, anew(&why));
   f->state = mgrid_materialize(f->plan, f->backend, NULL, anew(&why));
   assert_non_null(f->state);
@@ -110,7 +111,7 @@ static void test_numbers(void **state) {
   mgrid_arg     q = mgrid_arg_integer("global_batch", 64);
   for (q.as.integer = 4; q.as.integer < 4000; q.as.integer += 4) {
     assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-    assert_int_equal(mgrid_policy_integer(p, NULL, &n, anew(&why)), MGRID_OK);
+    assert_int_equal(read_integer(p, NULL, &n, anew(&why)), MGRID_OK);
     assert_int_equal(n, q.as.integer / 4);
   }
   mgrid_policy_free(p);
@@ -131,23 +132,23 @@ static void test_every_kind(void **state) {
   const char     *text = NULL;
   size_t          n = 9;
   assert_int_equal(mgrid_policy_call(p, 8, args, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_TABLE);
-  assert_int_equal(mgrid_policy_kind(p, "nothing"), MGRID_IS_NONE);
-  assert_int_equal(mgrid_policy_kind(p, "ints"), MGRID_IS_INTEGERS);
-  assert_int_equal(mgrid_policy_kind(p, "nums"), MGRID_IS_NUMBERS);
-  assert_int_equal(mgrid_policy_kind(p, "table"), MGRID_IS_TABLE);
-  assert_int_equal(mgrid_policy_boolean(p, "yes", &yes, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integer(p, "count", &count, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_number(p, "rate", &rate, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_text(p, "text", &text, anew(&why)), MGRID_OK);
+  assert_int_equal(kind_of(p, NULL), MGRID_IS_TABLE);
+  assert_int_equal(kind_of(p, "nothing"), MGRID_IS_NONE);
+  assert_int_equal(kind_of(p, "ints"), MGRID_IS_INTEGERS);
+  assert_int_equal(kind_of(p, "nums"), MGRID_IS_NUMBERS);
+  assert_int_equal(kind_of(p, "table"), MGRID_IS_TABLE);
+  assert_int_equal(read_boolean(p, "yes", &yes, anew(&why)), MGRID_OK);
+  assert_int_equal(read_integer(p, "count", &count, anew(&why)), MGRID_OK);
+  assert_int_equal(read_number(p, "rate", &rate, anew(&why)), MGRID_OK);
+  assert_int_equal(read_text(p, "text", &text, anew(&why)), MGRID_OK);
   assert_true(yes && count == INT64_MIN && rate == 0.1);
   assert_string_equal(text, "a b");
-  assert_int_equal(mgrid_policy_integers(p, "ints", 2, list, &n, anew(&why)), MGRID_OK); /* what there is room for */
+  assert_int_equal(read_integers(p, "ints", 2, list, &n, anew(&why)), MGRID_OK); /* what there is room for */
   assert_true(n == 3 && list[0] == 3 && list[1] == -1);
-  assert_int_equal(mgrid_policy_numbers(p, "nums", 4, numbers, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(read_numbers(p, "nums", 4, numbers, &n, anew(&why)), MGRID_OK);
   assert_true(n == 2 && numbers[0] == 0.5 && numbers[1] == 2);
-  assert_int_equal(mgrid_policy_numbers(p, "ints", 4, numbers, &n, anew(&why)), MGRID_OK); /* integers are numbers */
-  assert_int_equal(mgrid_policy_number(p, "count", &rate, anew(&why)), MGRID_OK);
+  assert_int_equal(read_numbers(p, "ints", 4, numbers, &n, anew(&why)), MGRID_OK); /* integers are numbers */
+  assert_int_equal(read_number(p, "count", &rate, anew(&why)), MGRID_OK);
   mgrid_policy_free(p);
 }
 
@@ -157,10 +158,9 @@ static void test_tables(void **state) {
   int64_t       layers[4] = { 0 };
   size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integers(p, "layers", 4, layers, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(read_integers(p, "layers", 4, layers, &n, anew(&why)), MGRID_OK);
   assert_true(n == 2 && layers[0] == 3 && layers[1] == 3);
-  assert_int_equal(mgrid_policy_integers(p, "none", 4, layers, &n, anew(&why)),
-                   MGRID_OK); /* {} is an empty list, too */
+  assert_int_equal(read_integers(p, "none", 4, layers, &n, anew(&why)), MGRID_OK); /* {} is an empty list, too */
   assert_int_equal(n, 0);
   mgrid_policy_free(p);
 }
@@ -177,8 +177,8 @@ static void test_whole_numbers(void **state) {
   int64_t       list[2] = { 0 };
   size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NUMBERS);
-  assert_int_equal(mgrid_policy_integers(p, NULL, 2, list, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(kind_of(p, NULL), MGRID_IS_NUMBERS);
+  assert_int_equal(read_integers(p, NULL, 2, list, &n, anew(&why)), MGRID_OK);
   assert_true(n == 3 && list[0] == 1 && list[1] == 2);
   mgrid_policy_free(p);
 }
@@ -192,9 +192,9 @@ static void test_bundled_limits(void **state) {
   assert_true(why.line == 32 && strstr(why.message, ".lua:32: policy 'split': the recipe "));
   q[1].as.integer = 3;
   assert_int_equal(mgrid_policy_call(p, 2, q, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_INTEGERS);
+  assert_int_equal(kind_of(p, NULL), MGRID_IS_INTEGERS);
   assert_int_equal(mgrid_policy_call(p, 1, q, anew(&why)), MGRID_REFUSED); /* the earlier result is gone */
-  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE);
+  assert_int_equal(kind_of(p, NULL), MGRID_IS_NONE);
   mgrid_policy_free(p);
 }
 
@@ -206,21 +206,20 @@ static void test_wrong_kinds(void **state) {
   bool          b;
   const char   *t;
   assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-  refused(p, mgrid_policy_integer(p, NULL, &n, anew(&why)), MGRID_BAD_VALUE,
+  refused(p, read_integer(p, NULL, &n, anew(&why)), MGRID_BAD_VALUE,
           ".lua:13: policy 'value' returned text, not an integer");
   assert_int_equal(n, 0); /* never what was there before */
-  refused(p, mgrid_policy_number(p, NULL, &d, anew(&why)), MGRID_BAD_VALUE, "returned text, not a number");
-  refused(p, mgrid_policy_boolean(p, NULL, &b, anew(&why)), MGRID_BAD_VALUE, "returned text, not a boolean");
-  refused(p, mgrid_policy_integers(p, NULL, 1, &n, NULL, anew(&why)), MGRID_BAD_VALUE,
-          "returned text, not a list of integers");
-  refused(p, mgrid_policy_integer(p, "x", &n, anew(&why)), MGRID_BAD_VALUE, "returned nothing at 'x', not an integer");
+  refused(p, read_number(p, NULL, &d, anew(&why)), MGRID_BAD_VALUE, "returned text, not a number");
+  refused(p, read_boolean(p, NULL, &b, anew(&why)), MGRID_BAD_VALUE, "returned text, not a boolean");
+  refused(p, read_integers(p, NULL, 1, &n, NULL, anew(&why)), MGRID_BAD_VALUE, "returned text, not a list of integers");
+  refused(p, read_integer(p, "x", &n, anew(&why)), MGRID_BAD_VALUE, "returned nothing at 'x', not an integer");
   q = mgrid_arg_number("value", 2.5);
   assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-  refused(p, mgrid_policy_integer(p, NULL, &n, anew(&why)), MGRID_BAD_VALUE, "returned a number, not an integer");
-  refused(p, mgrid_policy_text(p, NULL, &t, anew(&why)), MGRID_BAD_VALUE, "returned a number, not text");
+  refused(p, read_integer(p, NULL, &n, anew(&why)), MGRID_BAD_VALUE, "returned a number, not an integer");
+  refused(p, read_text(p, NULL, &t, anew(&why)), MGRID_BAD_VALUE, "returned a number, not text");
   q.as.number = 3;
   assert_int_equal(mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integer(p, NULL, &n, anew(&why)), MGRID_OK); /* 3.0 is one */
+  assert_int_equal(read_integer(p, NULL, &n, anew(&why)), MGRID_OK); /* 3.0 is one */
   assert_int_equal(n, 3);
   mgrid_policy_free(p);
 }
@@ -244,12 +243,12 @@ static void test_errors(void **state) {
     { "raises", ".lua:19: not today", MGRID_REFUSED },
     { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
     { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
-    { "leaks", "policy 'leaks' returned a State; plain values alone leave it", MGRID_REFUSED },
+    { "leaks", "policy 'leaks' returned a State; plain values alone leave it", MGRID_BAD_VALUE },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
     { "throws", ".lua:26: error got a table, not a message such as \"tp must be even\"", MGRID_REFUSED },
     { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
     { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it",
-      MGRID_REFUSED },
+      MGRID_BAD_VALUE },
     { "writes", ".lua:29: this table is to be read", MGRID_REFUSED },
     { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
     { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none",
@@ -265,9 +264,9 @@ static void test_errors(void **state) {
       int64_t n = 0;
       refused(p, mgrid_policy_call(p, 0, NULL, anew(&why)), bad[i].status, bad[i].text);
       assert_int_equal(mgrid_policy_call(good, 1, &q, anew(&why)), MGRID_OK); /* the runtime still works */
-      assert_int_equal(mgrid_policy_integer(good, NULL, &n, anew(&why)), MGRID_OK);
+      assert_int_equal(read_integer(good, NULL, &n, anew(&why)), MGRID_OK);
     }
-    assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE); /* nor a result that was not agreed on */
+    assert_int_equal(kind_of(p, NULL), MGRID_IS_NONE); /* nor a result that was not agreed on */
     mgrid_policy_call(p, 0, NULL, anew(&why));
     assert_true(why.line > 18 && strncmp(why.file, "/tmp/policy-", 12) == 0);
     mgrid_policy_free(p);
@@ -286,7 +285,7 @@ static void test_look_up(void **state) {
   mgrid_runtime *other = mgrid_runtime_new(NULL, NULL, anew(&why));
   assert_null(mgrid_policy_new(other, f->state, "value", anew(&why)));
   refused(NULL, why.status, MGRID_NOT_NOW, "the runtime has no recipe");
-  mgrid_runtime_load(other, "picotron", anew(&why));
+  mgrid_runtime_load(other, "picotron", NULL, 0, anew(&why));
   assert_null(mgrid_policy_new(other, f->state, "value", anew(&why)));
   refused(NULL, why.status, MGRID_NOT_NOW, "the state's plan is not of this recipe (picotron) but of /tmp/policy-");
   mgrid_runtime_free(other);
@@ -298,7 +297,7 @@ static void test_sees_its_rank(void **state) {
   int64_t       got[5];
   size_t        n;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, anew(&why)), MGRID_OK);
-  assert_int_equal(mgrid_policy_integers(p, NULL, 5, got, &n, anew(&why)), MGRID_OK);
+  assert_int_equal(read_integers(p, NULL, 5, got, &n, anew(&why)), MGRID_OK);
   assert_true(n == 5 && got[0] == 5 && got[1] == 8 && got[2] == 1 && got[3] == 2 && got[4] == 1);
   mgrid_policy_free(p);
 }
@@ -322,7 +321,7 @@ static void test_definitions(void **state) {
              bad[i].fields);
     write_recipe(f->path, text);
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&why));
-    mgrid_runtime_load(rt, f->path, anew(&why));
+    mgrid_runtime_load(rt, f->path, NULL, 0, anew(&why));
     refused(NULL, why.status, strstr(bad[i].text, "unknown ") ? MGRID_UNKNOWN_NAME : MGRID_REFUSED, bad[i].text);
     mgrid_runtime_free(rt);
   }
@@ -340,8 +339,8 @@ static void test_definitions(void **state) {
              groups[i].by);
     write_recipe(f->path, text);
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&why));
-    assert_int_equal(mgrid_runtime_load(rt, f->path, anew(&why)), MGRID_OK);
-    assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, anew(&why)));
+    assert_int_equal(mgrid_runtime_load(rt, f->path, NULL, 0, anew(&why)), MGRID_OK);
+    assert_null(mgrid_runtime_plan(rt, 8, NULL, 0, NULL, anew(&why)));
     refused(NULL, why.status, i == 0 ? MGRID_UNKNOWN_NAME : MGRID_REFUSED, groups[i].text);
     mgrid_runtime_free(rt);
   }
@@ -389,7 +388,7 @@ static void test_plan_values(void **state) {
   const char     *text[] = { "depth=3", "tp=4" };
   char            a[33], b[33];
   mgrid_plan     *p = mgrid_runtime_plan_values(f->rt, 8, 2, args, anew(&why)),
-             *q = mgrid_runtime_plan(f->rt, 8, 2, text, anew(&why));
+             *q = mgrid_runtime_plan(f->rt, 8, NULL, 2, text, anew(&why));
   assert_true(p && q);
   mgrid_plan_digest(p, a);
   mgrid_plan_digest(q, b);

@@ -26,8 +26,8 @@ static void fixture_free(fixture *f) {
 
 static bool fixture_make(fixture *f, const char *text, int64_t world, const char *machine, mgrid_error *err) {
   *f = (fixture){ .rt = mgrid_runtime_new(NULL, NULL, err) };
-  if (!f->rt || mgrid_runtime_load_text(f->rt, text, strlen(text), "random.lua", err)) return false;
-  f->plan = mgrid_runtime_plan(f->rt, world, 0, NULL, err);
+  if (!f->rt || mgrid_runtime_load(f->rt, "random.lua", text, strlen(text), err)) return false;
+  f->plan = mgrid_runtime_plan(f->rt, world, NULL, 0, NULL, err);
   f->s = f->plan ? mgrid_step_new(f->rt, f->plan, NULL, err) : NULL;
   f->m = f->s ? mgrid_machine_parse(machine, err) : NULL;
   return f->m != NULL;
@@ -167,8 +167,9 @@ static double bytes_of(const timed *t, int entry_of, size_t level) {
         if (slot->entry != entry_of) continue;
         const mgrid_family *f = t->x.s->plan->content.entry[slot->entry].family;
         mgrid_family_locate(f, r, slot->nth, &group, &position);
-        int64_t n = mgrid_family_members(f, group, RANKS, all), mine = mgrid_machine_domain(t->price->by.m, level, r);
-        double  b = (double)a->node->bytes;
+        int64_t n = mgrid_family_members(f, group, 1, RANKS, all),
+                mine = mgrid_machine_domain(t->price->by.m, level, r);
+        double b = (double)a->node->bytes;
         for (int64_t p = 0; p < n; p++) {
           bool next = p == (position + 1) % n, apart = mgrid_machine_domain(t->price->by.m, level, all[p]) != mine;
           if (!apart || p == position) continue;
@@ -196,7 +197,7 @@ static void check_shapes(rng *r, const fixture *f, const step_price *price) {
       int64_t             group, position, all[RANKS];
       bool                in = mgrid_family_locate(of, rank, f->s->slot[i].nth, &group, &position);
       check(r, in == (shape >= 0));
-      int64_t n = in ? mgrid_family_members(of, group, RANKS, all) : 0;
+      int64_t n = in ? mgrid_family_members(of, group, 1, RANKS, all) : 0;
       for (size_t l = 0; l < f->m->ntiers && in; l++) {
         int64_t touched = 0, share = 0;
         for (int64_t p = 0; p < n; p++) {
@@ -205,7 +206,7 @@ static void check_shapes(rng *r, const fixture *f, const step_price *price) {
           for (int64_t q = 0; q < p; q++) first &= mgrid_machine_domain(f->m, l, all[q]) != d;
           touched += first;
           for (int64_t g = 0; g < mgrid_family_count(of); g++) { /* groups that have members here, and elsewhere */
-            int64_t other[RANKS], m = mgrid_family_members(of, g, RANKS, other), here = 0;
+            int64_t other[RANKS], m = mgrid_family_members(of, g, 1, RANKS, other), here = 0;
             for (int64_t q = 0; q < m; q++) here += mgrid_machine_domain(f->m, l, other[q]) == d;
             leave += here > 0 && here < m;
           }
@@ -485,7 +486,7 @@ static void test_refusals(void **state) {
         bad[i].step);
     if (!fixture_make(&f, mgrid_text_chars(&text), 8, bad[i].machine, anew(&err))) fail_msg("%s", err.message);
     o.costs = bad[i].costs;
-    assert_int_not_equal(MGRID_OK, mgrid_step_price(f.s, f.m, &o, &t, anew(&err)));
+    assert_int_not_equal(MGRID_OK, mgrid_step_price(f.s, f.m, &o, &t, NULL, NULL, anew(&err)));
     assert_string_equal(bad[i].message, err.message);
     assert_true(t.seconds == 0);
     fixture_free(&f);

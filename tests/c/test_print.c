@@ -274,7 +274,7 @@ static int64_t number(const json_t *object, const char *key) {
 static void check_ranks(const rng *r, const mgrid_family *f, int64_t group, const json_t *list) {
   size_t   most = (size_t)mgrid_family_max_size(f);
   int64_t *members = malloc((most + 1) * sizeof *members);
-  check(r, (int64_t)json_array_size(list) == mgrid_family_members(f, group, most, members));
+  check(r, (int64_t)json_array_size(list) == mgrid_family_members(f, group, 1, most, members));
   for (size_t i = 0; i < json_array_size(list); i++)
     check(r, json_integer_value(json_array_get(list, i)) == members[i]);
   free(members);
@@ -308,7 +308,7 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
     const json_t *led = json_object_get(json_object_get(comms, "by_family"), mgrid_plan_family_name(p, i));
     check(r, (mgrid_plan_led(p, (int)i, -1, NULL) == 0) == !led);
   }
-  mgrid_plan_count(p, &counts, anew(&why));
+  mgrid_plan_count(p, -1, &counts, anew(&why));
   check(r, number(comms, "total") == counts.communicators && number(comms, "groups") == counts.groups
                && number(comms, "singles") == counts.singles);
   mgrid_plan_digest(p, digest);

@@ -186,10 +186,10 @@ static void test_recipes(void **unused) {
   assert_true(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
   close(fd);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&why));
-  assert_int_equal(mgrid_runtime_load(rt, path, &why), MGRID_OK);
-  REFUSED(mgrid_runtime_plan(rt, 8, 1, args, &why), MGRID_USAGE, "argument 'tp=\\xff' is not UTF-8 text");
-  mgrid_plan_free(mgrid_runtime_plan(rt, 8, 0, NULL, &why));
-  REFUSED(mgrid_runtime_plan(rt, 16, 0, NULL, &why), MGRID_REFUSED,
+  assert_int_equal(mgrid_runtime_load(rt, path, NULL, 0, &why), MGRID_OK);
+  REFUSED(mgrid_runtime_plan(rt, 8, NULL, 1, args, &why), MGRID_USAGE, "argument 'tp=\\xff' is not UTF-8 text");
+  mgrid_plan_free(mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &why));
+  REFUSED(mgrid_runtime_plan(rt, 16, NULL, 0, NULL, &why), MGRID_REFUSED,
           "the recipe made a topology for 8 ranks in a world of 16");
   mgrid_runtime_free(rt);
   unlink(path);

@@ -55,7 +55,7 @@ static mgrid_plan *plan_of(const char *recipe) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_plan    *made = NULL;
-  if (rt && !mgrid_runtime_load(rt, recipe, &e)) made = mgrid_runtime_plan(rt, 4, 0, NULL, &e);
+  if (rt && !mgrid_runtime_load(rt, recipe, NULL, 0, &e)) made = mgrid_runtime_plan(rt, 4, NULL, 0, NULL, &e);
   if (!made) fail_msg("%s: %s", recipe, e.message);
   mgrid_runtime_free(rt);
   return made;

@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include "recipe/runtime.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_e
   mgrid_runtime *rt = mgrid_runtime_new(limits, NULL, err);
   assert_non_null(rt);
   write_recipe(path, text);
-  mgrid_status s = mgrid_runtime_load(rt, path, err);
+  mgrid_status s = mgrid_runtime_load(rt, path, NULL, 0, err);
   unlink(path);
   if (s == MGRID_OK) return rt;
   mgrid_runtime_free(rt);
@@ -37,13 +38,13 @@ static void test_plan(void **state) {
   const char    *args[] = { "tp_size=2", "cp=2" };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, anew(&err));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 2, args, anew(&err));
   assert_non_null(p);
   assert_int_equal(mgrid_plan_nfamilies(p), 7);
   assert_int_equal(mgrid_content_find(&p->content, "cp_dp"), 4);
   assert_int_equal(mgrid_family_size(p->content.entry[4].family, 0), 4);
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_NOT_NOW);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)), MGRID_NOT_NOW);
   assert_string_equal(err.message, "the runtime has a recipe already: picotron");
   mgrid_runtime_free(rt); /* the plan outlives it */
   assert_int_equal(mgrid_plan_world(p), 8);
@@ -56,10 +57,10 @@ static void test_same_plan_in_two_runtimes(void **state) {
   mgrid_runtime *a = mgrid_runtime_new(NULL, NULL, anew(&err)), *b = mgrid_runtime_new(NULL, NULL, anew(&err));
   char           x[33], y[33];
   (void)state;
-  assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", anew(&err)), MGRID_OK);
-  assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", anew(&err)), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(a, 8, 1, byname, anew(&err)),
-             *q = mgrid_runtime_plan(b, 8, 1, byalias, anew(&err));
+  assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", NULL, 0, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", NULL, 0, anew(&err)), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(a, 8, NULL, 1, byname, anew(&err)),
+             *q = mgrid_runtime_plan(b, 8, NULL, 1, byalias, anew(&err));
   mgrid_plan_digest(p, x);
   mgrid_plan_digest(q, y);
   assert_string_equal(x, y);
@@ -74,14 +75,14 @@ static void test_position(void **state) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *bad[] = { "tp=3" }, *good[] = { "tp=4" };
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
-  assert_null(mgrid_runtime_plan(rt, 8, 1, bad, anew(&err)));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, NULL, 1, bad, anew(&err)));
   assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.file, "picotron");
   assert_int_equal(err.line, 37);
   assert_string_equal(err.message,
                       "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, good, anew(&err)); /* still usable */
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 1, good, anew(&err)); /* still usable */
   assert_non_null(p);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -90,7 +91,7 @@ static void test_position(void **state) {
 static void expect_refused(const char *text, mgrid_status status, const char *tail, const mgrid_limits *limits) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = load(text, limits, &err);
-  mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, 0, NULL, anew(&err)) : NULL;
+  mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, NULL, 0, NULL, anew(&err)) : NULL;
   assert_null(p);
   assert_int_equal(err.status, status);
   size_t len = strlen(err.message), want = strlen(tail);
@@ -151,16 +152,16 @@ static void test_arguments(void **state) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
   (void)state;
-  assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, anew(&err)));
+  assert_null(mgrid_runtime_plan(rt, 8, NULL, 0, NULL, anew(&err)));
   assert_string_equal(err.message, "the runtime has no recipe: call mgrid_runtime_load first");
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
-  assert_null(mgrid_runtime_plan(rt, 8, 1, noeq, anew(&err)));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, NULL, 1, noeq, anew(&err)));
   assert_string_equal(err.message, "argument 'tp' is not of the form NAME=VALUE");
-  assert_null(mgrid_runtime_plan(rt, 8, 2, twice, anew(&err)));
+  assert_null(mgrid_runtime_plan(rt, 8, NULL, 2, twice, anew(&err)));
   assert_string_equal(err.message, "parameter 'tp' is given twice");
-  assert_null(mgrid_runtime_plan(rt, 8, 2, both, anew(&err)));
+  assert_null(mgrid_runtime_plan(rt, 8, NULL, 2, both, anew(&err)));
   assert_string_equal(err.message, "picotron:31: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
-  assert_null(mgrid_runtime_plan(rt, 0, 0, NULL, anew(&err)));
+  assert_null(mgrid_runtime_plan(rt, 0, NULL, 0, NULL, anew(&err)));
   assert_string_equal(err.message, "a world has 1 to 2147483647 ranks, not 0");
   mgrid_runtime_free(rt);
 }
@@ -170,37 +171,40 @@ static void test_queries(void **state) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *args[] = { "pp=4" };
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, anew(&err));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", NULL, 0, anew(&err)), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 1, args, anew(&err));
   mgrid_backend *b = mgrid_backend_dry(8, 5, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
   char           text[64];
   size_t         length = 0;
-  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_nxt_rank", 0, NULL, text, sizeof text, &length, anew(&err)),
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "pp_nxt_rank", 0, NULL, text, sizeof text, &length, anew(&err)),
                    MGRID_UNKNOWN_NAME);
   assert_non_null(strstr(err.message, "unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank'"));
   int64_t number = 0;
-  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", 0, NULL, text, sizeof text, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "pp_group_ids", 0, NULL, text, sizeof text, &length, anew(&err)),
+                   MGRID_OK);
   assert_string_equal(text, "[4,5,6,7]");
-  assert_int_equal(mgrid_runtime_ask(rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "\"TP(");
   assert_int_equal(length, strlen("\"TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)\""));
-  assert_int_equal(mgrid_runtime_ask_text(rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
+  assert_int_equal(ask_as(MGRID_IS_TEXT, rt, s, "str", 0, NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "TP(1");
   assert_int_equal(length, strlen("TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)"));
-  assert_int_equal(mgrid_runtime_ask_text(rt, s, "pp_next_rank", 0, NULL, text, sizeof text, NULL, anew(&err)),
+  assert_int_equal(ask_as(MGRID_IS_TEXT, rt, s, "pp_next_rank", 0, NULL, text, sizeof text, NULL, anew(&err)),
                    MGRID_BAD_VALUE);
-  assert_string_equal(err.message, "query 'pp_next_rank' does not answer with text");
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", 0, NULL, &number, anew(&err)), MGRID_OK);
+  assert_string_equal(err.message, "query 'pp_next_rank' returned an integer, not text");
+  assert_int_equal(ask_integer(rt, s, "pp_next_rank", 0, NULL, &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 6);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", 0, NULL, &number, anew(&err)), MGRID_OK);
-  assert_int_equal(number, 0);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 0, NULL, &number, anew(&err)), MGRID_BAD_VALUE);
-  assert_string_equal(err.message, "query 'str' does not answer with an integer");
+  mgrid_arg first = MGRID_ARG_INIT;
+  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_is_first_stage", 0, NULL, MGRID_IS_BOOLEAN, &first, anew(&err)),
+                   MGRID_OK);
+  assert_true(first.kind == MGRID_IS_BOOLEAN && !first.as.boolean);
+  assert_int_equal(ask_integer(rt, s, "str", 0, NULL, &number, anew(&err)), MGRID_BAD_VALUE);
+  assert_string_equal(err.message, "query 'str' returned text, not an integer");
   const mgrid_arg unnamed = mgrid_arg_integer(NULL, 1);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 1, &unnamed, &number, anew(&err)), MGRID_BAD_VALUE);
+  assert_int_equal(ask_integer(rt, s, "str", 1, &unnamed, &number, anew(&err)), MGRID_BAD_VALUE);
   assert_string_equal(err.message, "an argument has no name");
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", 1, NULL, &number, anew(&err)), MGRID_USAGE);
+  assert_int_equal(ask_integer(rt, s, "str", 1, NULL, &number, anew(&err)), MGRID_USAGE);
   assert_string_equal(err.message, "the list of 1 arguments is NULL");
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -213,9 +217,9 @@ static void test_getters(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   (void)state;
-  mgrid_runtime_load(rt, "megatron", anew(&err));
+  mgrid_runtime_load(rt, "megatron", NULL, 0, anew(&err));
   const char    *args[] = { "tp=2", "pp=2", "cp=2" };
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 16, 3, args, anew(&err));
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 16, NULL, 3, args, anew(&err));
   mgrid_backend *b = mgrid_backend_dry(16, 12, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
   const char    *getter = "get_tensor_and_data_parallel_group";
@@ -247,9 +251,9 @@ static void test_getters(void **state) {
 
 static int64_t ask(mgrid_runtime *rt, mgrid_state *s, const char *query) {
   mgrid_error err = MGRID_ERROR_INIT;
-  int64_t     answer = -2;
-  if (mgrid_runtime_ask_integer(rt, s, query, 0, NULL, &answer, &err)) fail_msg("%s: %s", query, err.message);
-  return answer;
+  mgrid_arg   answer = MGRID_ARG_INIT;
+  if (mgrid_runtime_ask(rt, s, query, 0, NULL, MGRID_IS_NONE, &answer, &err)) fail_msg("%s: %s", query, err.message);
+  return answer.kind == MGRID_IS_BOOLEAN ? answer.as.boolean : answer.as.integer;
 }
 
 /* A setting is switched for one state, until it is given back its default. */
@@ -259,8 +263,8 @@ static void test_settings(void **state) {
   const char    *args[] = { "sp=4" };
   char           before[33], after[33];
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "optimum_habana", &err), MGRID_OK);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, &err);
+  assert_int_equal(mgrid_runtime_load(rt, "optimum_habana", NULL, 0, &err), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 1, args, &err);
   mgrid_backend *b = mgrid_backend_dry(8, 6, &err);
   mgrid_state   *s = mgrid_materialize(p, b, NULL, &err), *other = mgrid_materialize(p, b, NULL, &err);
   mgrid_plan_digest(p, before);
@@ -315,13 +319,13 @@ static void test_kept_state(void **state) {
                            NULL, &err);
   (void)state;
   assert_non_null(rt);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, anew(&err));
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 2, NULL, 0, NULL, anew(&err));
   mgrid_backend *b = mgrid_backend_dry(2, 0, anew(&err));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
-  assert_int_equal(mgrid_runtime_ask(rt, s, "keep", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_OK);
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "keep", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_OK);
   mgrid_state_free(s);
   s = mgrid_materialize(p, b, NULL, anew(&err));
-  assert_int_equal(mgrid_runtime_ask(rt, s, "use", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_REFUSED);
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "use", 0, NULL, NULL, 0, NULL, anew(&err)), MGRID_REFUSED);
   assert_non_null(strstr(err.message, ":4: the state of this group is closed"));
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -361,9 +365,9 @@ static void test_first_error(void **state) {
   mgrid_machine  m = MGRID_MACHINE_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "layuot.lua", &err), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_load(rt, "layuot.lua", NULL, 0, &err), MGRID_REFUSED);
   was = err;
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &err);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &err);
   assert_null(p);
   assert_string_equal(err.message, was.message);
   assert_non_null(strstr(err.message, "layuot.lua"));
@@ -376,23 +380,23 @@ static void test_first_error(void **state) {
   assert_int_equal(mgrid_state_prove(s, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_policy_new(rt, s, "layers", &err));
   assert_int_equal(mgrid_policy_call(NULL, 0, NULL, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_policy_integer(NULL, NULL, NULL, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_policy_kind(NULL, NULL), MGRID_IS_NONE);
+  assert_int_equal(mgrid_policy_result(NULL, NULL, MGRID_IS_NONE, NULL, &err), MGRID_USAGE);
+  assert_int_equal(kind_of(NULL, NULL), MGRID_IS_NONE);
   mgrid_state_machine(s, &m, NULL);
   assert_int_equal(m.machines, 0);
   assert_int_equal(mgrid_plan_print(p, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_print_schedule(p, -1, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_print_json(p, -1, NULL, NULL, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_plan_count(p, NULL, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_plan_count_rank(p, 0, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_count(p, -1, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_count(p, 0, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_diff(p, p, 0, NULL, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_gpu_memory(p, -1, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_check(p, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_state_shrink(s, "tp", 0, NULL, &err));
   assert_int_equal(mgrid_state_revoke(s, &err), MGRID_USAGE);
-  assert_int_equal(mgrid_runtime_ask(rt, s, "x", 0, NULL, NULL, 0, NULL, &err), MGRID_REFUSED);
+  assert_int_equal(ask_as(MGRID_IS_JSON, rt, s, "x", 0, NULL, NULL, 0, NULL, &err), MGRID_REFUSED);
   assert_int_equal(mgrid_runtime_describe(NULL, false, NULL, NULL, &err), MGRID_USAGE);
-  assert_null(mgrid_runtime_plan_file(rt, 8, "none.json", 0, NULL, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, "none.json", 0, NULL, &err));
   assert_non_null(strstr(err.message, "layuot.lua"));
   mgrid_backend_free(b);
   mgrid_runtime_free(rt);

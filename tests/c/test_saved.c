@@ -179,8 +179,8 @@ static void test_recipes(void **unused) {
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
       mgrid_error    e = MGRID_ERROR_INIT;
       mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-      assert_int_equal(mgrid_runtime_load(rt, *name, &e), MGRID_OK);
-      mgrid_plan *p = mgrid_runtime_plan(rt, worlds[i], 0, NULL, &e);
+      assert_int_equal(mgrid_runtime_load(rt, *name, NULL, 0, &e), MGRID_OK);
+      mgrid_plan *p = mgrid_runtime_plan(rt, worlds[i], NULL, 0, NULL, &e);
       if (p) check_saved(&r, p), plans++;
       mgrid_plan_free(p);
       mgrid_runtime_free(rt);
@@ -194,8 +194,8 @@ static void test_million(void **unused) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   const char    *args[] = { "tp=8", "pp=16" };
-  assert_int_equal(mgrid_runtime_load(rt, "megatron", &e), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 1 << 20, 2, args, &e);
+  assert_int_equal(mgrid_runtime_load(rt, "megatron", NULL, 0, &e), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 1 << 20, NULL, 2, args, &e);
   assert_non_null(p);
   double      began = mgrid_processor_now();
   mgrid_text  t = written(p, mgrid_plan_save);

@@ -236,7 +236,7 @@ static void test_spread(void **unused) {
       check(&r, g && (f[i] = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, anew(&err))));
       mgrid_grid_free(g);
     }
-    mgrid_family *zip = mgrid_family_zip_spread(n, (const mgrid_family *const *)f, anew(&err));
+    mgrid_family *zip = mgrid_family_zip(n, (const mgrid_family *const *)f, true, anew(&err));
     check(&r, zip != NULL);
     lists want = lists_new();
     for (int64_t g = 0; g < count; g++) {
@@ -268,7 +268,7 @@ static void test_spread_of_sizes(void **unused) {
     mgrid_grid   *g = mgrid_grid_new((mgrid_window){ 60, 40, many }, 2, one, &err);
     mgrid_family *f[] = { mgrid_family_table((mgrid_window){ 60, 0, 40 }, few, starts, ranks, MGRID_PARTIAL, &err),
                           mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &err) };
-    mgrid_family *zip = mgrid_family_zip_spread(2, (const mgrid_family *const *)f, &err);
+    mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)f, true, &err);
     check(&r, zip != NULL);
     lists   want = lists_new();
     int64_t total = 0;
@@ -300,7 +300,7 @@ static void test_spread_refused(void **unused) {
   mgrid_family   *f[4];
   const char     *x = "x";
   for (int i = 0; i < 4; i++) f[i] = mgrid_grid_along(g[i], 1, &x, MGRID_GRID_ORDER, &err);
-#define SPREAD(text, ...) REFUSED(mgrid_family_zip_spread(2, (const mgrid_family *const[]){ __VA_ARGS__ }, &err), text)
+#define SPREAD(text, ...) REFUSED(mgrid_family_zip(2, (const mgrid_family *const[]){ __VA_ARGS__ }, true, &err), text)
   mgrid_family *none = mgrid_family_without(f[1], 4, (const int64_t[]){ 6, 7, 8, 9 }, &err);
   SPREAD("zip: no groups cannot be spread over 6", f[0], none);
   mgrid_family_free(none);
@@ -308,7 +308,7 @@ static void test_spread_refused(void **unused) {
   SPREAD("zip: the groups have more than 2147483647 members in all", f[2], f[3]);
   SPREAD("zip: rank 6 is in families 1 and 2" MGRID_BY_LIST, f[1], f[1]);
 #undef SPREAD
-  REFUSED(mgrid_family_zip_spread(0, NULL, &err), "a zip of no families");
+  REFUSED(mgrid_family_zip(0, NULL, true, &err), "a zip of no families");
   for (int i = 0; i < 4; i++) mgrid_family_free(f[i]), mgrid_grid_free(g[i]);
 }
 

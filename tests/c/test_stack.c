@@ -26,8 +26,8 @@ static int nothing(void *ud, const char *text, size_t len) {
 static mgrid_status use(const char *recipe, int64_t world, size_t n, const char *const *params, const char *policy,
                         mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_status   s = rt ? mgrid_runtime_load(rt, recipe, err) : err->status;
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, world, n, params, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, recipe, NULL, 0, err) : err->status;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, world, NULL, n, params, err);
   mgrid_backend *b = p ? mgrid_backend_dry(world, 3, err) : NULL;
   mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   mgrid_policy  *decide = state && policy ? mgrid_policy_new(rt, state, policy, err) : NULL;

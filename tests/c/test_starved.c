@@ -9,6 +9,7 @@
 #include "../failing.h"
 #include "moongrid.h"
 #include "moongrid_tensor.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -36,14 +37,14 @@ static int take(void *ud, const char *text, size_t len) { return ud && text && l
 
 static mgrid_status load(mgrid_error *err) {
   mgrid_runtime *mine = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_runtime_load(mine, path, err);
+  mgrid_runtime_load(mine, path, NULL, 0, err);
   mgrid_runtime_free(mine);
   return err->status;
 }
 
 static mgrid_status make_plan(mgrid_error *err) {
   const char *args[] = { "tp=4", "dp.timeout=60" };
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, err);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 2, args, err);
   char        digest[33];
   mgrid_plan_digest(p, digest);
   mgrid_plan_free(p);
@@ -67,7 +68,7 @@ static mgrid_status ask(mgrid_error *err) {
   char      answer[64];
   size_t    length;
   mgrid_arg training = mgrid_arg_boolean("training", false), three = mgrid_arg_integer("a", 3);
-  mgrid_runtime_ask(rt, state, "size", 1, &three, answer, sizeof answer, &length, err);
+  ask_as(MGRID_IS_JSON, rt, state, "size", 1, &three, answer, sizeof answer, &length, err);
   if (!err->status) assert_string_equal(answer, "[2,3,\"text\"]");
   const mgrid_group *g = mgrid_runtime_group(rt, state, "get", 0, NULL, err);
   if (!err->status) assert_non_null(g);
@@ -80,11 +81,12 @@ static mgrid_status decide(mgrid_error *err) {
   mgrid_arg     q = mgrid_arg_integer("a", 7);
   int64_t       one = 0, list[4];
   size_t        n = 0;
-  const char   *keys[4];
+  mgrid_arg     all = MGRID_ARG_INIT, json = MGRID_ARG_INIT;
   mgrid_policy_call(p, 1, &q, err);
-  mgrid_policy_integer(p, "one", &one, err);
-  mgrid_policy_integers(p, "list", 4, list, &n, err);
-  mgrid_policy_keys(p, NULL, 4, keys, NULL, err);
+  read_integer(p, "one", &one, err);
+  read_integers(p, "list", 4, list, &n, err);
+  mgrid_policy_result(p, NULL, MGRID_IS_TABLE, &all, err);
+  mgrid_policy_result(p, NULL, MGRID_IS_JSON, &json, err);
   mgrid_policy_free(p);
   if (!err->status) assert_true(one == 7 && n == 2);
   return err->status;
@@ -151,8 +153,8 @@ static bool open_job(void) {
   int         file = mkstemps(path, 4);
   if (write(file, recipe, sizeof recipe - 1) != (ssize_t)sizeof recipe - 1 || close(file) != 0) return false;
   rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
-  plan = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
+  plan = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   dry = mgrid_backend_dry(8, 3, &e);
   state = mgrid_materialize(plan, dry, "train", &e);
   policy = mgrid_policy_new(rt, state, "one", &e);

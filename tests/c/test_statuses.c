@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include "moongrid_recipe.h"
+#include "results.h"
 
 #include <unistd.h>
 
@@ -83,8 +84,8 @@ static void test_codes_of_the_algebra(void **state) {
 
   gives_null(MGRID_OUT_OF_RANGE, mgrid_family_pick(f, 1, far, &e));
   gives_null(MGRID_REFUSED, mgrid_family_pick(f, 0, NULL, &e));
-  gives(MGRID_OUT_OF_RANGE, mgrid_family_split(f, 0, false, &out[0], &out[1], &e));
-  gives(MGRID_REFUSED, mgrid_family_split(f, 3, false, &out[0], &out[1], &e));
+  gives(MGRID_OUT_OF_RANGE, mgrid_family_split(f, 0, false, false, &out[0], &out[1], &e));
+  gives(MGRID_REFUSED, mgrid_family_split(f, 3, false, false, &out[0], &out[1], &e));
   gives(MGRID_OUT_OF_RANGE, mgrid_family_levels(f, 2, zero, out, &e));
   gives(MGRID_OVERFLOW, mgrid_family_levels(f, 2, overflow, out, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_family_bundle(f, 0, &e));
@@ -153,8 +154,8 @@ static void test_codes_of_plan_and_state(void **state) {
   mgrid_state      *s = mgrid_materialize(p, b, "state", &e);
   mgrid_plan_counts counts = MGRID_PLAN_COUNTS_INIT;
   assert_int_equal(e.status, MGRID_OK);
-  gives(MGRID_OUT_OF_RANGE, mgrid_plan_count_rank(p, 8, &counts, &e));
-  gives(MGRID_USAGE, mgrid_plan_count(p, NULL, &e));
+  gives(MGRID_OUT_OF_RANGE, mgrid_plan_count(p, 8, &counts, &e));
+  gives(MGRID_USAGE, mgrid_plan_count(p, -1, NULL, &e));
   gives(MGRID_OUT_OF_RANGE, mgrid_plan_print_schedule(p, 8, full, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_plan_print(p, full, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_plan_print_json(p, -1, full, NULL, &e));
@@ -201,7 +202,7 @@ static mgrid_runtime *load(const char *text) {
   fputs(text, file);
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  if (mgrid_runtime_load(rt, path, &e)) mgrid_runtime_free(rt), rt = NULL;
+  if (mgrid_runtime_load(rt, path, NULL, 0, &e)) mgrid_runtime_free(rt), rt = NULL;
   unlink(path);
   return rt;
 }
@@ -250,7 +251,7 @@ static void test_codes_through_a_recipe(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     mgrid_runtime *rt = load(cases[i].text);
-    mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, cases[i].arg ? 1 : 0, &cases[i].arg, &e) : NULL;
+    mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, NULL, cases[i].arg ? 1 : 0, &cases[i].arg, &e) : NULL;
     assert_null(p);
     expect(cases[i].want, cases[i].arg ? cases[i].arg : cases[i].text, __LINE__);
     mgrid_runtime_free(rt);
@@ -271,10 +272,10 @@ static void test_codes_of_a_runtime(void **state) {
   tiny.memory = 1000;
   gives_null(MGRID_LIMIT, mgrid_runtime_new(&tiny, NULL, &e));
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  gives_null(MGRID_NOT_NOW, mgrid_runtime_plan(rt, 8, 0, NULL, &e));
-  gives(MGRID_UNKNOWN_NAME, mgrid_runtime_load(rt, "megatorn", &e));
-  gives(MGRID_REFUSED, mgrid_runtime_load(rt, "./none.lua", &e));
-  gives_null(MGRID_REFUSED, mgrid_runtime_plan(rt, 8, 0, NULL, &e)); /* why there is no recipe */
+  gives_null(MGRID_NOT_NOW, mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e));
+  gives(MGRID_UNKNOWN_NAME, mgrid_runtime_load(rt, "megatorn", NULL, 0, &e));
+  gives(MGRID_REFUSED, mgrid_runtime_load(rt, "./none.lua", NULL, 0, &e));
+  gives_null(MGRID_REFUSED, mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e)); /* why there is no recipe */
   mgrid_runtime_free(rt);
 
   rt = load("return recipe { params = { tp = param.size(2, '', 'tensor') },\n"
@@ -283,23 +284,23 @@ static void test_codes_of_a_runtime(void **state) {
             "  queries = { one = function() return 1 end, f = function() return type end },\n"
             "  policy = { one = function() return 1 end, echo = function(_, q) return q end } }\n");
   if (!rt) fail_msg("%s", e.message);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_backend_dry(8, 0, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "", &e);
   mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e), *echo = mgrid_policy_new(rt, s, "echo", &e);
   assert_int_equal(e.status, MGRID_OK);
-  gives(MGRID_NOT_NOW, mgrid_runtime_load(rt, "megatron", &e));
-  gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_plan(rt, 0, 0, NULL, &e));
-  gives_null(MGRID_USAGE, mgrid_runtime_plan(rt, 8, 2, again, &e)); /* of a command line */
+  gives(MGRID_NOT_NOW, mgrid_runtime_load(rt, "megatron", NULL, 0, &e));
+  gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_plan(rt, 0, NULL, 0, NULL, &e));
+  gives_null(MGRID_USAGE, mgrid_runtime_plan(rt, 8, NULL, 2, again, &e)); /* of a command line */
   gives_null(MGRID_DUPLICATE, mgrid_runtime_plan_values(rt, 8, 2, twice, &e));
   gives_null(MGRID_DUPLICATE, mgrid_runtime_plan_values(rt, 8, 2, aliases, &e));
   gives_null(MGRID_BAD_VALUE, mgrid_runtime_plan_values(rt, 8, 1, &text, &e));
   gives_null(MGRID_USAGE, mgrid_runtime_plan_values(rt, 8, 1, &nothing, &e));
-  gives_null(MGRID_REFUSED, mgrid_runtime_plan_file(rt, 8, "/nowhere.json", 0, NULL, &e));
-  gives(MGRID_UNKNOWN_NAME, mgrid_runtime_ask(rt, s, "noe", 0, NULL, NULL, 0, NULL, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask(rt, s, "one", 1, &nameless, NULL, 0, NULL, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_integer(rt, s, "f", 0, NULL, &number, &e));
-  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_text(rt, s, "one", 0, NULL, NULL, 0, NULL, &e));
+  gives_null(MGRID_REFUSED, mgrid_runtime_plan(rt, 8, "/nowhere.json", 0, NULL, &e));
+  gives(MGRID_UNKNOWN_NAME, ask_as(MGRID_IS_JSON, rt, s, "noe", 0, NULL, NULL, 0, NULL, &e));
+  gives(MGRID_BAD_VALUE, ask_as(MGRID_IS_JSON, rt, s, "one", 1, &nameless, NULL, 0, NULL, &e));
+  gives(MGRID_BAD_VALUE, ask_integer(rt, s, "f", 0, NULL, &number, &e));
+  gives(MGRID_BAD_VALUE, ask_as(MGRID_IS_TEXT, rt, s, "one", 0, NULL, NULL, 0, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_runtime_group(rt, s, "none", 0, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_runtime_describe(rt, true, full, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "noe", &e));
@@ -309,7 +310,7 @@ static void test_codes_of_a_runtime(void **state) {
                                                   &e));
   assert_int_equal(mgrid_policy_call(one, 0, NULL, &e), MGRID_OK);
   const char *what;
-  gives(MGRID_BAD_VALUE, mgrid_policy_text(one, NULL, &what, &e));
+  gives(MGRID_BAD_VALUE, read_text(one, NULL, &what, &e));
   gives(MGRID_BAD_VALUE, mgrid_policy_call(echo, 1, &nameless, &e));
   gives(MGRID_BAD_VALUE, mgrid_policy_call(echo, 1, &nothing, &e));
   mgrid_arg inside = mgrid_arg_table("inside", 1, NULL);

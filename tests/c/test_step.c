@@ -12,8 +12,8 @@
 
 static mgrid_step *step_of(mgrid_runtime *rt, const char *text, size_t length, int64_t world, mgrid_plan **plan,
                            mgrid_error *err) {
-  if (mgrid_runtime_load_text(rt, text, length, "random.lua", err)) return NULL;
-  *plan = mgrid_runtime_plan(rt, world, 0, NULL, err);
+  if (mgrid_runtime_load(rt, "random.lua", text, length, err)) return NULL;
+  *plan = mgrid_runtime_plan(rt, world, NULL, 0, NULL, err);
   return *plan ? mgrid_step_new(rt, *plan, NULL, err) : NULL;
 }
 

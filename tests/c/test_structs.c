@@ -7,6 +7,7 @@
 
 #include "comm/backend.h"
 #include "gen/zeroed.h"
+#include "results.h"
 
 #include <stdalign.h>
 #include <unistd.h>
@@ -89,8 +90,8 @@ static mgrid_status mpi_options(things *w, void *x) {
   return w->e.status;
 }
 
-static mgrid_status counts(things *w, void *x) { return mgrid_plan_count(w->p, x, &w->e); }
-static mgrid_status counts_of_rank(things *w, void *x) { return mgrid_plan_count_rank(w->p, 0, x, &w->e); }
+static mgrid_status counts(things *w, void *x) { return mgrid_plan_count(w->p, -1, x, &w->e); }
+static mgrid_status counts_of_rank(things *w, void *x) { return mgrid_plan_count(w->p, 0, x, &w->e); }
 static mgrid_status change(things *w, void *x) { return mgrid_plan_diff(w->p, w->p, 0, x, NULL, NULL, &w->e); }
 static mgrid_status memory(things *w, void *x) { return mgrid_plan_gpu_memory(w->p, 0, x, &w->e); }
 static mgrid_status site(things *w, void *x) {
@@ -276,8 +277,8 @@ static void test_zeroed_function(void **state) {
   mgrid_limits   l = { .size = sizeof l };
   mgrid_runtime *rt = mgrid_runtime_new(&l, NULL, &w->e);
   mgrid_runtime_function(rt, &f, &w->e);
-  mgrid_runtime_load_text(rt, text, sizeof text - 1, "twice", &w->e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &w->e);
+  mgrid_runtime_load(rt, "twice", text, sizeof text - 1, &w->e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &w->e);
   if (!p) fail_msg("%s", w->e.message);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -291,10 +292,13 @@ static void test_strides(void **state) {
     unsigned char more[MORE];
   } args[N] = { 0 };
   things     *w = *state;
-  const char *names[] = { "a", "b", "c" }, *keys[N];
+  const char *names[] = { "a", "b", "c" };
   char        path[16];
-  size_t      n;
   int64_t     value;
+  struct {
+    mgrid_arg     arg;
+    unsigned char more[MORE];
+  } all = { 0 };
   for (int i = 0; i < N; i++) {
     args[i].arg = mgrid_arg_integer(names[i], 10 + i);
     args[i].arg.size = sizeof args[i];
@@ -302,17 +306,22 @@ static void test_strides(void **state) {
   mgrid_arg table = mgrid_arg_table("inside", N, &args[0].arg);
   mgrid_error_clear(&w->e);
   assert_int_equal(mgrid_policy_call(w->echo, N, &args[0].arg, &w->e), MGRID_OK);
-  assert_int_equal(mgrid_policy_keys(w->echo, NULL, N, keys, &n, &w->e), MGRID_OK);
-  assert_int_equal(n, N);
+  all.arg.size = sizeof all;
+  assert_int_equal(mgrid_policy_result(w->echo, NULL, MGRID_IS_TABLE, &all.arg, &w->e), MGRID_OK);
+  assert_int_equal(all.arg.as.table.n, N);
+  const char *elements = (const char *)all.arg.as.table.at; /* of the size that the host's header has */
   for (int i = 0; i < N; i++) {
-    assert_string_equal(keys[i], names[i]);
-    assert_int_equal(mgrid_policy_integer(w->echo, names[i], &value, &w->e), MGRID_OK);
+    const mgrid_arg *a = (const mgrid_arg *)(const void *)(elements + (size_t)i * sizeof all);
+    assert_int_equal(a->size, sizeof all);
+    assert_string_equal(a->name, names[i]);
+    assert_int_equal(a->as.integer, 10 + i);
+    assert_int_equal(read_integer(w->echo, names[i], &value, &w->e), MGRID_OK);
     assert_int_equal(value, 10 + i);
   }
   assert_int_equal(mgrid_policy_call(w->echo, 1, &table, &w->e), MGRID_OK);
   for (int i = 0; i < N; i++) {
     snprintf(path, sizeof path, "inside.%s", names[i]);
-    assert_int_equal(mgrid_policy_integer(w->echo, path, &value, &w->e), MGRID_OK);
+    assert_int_equal(read_integer(w->echo, path, &value, &w->e), MGRID_OK);
     assert_int_equal(value, 10 + i);
   }
   args[2].more[MORE - 1] = 1;
@@ -345,8 +354,8 @@ static int set_up(void **state) {
         file);
   fclose(file);
   w->rt = mgrid_runtime_new(NULL, NULL, &w->e);
-  mgrid_runtime_load(w->rt, path, &w->e);
-  w->p = mgrid_runtime_plan(w->rt, 8, 0, NULL, &w->e);
+  mgrid_runtime_load(w->rt, path, NULL, 0, &w->e);
+  w->p = mgrid_runtime_plan(w->rt, 8, NULL, 0, NULL, &w->e);
   w->b = mgrid_backend_dry(8, 0, &w->e);
   w->s = mgrid_materialize(w->p, w->b, "state", &w->e);
   w->echo = mgrid_policy_new(w->rt, w->s, "echo", &w->e);

@@ -7,6 +7,7 @@
 
 #include "moongrid.h"
 #include "moongrid_tensor.h"
+#include "results.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -33,15 +34,15 @@ static const char *use_runtime(void) {
   size_t         length = 0;
   const char    *args[] = { "tp=4" };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
   mgrid_runtime_describe(rt, true, take, &length, &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 16, 1, args, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 16, NULL, 1, args, &e);
   mgrid_backend *b = mgrid_backend_dry(16, 5, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
   mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e);
   mgrid_policy_call(one, 0, NULL, &e);
-  mgrid_policy_integer(one, NULL, &size, &e);
-  mgrid_runtime_ask_integer(rt, s, "size", 0, NULL, &answer, &e);
+  read_integer(one, NULL, &size, &e);
+  ask_integer(rt, s, "size", 0, NULL, &answer, &e);
   mgrid_policy_free(one);
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -115,8 +116,8 @@ static void test_eight_readers(void **state) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   (void)state;
-  mgrid_runtime_load(rt, path, &e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 16, 0, NULL, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 16, NULL, 0, NULL, &e);
   if (e.status) fail_msg("%s", e.message);
   run_all(READERS, p);
   mgrid_plan_free(p);

@@ -16,6 +16,7 @@
 **         A linear one must be proved, too
 */
 #include "moongrid.h"
+#include "results.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -86,7 +87,7 @@ static int run_recipe(const char *path, int64_t world, double seconds) {
   mgrid_backend *b = mgrid_backend_dry(world, 3, &err);
   mgrid_plan    *p = NULL;
   mgrid_state   *s = NULL;
-  if (mgrid_runtime_load(rt, path, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+  if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
   if (p && b) s = mgrid_materialize(p, b, "worst", &err);
   if (!s) {
     printf("%s\n", err.message);
@@ -98,7 +99,7 @@ static int run_recipe(const char *path, int64_t world, double seconds) {
   for (double began; now() < seconds && peak() <= MOST_KIB; calls++) { /* a process does not get smaller */
     mgrid_error_clear(&err);
     began = now();
-    mgrid_runtime_ask(rt, s, "try", 0, NULL, answer, sizeof answer, &length, &err);
+    ask_as(MGRID_IS_JSON, rt, s, "try", 0, NULL, answer, sizeof answer, &length, &err);
     if (getenv("WORST_TELLS")) printf("%d: %.3f s: %s: %s %s\n", calls, now() - began, said, answer, err.message);
     took_too_much(began, said);
   }
@@ -128,14 +129,14 @@ static int run_files(const char *recipe) {
     const char    *args[] = { arg };
     snprintf(arg, sizeof arg, "f=%s", path);
     const double began = now();
-    if (mgrid_runtime_load(rt, recipe ? recipe : path, &err) == MGRID_OK)
-      mgrid_plan_free(mgrid_runtime_plan(rt, 8, recipe ? 1 : 0, args, &err));
+    if (mgrid_runtime_load(rt, recipe ? recipe : path, NULL, 0, &err) == MGRID_OK)
+      mgrid_plan_free(mgrid_runtime_plan(rt, 8, NULL, recipe ? 1 : 0, args, &err));
     if (getenv("WORST_TELLS")) printf("%s: %.3f s, %ld: %s\n", path, now() - began, peak() >> 10, err.message);
     took_too_much(began, path);
     if (recipe) {
       const double again = now();
       mgrid_error_clear(&err);
-      mgrid_plan_free(mgrid_runtime_plan_file(rt, 8, path, 0, NULL, &err));
+      mgrid_plan_free(mgrid_runtime_plan(rt, 8, path, 0, NULL, &err));
       if (getenv("WORST_TELLS")) printf("  as parameters: %.3f s, %ld: %s\n", now() - again, peak() >> 10, err.message);
       took_too_much(again, path);
     }
@@ -201,7 +202,7 @@ static int run_steps(const char *machine) {
     l.seconds = l.call_seconds = SECONDS;
     mgrid_error_clear(&err);
     rt = mgrid_runtime_new(&l, NULL, &err);
-    if (mgrid_runtime_load(rt, path, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+    if (mgrid_runtime_load(rt, path, NULL, 0, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
     if (!p) printf("%s: %s\n", line, err.message), faults++;
     began = now();
     if (p) s = mgrid_step_new(rt, p, NULL, &err);
@@ -215,7 +216,7 @@ static int run_steps(const char *machine) {
     if (s && !err.status) {
       mgrid_step_time t = MGRID_STEP_TIME_INIT;
       began = now();
-      mgrid_step_price(s, m, NULL, &t, &err);
+      mgrid_step_price(s, m, NULL, &t, NULL, NULL, &err);
       look_at(line, "priced", began, linear, &err);
     }
     mgrid_step_free(s);

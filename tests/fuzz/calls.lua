@@ -27,6 +27,7 @@ local inputs = {
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
   mgrid_status = "(mgrid_status)draw_number(z)", int = "(int)draw_number(z)", mgrid_way = "(mgrid_way)below(&z->b, 4)",
   mgrid_step_operation = "(mgrid_step_operation)below(&z->b, 13)",
+  mgrid_kind = "(mgrid_kind)below(&z->b, 11)",
 }
 
 -- Where a call writes.
@@ -38,6 +39,7 @@ local outputs = {
   ["int64_t *"] = "z->out_numbers", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs",
   ["mgrid_move_descriptor *"] = "z->descriptors", ["void *"] = "z",
+  ["mgrid_arg *"] = "&(mgrid_arg)MGRID_ARG_INIT",
   ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
 for _, struct in ipairs { "plan_counts", "change", "segment", "plan_checked", "machine", "gpu_memory",
@@ -52,15 +54,15 @@ local special = {
   world = "draw_world(z)", path = "draw_path(z)", ["mgrid_family_levels.n"] = "below(&z->b, ROOM)",
   ["mgrid_backend_open.name"] = "draw_opened(z)", ["mgrid_runtime_load.recipe"] = "draw_recipe(z)",
   ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_open.recipe"] = "draw_recipe(z)",
-  ["mgrid_runtime_load_text.text"] = "draw_source(z)", ["mgrid_runtime_load_text.length"] = "z->source",
+  ["mgrid_runtime_load.text"] = "below(&z->b, 2) ? draw_source(z) : NULL",
+  ["mgrid_runtime_load.length"] = "a2 ? z->source : 0",
   ["mgrid_plan_read.length"] = "a0 ? strlen(a0) : draw_count(z)",
-  ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
+  ["mgrid_runtime_plan.file"] = "draw_table(z)",
   ["mgrid_family_table.ranks"] = "draw_ranks(z)",
   ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
-  ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
+  ["mgrid_family_split.outer"] = "z->out_families + 1",
   ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
   ["mgrid_family_members.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_family_members.out"] = "z->out_ranks",
-  ["mgrid_family_range.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_family_range.out"] = "z->out_ranks",
   ["mgrid_group_ranks.cap"] = "below(&z->b, RANKS / 16) * 16", ["mgrid_group_ranks.out"] = "z->out_ranks",
   ["mgrid_relabel.kept"] = "z->out_numbers + ROOM - 1",
   ["mgrid_machine_parse.text"] = "draw_machine(z)", ["mgrid_machine_open.source"] = "draw_machine(z)",

@@ -41,8 +41,8 @@ static void live(const job *of, mgrid_carrier *c, mgrid_error *err) {
   mgrid_limits   limits = MGRID_LIMITS_INIT;
   const char    *args[] = { of->deed == DIFFER && odd ? "tp=1" : "tp=2" }, *other[] = { "tp=1" };
   mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, NULL);
-  CHECK(mgrid_runtime_load(rt, path, NULL) == MGRID_OK);
-  mgrid_plan    *plan = mgrid_runtime_plan(rt, of->world, 1, args, NULL);
+  CHECK(mgrid_runtime_load(rt, path, NULL, 0, NULL) == MGRID_OK);
+  mgrid_plan    *plan = mgrid_runtime_plan(rt, of->world, NULL, 1, args, NULL);
   mgrid_backend *b = mgrid_carrier_backend(c, err);
   mgrid_state   *state = NULL, *new_state = NULL;
   if (b && of->deed == UNLIKE && odd)

@@ -6,6 +6,7 @@
 
 #define MOST_AT_ONCE ((size_t)256 << 20)
 #include "../failing.h"
+#include "../c/results.h"
 
 static char folder[64];
 
@@ -79,8 +80,8 @@ void fuzz_ask_plan(const mgrid_plan *p) {
   mgrid_plan_print_schedule(p, -1, fuzz_sink, &length, &e);
   mgrid_plan_print_json(p, -1, fuzz_sink, &length, &e);
   mgrid_plan_print_json(p, last, fuzz_sink, &length, &e);
-  mgrid_plan_count(p, &counts, &e);
-  mgrid_plan_count_rank(p, last, &counts, &e);
+  mgrid_plan_count(p, -1, &counts, &e);
+  mgrid_plan_count(p, last, &counts, &e);
   mgrid_plan_check(p, &checked, &e);
   mgrid_plan_gpu_memory(p, -1, &memory, &e);
   mgrid_plan_resources(p, -1, NULL, &resources, &e);
@@ -114,11 +115,11 @@ void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
     for (int i = 0; i < 2; i++) {
       mgrid_policy *policy = mgrid_policy_new(rt, s, names[i], &other);
       mgrid_policy_call(policy, 0, NULL, &other);
-      mgrid_policy_kind(policy, "a[0].b");
+      kind_of(policy, "a[0].b");
       mgrid_policy_free(policy);
       fuzz_check_error(&other, false);
       mgrid_error_clear(&other);
-      mgrid_runtime_ask(rt, s, names[i], 1, &argument, text, sizeof text, &length, &other);
+      ask_as(MGRID_IS_JSON, rt, s, names[i], 1, &argument, text, sizeof text, &length, &other);
       mgrid_runtime_group(rt, s, names[i], 0, NULL, &other);
       fuzz_check_error(&other, false);
       mgrid_error_clear(&other);

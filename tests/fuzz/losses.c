@@ -69,7 +69,7 @@ static void read_own(bytes *b, job *j) {
   if (*answer) snprintf(policy, sizeof policy, "policy = { on_lost = function(s, q, p) return %.900s end },", answer);
   int n = snprintf(text, sizeof text, own, order, tp, pp, spare, lent, policy, law, cut, others);
   CHECK(n < (int)sizeof text);
-  mgrid_runtime_load_text(j->rt, text, (size_t)n, "own", &e);
+  mgrid_runtime_load(j->rt, "own", text, (size_t)n, &e);
   fuzz_check_error(&e, false);
   free(answer);
 }
@@ -85,7 +85,7 @@ static void read_bundled(bytes *b, job *j) {
   for (char *word = strtok_r(words, " ", &save); word && j->nargs < ARGS; word = strtok_r(NULL, " ", &save))
     CHECK((j->args[j->nargs++] = strdup(word)));
   free(words);
-  mgrid_runtime_load(j->rt, name, &e);
+  mgrid_runtime_load(j->rt, name, NULL, 0, &e);
   mgrid_machine_model *m = machine ? mgrid_machine_parse(machine, &e) : NULL;
   if (m) mgrid_runtime_machine(j->rt, m, &e);
   mgrid_machine_free(m);
@@ -183,20 +183,20 @@ static void check(const job *j, mgrid_losses *l, const mgrid_plan *before, const
   mgrid_error     e = MGRID_ERROR_INIT;
   int64_t world = mgrid_plan_world(before), places = world - mgrid_plan_nspares(before), gone = 0, free_spares = 0;
   CHECK(mgrid_loss_describe(x, &sums, &e) == MGRID_OK);
-  CHECK((mgrid_loss_how(x) == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));
-  CHECK(!*mgrid_loss_why(x) == !!mgrid_loss_plan(x));
-  CHECK((sums.missing > 0) == (mgrid_loss_nmissing(x) > 0));
+  CHECK((sums.how == MGRID_LOSS_STOP) == !mgrid_loss_plan(x));
+  CHECK(!*sums.why == !!mgrid_loss_plan(x));
+  CHECK((sums.missing > 0) == (mgrid_loss_missing(x, 0) != NULL));
   check_print(x);
   for (int64_t r = 0; r < world; r++) gone += lost[r] && l->place[r] >= 0, free_spares += !lost[r] && l->place[r] < 0;
-  if (gone == 0) CHECK(mgrid_loss_how(x) != MGRID_LOSS_STOP || mgrid_losses_machine(l)); /* they were spares */
-  if (mgrid_loss_how(x) == MGRID_LOSS_STOP && j->how && strcmp(j->how, "shrink") == 0) check_largest(l, x, 0);
+  if (gone == 0) CHECK(sums.how != MGRID_LOSS_STOP || mgrid_losses_machine(l)); /* they were spares */
+  if (sums.how == MGRID_LOSS_STOP && j->how && strcmp(j->how, "shrink") == 0) check_largest(l, x, 0);
   if (!mgrid_loss_plan(x)) return;
   CHECK(sums.layout + mgrid_plan_nspares(mgrid_loss_plan(x)) == sums.survivors && sums.layout <= places);
   CHECK(sums.idle == mgrid_plan_nspares(mgrid_loss_plan(x)));
   check_map(x, world, lost);
   check_kept(x, before);
   check_moves(x, &sums);
-  if (mgrid_loss_how(x) == MGRID_LOSS_REPLACE) {
+  if (sums.how == MGRID_LOSS_REPLACE) {
     CHECK(sums.layout == places && gone <= free_spares);
     for (int64_t r = 0; r < world; r++)
       if (!lost[r] && l->place[r] >= 0) CHECK(mgrid_loss_rank(x, r) == l->place[r]);
@@ -265,7 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_bundled(&b, &j);
   else
     read_own(&b, &j);
-  mgrid_plan *p = mgrid_runtime_plan(j.rt, j.world, j.nargs, (const char *const *)j.args, &e);
+  mgrid_plan *p = mgrid_runtime_plan(j.rt, j.world, NULL, j.nargs, (const char *const *)j.args, &e);
   fuzz_check_error(&e, !p);
   mgrid_losses *l = p ? mgrid_losses_new(j.rt, p, j.nargs, (const char *const *)j.args, &o, &e) : NULL;
   if (fails > 200) until_failure = (long)(fails - 200) * 64 + byte(&b);

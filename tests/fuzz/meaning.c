@@ -42,7 +42,7 @@ static void say_error(said *s, const mgrid_error *e) {
 static void plan(said *s, mgrid_runtime *rt, int64_t world) {
   char        digest[33] = "";
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_plan *p = mgrid_runtime_plan(rt, world, 0, NULL, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &e);
   say_error(s, &e);
   if (p) {
     mgrid_plan_digest(p, digest);
@@ -76,7 +76,7 @@ static void evaluate(said *s, const uint8_t *data, size_t size) {
   limits.memory = 8 << 20, limits.instructions = 300000, limits.seconds = limits.call_seconds = 5;
   hooks.ud = s, hooks.log = log_line;
   mgrid_runtime *rt = mgrid_runtime_new(&limits, &hooks, &e);
-  if (mgrid_runtime_load(rt, "./input.lua", &e) == MGRID_OK) {
+  if (mgrid_runtime_load(rt, "./input.lua", NULL, 0, &e) == MGRID_OK) {
     mgrid_runtime_describe(rt, false, say, s, &e);
     plan(s, rt, worlds[size ? data[0] & 3 : 0]);
   }

@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!plan) {
     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, NULL);
     const char    *args[] = { "tp=2" };
-    CHECK(mgrid_runtime_load(rt, "picotron", NULL) == MGRID_OK);
-    CHECK((plan = mgrid_runtime_plan(rt, 8, 1, args, NULL)));
+    CHECK(mgrid_runtime_load(rt, "picotron", NULL, 0, NULL) == MGRID_OK);
+    CHECK((plan = mgrid_runtime_plan(rt, 8, NULL, 1, args, NULL)));
     mgrid_runtime_free(rt);
   }
   for (size_t i = 1; i < size; i++) {

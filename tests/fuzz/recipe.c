@@ -19,12 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (how & 32) until_failure = byte(&b) * 8 + byte(&b) % 8;
   mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, &e);
   if (rt && how & 16) lua_gc(rt->L, LUA_GCINC, 1, 1000, 5);
-  mgrid_status s = mgrid_runtime_load(rt, fuzz_file(".lua", b.at, (size_t)(b.end - b.at)), &e);
+  mgrid_status s = mgrid_runtime_load(rt, fuzz_file(".lua", b.at, (size_t)(b.end - b.at)), NULL, 0, &e);
   fuzz_check_error(&e, s != MGRID_OK);
   if (!s) s = mgrid_runtime_describe(rt, false, fuzz_sink, &length, &e);
   if (!s) s = mgrid_runtime_describe(rt, true, fuzz_sink, &length, &e);
   fuzz_check_error(&e, s != MGRID_OK);
-  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, worlds[how & 3], 0, NULL, &e);
+  mgrid_plan *p = s ? NULL : mgrid_runtime_plan(rt, worlds[how & 3], NULL, 0, NULL, &e);
   fuzz_check_error(&e, !s && !p);
   if (p) {
     fuzz_ask_plan(p);

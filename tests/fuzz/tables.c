@@ -22,13 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   limits.instructions = 1000000, limits.seconds = 2, limits.memory = 16 << 20;
   if (!runtime[which]) {
     runtime[which] = mgrid_runtime_new(&limits, NULL, NULL);
-    CHECK(mgrid_runtime_load(runtime[which], recipes[which], NULL) == MGRID_OK);
+    CHECK(mgrid_runtime_load(runtime[which], recipes[which], NULL, 0, NULL) == MGRID_OK);
   }
   snprintf(arg, sizeof arg, "devices=%s", path);
   const char  *args[] = { arg };
   const double began = mgrid_processor_now();
   until_failure = fails ? (long)fails * 4 : -1;
-  mgrid_plan *p = mgrid_runtime_plan_file(runtime[which], 8, machine ? NULL : path, machine, args, &e);
+  mgrid_plan *p = mgrid_runtime_plan(runtime[which], 8, machine ? NULL : path, machine, args, &e);
   until_failure = -1;
   CHECK(mgrid_processor_now() - began < 10); /* 2 s of the limit, under sanitizers */
   fuzz_check_error(&e, !p);

@@ -5,6 +5,7 @@
 ** arguments of queries; paths into the result of a policy.
 */
 #include "fuzz.h"
+#include "../c/results.h"
 
 enum { RECIPES_MAX = 64, LINES = 12 };
 
@@ -15,7 +16,7 @@ static mgrid_runtime *recipe(size_t i) {
   limits.instructions = 3000000, limits.seconds = 0.5, limits.call_seconds = 0.1;
   if (runtime[i]) return runtime[i];
   runtime[i] = mgrid_runtime_new(&limits, NULL, NULL);
-  CHECK(mgrid_runtime_load(runtime[i], mgrid_recipe_names()[i], NULL) == MGRID_OK);
+  CHECK(mgrid_runtime_load(runtime[i], mgrid_recipe_names()[i], NULL, 0, NULL) == MGRID_OK);
   return runtime[i];
 }
 
@@ -33,7 +34,7 @@ static void plan_with(bytes *b) {
   char                *args[LINES];
   size_t               n = 0;
   while (more(b) && n < LINES) args[n++] = line(b);
-  mgrid_plan *p = mgrid_runtime_plan(rt, world, n, (const char *const *)args, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, n, (const char *const *)args, &e);
   fuzz_check_error(&e, !p);
   if (p) fuzz_ask_plan(p);
   mgrid_plan_free(p);
@@ -95,15 +96,15 @@ static void ask(bytes *b) {
   int64_t                  number;
   while (strcmp(mgrid_recipe_names()[i], with[which]) != 0) i++;
   mgrid_runtime *rt = recipe(i);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, NULL);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, NULL);
   mgrid_backend *dry = mgrid_backend_dry(8, 5, NULL);
   mgrid_state   *s = mgrid_materialize(p, dry, NULL, NULL);
   CHECK(s);
   mgrid_arg    arg = mgrid_arg_text(setting, args);
-  mgrid_status status = mgrid_runtime_ask(rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
+  mgrid_status status = ask_as(MGRID_IS_JSON, rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
   fuzz_check_error(&e, status != MGRID_OK);
-  mgrid_runtime_ask_integer(rt, s, query, 1, &arg, &number, &e);
-  mgrid_runtime_ask_text(rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
+  ask_integer(rt, s, query, 1, &arg, &number, &e);
+  ask_as(MGRID_IS_TEXT, rt, s, query, 1, &arg, answer, sizeof answer, &length, &e);
   mgrid_runtime_group(rt, s, query, 1, &arg, &e);
   mgrid_runtime_set(rt, s, &arg, &e);
   mgrid_state_coord(s, query, args, &e);
@@ -127,8 +128,8 @@ static void read_result(bytes *b) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (!rt) {
     rt = mgrid_runtime_new(NULL, NULL, NULL);
-    CHECK(mgrid_runtime_load(rt, fuzz_file("-policy.lua", text, sizeof text - 1), &e) == MGRID_OK);
-    p = mgrid_runtime_plan(rt, 4, 0, NULL, NULL);
+    CHECK(mgrid_runtime_load(rt, fuzz_file("-policy.lua", text, sizeof text - 1), NULL, 0, &e) == MGRID_OK);
+    p = mgrid_runtime_plan(rt, 4, NULL, 0, NULL, NULL);
   }
   mgrid_backend *dry = mgrid_backend_dry(4, 1, NULL);
   mgrid_state   *s = mgrid_materialize(p, dry, NULL, NULL);
@@ -140,17 +141,22 @@ static void read_result(bytes *b) {
     int64_t     integer, integers[4];
     double      number, numbers[4];
     size_t      length;
-    const char *words[4], *word;
+    const char *word;
     mgrid_error_clear(&e);
-    CHECK(mgrid_policy_kind(policy, path) <= MGRID_IS_LIST);
-    fuzz_check_error(&e, mgrid_policy_length(policy, path, &length, &e) != MGRID_OK);
-    mgrid_policy_keys(policy, path, 4, words, &length, &e);
-    mgrid_policy_boolean(policy, path, &yes, &e);
-    mgrid_policy_integer(policy, path, &integer, &e);
-    mgrid_policy_number(policy, path, &number, &e);
-    mgrid_policy_text(policy, path, &word, &e);
-    mgrid_policy_integers(policy, path, 4, integers, &length, &e);
-    mgrid_policy_numbers(policy, path, 4, numbers, &length, &e);
+    CHECK(kind_of(policy, path) <= MGRID_IS_LIST);
+    for (mgrid_kind kind = MGRID_IS_NONE; kind <= MGRID_IS_JSON + 1; kind++) {
+      mgrid_arg value = MGRID_ARG_INIT;
+      mgrid_error_clear(&e);
+      fuzz_check_error(&e, mgrid_policy_result(policy, path, kind, &value, &e) != MGRID_OK);
+      CHECK(e.status || kind == MGRID_IS_NONE || value.kind == kind);
+    }
+    mgrid_error_clear(&e);
+    read_boolean(policy, path, &yes, &e);
+    read_integer(policy, path, &integer, &e);
+    read_number(policy, path, &number, &e);
+    read_text(policy, path, &word, &e);
+    read_integers(policy, path, 4, integers, &length, &e);
+    read_numbers(policy, path, 4, numbers, &length, &e);
     free(path);
   }
   mgrid_policy_free(policy);

@@ -20,7 +20,7 @@ def new(type):
 
 e = new("mgrid_error")
 rt = mg.mgrid_runtime_new(new("mgrid_limits"), new("mgrid_hooks"), e)
-mg.mgrid_runtime_load(rt, b"megatron", e)
+mg.mgrid_runtime_load(rt, b"megatron", ffi.NULL, 0, e)
 names = ffi.new("char[]", b"tp"), ffi.new("char[]", b"pp")
 args = ffi.new("mgrid_arg[2]")  # libffi returns no unions
 for arg, name in zip(args, names):

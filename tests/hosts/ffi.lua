@@ -16,7 +16,7 @@ end
 
 local e = new "mgrid_error"
 local rt = mg.mgrid_runtime_new(new "mgrid_limits", new "mgrid_hooks", e)
-mg.mgrid_runtime_load(rt, "megatron", e)
+mg.mgrid_runtime_load(rt, "megatron", nil, 0, e)
 local args = ffi.new("mgrid_arg[2]")
 args[0] = mg.mgrid_arg_integer("tp", 2)
 args[1] = mg.mgrid_arg_integer("pp", 2)

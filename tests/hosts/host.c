@@ -61,14 +61,14 @@ static int plan(void *library) {
   char                     digest[33];
   (void)library;
   mgrid_runtime *rt = CALL(mgrid_runtime_new)(NULL, NULL, &e);
-  CALL(mgrid_runtime_load)(rt, "megatron", &e);
-  mgrid_plan    *p = CALL(mgrid_runtime_plan)(rt, 16, 2, args, &e);
+  CALL(mgrid_runtime_load)(rt, "megatron", NULL, 0, &e);
+  mgrid_plan    *p = CALL(mgrid_runtime_plan)(rt, 16, NULL, 2, args, &e);
   mgrid_backend *b = CALL(mgrid_backend_dry)(16, 5, &e);
   mgrid_state   *s = CALL(mgrid_materialize)(p, b, "host", &e);
-  int64_t        rank = -1;
-  CALL(mgrid_runtime_ask_integer)(rt, s, "tensor_model_parallel_rank", 0, NULL, &rank, &e);
+  mgrid_arg      rank = MGRID_ARG_INIT;
+  CALL(mgrid_runtime_ask)(rt, s, "tensor_model_parallel_rank", 0, NULL, MGRID_IS_INTEGER, &rank, &e);
   CALL(mgrid_plan_digest)(p, digest);
-  printf("%s rank %d %s\n", digest, (int)rank, e.message);
+  printf("%s rank %d %s\n", digest, rank.kind == MGRID_IS_INTEGER ? (int)rank.as.integer : -1, e.message);
   CALL(mgrid_runtime_free)(rt); /* before the plan and the state that it made */
   CALL(mgrid_state_free)(s);
   CALL(mgrid_backend_free)(b);

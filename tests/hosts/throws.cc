@@ -28,7 +28,9 @@ static void *allocate(void *, void *block, size_t, size_t bytes) {
 
 static void    write_line(void *, mgrid_level, const char *) { throw std::runtime_error("the log is full"); }
 static int     sink(void *, const char *, size_t) { throw 5; }
-static int64_t choose(void *, int64_t, int64_t *, int64_t, mgrid_error *) { throw std::logic_error("nothing to choose"); }
+static int64_t choose(void *, int64_t, int64_t *, int64_t, mgrid_error *) {
+  throw std::logic_error("nothing to choose");
+}
 
 static const char recipe[] = "return recipe { build = function(world)\n"
                              "  local x = rack_of(1) print(x)\n"
@@ -46,10 +48,10 @@ int main() {
   h.log = MGRID_CAUGHT(write_line), h.allocate = MGRID_CAUGHT(allocate);
   mgrid_runtime *rt = mgrid_runtime_new(nullptr, &h, &e);
   mgrid_runtime_function(rt, &f, &e);
-  mgrid_runtime_load_text(rt, recipe, sizeof recipe - 1, "layout", &e);
+  mgrid_runtime_load(rt, "layout", recipe, sizeof recipe - 1, &e);
   for (int i = 0; i < 3; i++) { /* the function throws, the allocator, the log alone */
     throws = i == 1;
-    mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, nullptr, anew(&e));
+    mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, nullptr, anew(&e));
     throws = false;
     std::printf("%s\n", p ? "a plan" : e.message);
     if (p) {
@@ -61,7 +63,7 @@ int main() {
     mgrid_plan_free(p);
   }
   mgrid_runtime_describe(rt, false, MGRID_CAUGHT(sink), nullptr, anew(&e));
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, nullptr, anew(&e));
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, nullptr, anew(&e));
   std::printf("%s\n", p ? "another plan" : e.message);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);

@@ -25,10 +25,10 @@ describe("scripts/bench", function()
   for part, rows in pairs {
     plan = { "recipe, world 64", "C, world 1048576" },
     moves = { "tp 8 pp 16 to tp 16 pp 8, world 1024" },
-    enumerate = { "plain C loops", "mgrid_family_range" },
+    enumerate = { "plain C loops", "mgrid_family_members" },
     questions = { "mgrid_group_position", "mgrid_state_group, last of 32", "state.tp.position" },
-    policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine",
-      "a query of megatron, mgrid_runtime_ask_integer" },
+    policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_result", "policies.learning_rate, cosine",
+      "a query of megatron, mgrid_runtime_ask" },
     start = { "libmoongrid.so, stripped", "libmoongrid_lua.so, stripped", "moongrid plan, 64 ranks", "a C host, no runtime" },
   } do
     it("measures " .. part, function()

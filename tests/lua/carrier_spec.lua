@@ -246,7 +246,7 @@ describe("over a host's own carrier", function()
 
   it("ranks agree; a store forgets what was read", function()
     local out = host(8, MOE)
-    assert.equal(8, count(out, "%d: rank %d of 8: %d+ groups, 0 communicators proved, on carrier\n"), out)
+    assert.equal(8, count(out, "%d: rank %d of 8: %d+ communicators, 0 proved, on carrier\n"), out)
     assert.equal(8, count(out, "code 0\n"), out)
     local left = support.run("ls " .. folder)
     assert.equal(8, count(left, "moongrid%.opened%.%d\n"))
@@ -281,7 +281,7 @@ describe("over a host's own carrier", function()
 
   it("NCCL's communicators are made, proved and destroyed, strictly", function()
     local out = host(8, "nccl " .. MOE, "STANDIN_STRICT=1")
-    assert.equal(8, count(out, "%d: rank %d of 8: %d+ groups, 6 communicators proved, on nccl\n"), out)
+    assert.equal(8, count(out, "%d: rank %d of 8: %d+ communicators, 6 proved, on nccl\n"), out)
     assert.equal(8, count(out, "code 0\n"), out)
   end)
 

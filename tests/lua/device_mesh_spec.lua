@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- The layer moongrid.device_mesh and its layouts. Every refusal in their text is provoked and compared whole;
+-- torch's DeviceMesh on moongrid (tests/golden/layers) and its layouts. Every refusal in their text is provoked and compared whole;
 -- groups, coordinates and meshes are those of the nested list that a mesh is made of.
 
-package.path = "lua/?.lua;" .. package.path
+package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 
 local mg = require "moongrid"
-local DeviceMesh = require "moongrid.device_mesh"
-local MeshLayout = require "moongrid.mesh_layout"
+local DeviceMesh = require "layers.device_mesh"
+local MeshLayout = require "layers.mesh_layout"
 
 local layers = assert(loadfile("tests/lua/layers.lua", "t", _ENV))() -- with busted's names
 local messages, groups = layers.messages, layers.groups

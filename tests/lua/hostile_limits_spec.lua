@@ -214,7 +214,7 @@ describe("a limit is where the table says:", function()
     local out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 whole | wc -c"):format(path))
     assert.are.same({ "4194321\n", "", 0 }, { out, err, code }) -- 4 MiB with quotes, commas, brackets
     out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 more"):format(path))
-    assert.are.same({ "", "moongrid: query 'more' gave a value of more than 262144 values or 4194304 bytes of text, or nested too deep\n", 1 },
+    assert.are.same({ "", "moongrid: query 'more' returned a value of more than 262144 values or 4194304 bytes of text, or nested too deep\n", 1 },
       { out, err, code })
   end)
 

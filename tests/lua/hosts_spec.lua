@@ -168,8 +168,8 @@ describe("a host that gives scripts of its own the module", function()
                              "print(_VERSION, mg.load('picotron'):plan(8, { tp = 2 }):dry(3).tp.position)"))
           puts(lua_tostring(L, -1));
         lua_close(L);
-        mgrid_runtime_load(rt, "picotron", &e);
-        mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+        mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+        mgrid_plan *p = mgrid_runtime_plan(rt, 8, NULL, 0, NULL, &e);
         printf("%d families %s\n", (int)mgrid_plan_nfamilies(p), e.message);
         mgrid_plan_free(p);
         mgrid_runtime_free(rt);

@@ -3,10 +3,10 @@
 -- jax_mesh, a layer over moongrid for stock Lua: every refusal in its text is provoked and compared whole, with the
 -- position of whoever called; groups and their order are those of the original.
 
-package.path = "lua/?.lua;" .. package.path
+package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 
 local mg = require "moongrid"
-local mesh_utils = require "moongrid.jax_mesh"
+local mesh_utils = require "layers.jax_mesh"
 
 local layers = assert(loadfile("tests/lua/layers.lua", "t", _ENV))() -- with busted's names
 local messages, groups = layers.messages, layers.groups

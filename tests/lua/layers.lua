@@ -4,20 +4,20 @@
 -- whole, with the position of the caller; unprovoked(file) tells what no case so far was about; groups(family)
 -- lists all groups.
 --
---   files   of lua/moongrid, with blanks between them: every refusal in their text has to have its case
+--   files   of tests/golden/layers, with blanks between them: every refusal in their text has to have its case
 --   before  Lua text before each case, in which H, M, D, L and J are the layers
 --   cases   { what is refused, Lua text, message?; words = or never = in the message, would = texts that pass }
 
 local mg = require "moongrid"
-local HyperCommGrid = require "moongrid.hyper_comm_grid"
-local ProcessGroupMesh = require "moongrid.process_group_mesh"
-local DeviceMesh = require "moongrid.device_mesh"
-local MeshLayout = require "moongrid.mesh_layout"
-local mesh_utils = require "moongrid.jax_mesh"
+local HyperCommGrid = require "layers.hyper_comm_grid"
+local ProcessGroupMesh = require "layers.process_group_mesh"
+local DeviceMesh = require "layers.device_mesh"
+local MeshLayout = require "layers.mesh_layout"
+local mesh_utils = require "layers.jax_mesh"
 
 local M = {}
 
-local folder = "lua/moongrid/"
+local folder = "tests/golden/layers/"
 
 -- The formats of the refusals of layers (not of moongrid) while a function runs.
 local function formats_of(fn)

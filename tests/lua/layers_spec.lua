@@ -4,11 +4,11 @@
 -- their text is provoked and compared whole, with the position of whoever called; groups and
 -- their order are those of the originals.
 
-package.path = "lua/?.lua;" .. package.path
+package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 
 local mg = require "moongrid"
-local HyperCommGrid = require "moongrid.hyper_comm_grid"
-local ProcessGroupMesh = require "moongrid.process_group_mesh"
+local HyperCommGrid = require "layers.hyper_comm_grid"
+local ProcessGroupMesh = require "layers.process_group_mesh"
 
 local layers = assert(loadfile("tests/lua/layers.lua", "t", _ENV))() -- with busted's names
 local messages, groups, unprovoked = layers.messages, layers.groups, layers.unprovoked

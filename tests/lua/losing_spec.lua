@@ -249,8 +249,8 @@ describe("a rank that does not come to the recovery", function()
   local function named_twice(how)
     local lines, err = run(6, ([[
       if me == 3 then %s end
-      local _, message, code = state:prove()
-      say(code, code == 403 and message:match "rank %%d is not there" or message)
+      local _, message, code, missing = state:prove()
+      say(code, code == 403 and ("rank %%d is not there"):format(missing.ranks[1]) or message)
       local began = os.time()
       go_on { timeout = 1.5 }
       say(os.time() - began <= 4 and "in time" or "late")

@@ -43,12 +43,12 @@ describe("under Lua 5.5", function()
     assert.truthy(select(2, new:gsub("\n", "")) >= 12, new)
   end)
 
-  with_it("the layers in Lua load, and a mesh of torch's is the same", function()
+  with_it("modules in Lua load, and a mesh of torch's is the same", function()
     local mesh = [[
-      local mesh = require "moongrid.device_mesh".init(8, { 2, 4 }, { "dp", "tp" })
-      local layout = require "moongrid.mesh_layout".new("(2,2):(4,1)")
+      local mesh = require "layers.device_mesh".init(8, { 2, 4 }, { "dp", "tp" })
+      local layout = require "layers.mesh_layout".new("(2,2):(4,1)")
       print(_VERSION:match "5", layout:complement(8), mesh ~= nil)
-      for _, name in ipairs { "hyper_comm_grid", "process_group_mesh", "jax_mesh" } do require("moongrid." .. name) end
+      for _, name in ipairs { "hyper_comm_grid", "process_group_mesh", "jax_mesh" } do require("layers." .. name) end
     ]]
     local old, err, code = script("5.4", mesh)
     local new, said, again = script("5.5", mesh)

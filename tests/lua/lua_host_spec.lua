@@ -86,7 +86,7 @@ describe("a C program with a Lua of its own", function()
         luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
         lua_setglobal(L, "mg");
         mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
-        mgrid_lua_push_backend(L, b);
+        mgrid_lua_push(L, "Job", b);
         lua_setglobal(L, "job");
         if (luaL_dostring(L, "local t = mg.topology(mg.world(job.world))"
                              "t.tp = mg.grid(mg.world(job.world), 'tp', { tp = mg.fill }) 'tp' plan = mg.plan(t)"

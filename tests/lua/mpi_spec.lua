@@ -154,7 +154,11 @@ describe("stock Lua under mpirun", function()
       local job = assert(mg.mpi { timeout = 2, threads = "serialized" })
       print("of " .. job.world)
       job:barrier()
-      if job.rank == 0 then print(job:barrier()) else os.execute "sleep 4" end
+      if job.rank == 0 then
+        local _, message, status, missing = job:barrier()
+        print(message)
+        print("missing", status, missing.n, missing.ranks[1], missing.seconds, missing.call)
+      else os.execute "sleep 4" end
       os.exit(true)
     ]]
     local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
@@ -164,6 +168,7 @@ describe("stock Lua under mpirun", function()
     assert.truthy(out:find("unknown option of pmix 'threads'; known: timeout", 1, true), out)
     assert.truthy(out:find("of 2", 1, true), out) -- launchers may write the lines of ranks into each other
     assert.truthy(out:find("after 2 seconds not all ranks had come: rank 1 is not there", 1, true), out)
+    assert.truthy(out:find("missing\t403\t1\t1\t2.0\t", 1, true), out)
   end)
 
   it("makes every rank exit 5 when the length of a table with gaps differs, and names the family", function()

@@ -95,9 +95,11 @@ end)
 describe("a query", function()
   for answer, message in pairs {
     ["s.tp:buffer(1)"] = "r.lua:2: a query or policy cannot communicate: one rank asks it alone",
-    ["function() end"] = "query 'q' gave a function",
-    ["s.tp"] = "query 'q' gave a userdata",
-    ["(function() local t = {} t[1] = t return t end)()"] = "query 'q' gave a value of more than 262144 values or 4194304 "
+    ["function() end"] = "query 'q' returned a function; plain values alone leave it",
+    ["s.tp"] = "query 'q' returned a Group; plain values alone leave it",
+    ["{ s.tp }"] = "query 'q' returned what JSON does not have: a number that is not finite, text that is not UTF-8, or a "
+      .. "table that is neither a list nor by name",
+    ["(function() local t = {} t[1] = t return t end)()"] = "query 'q' returned a value of more than 262144 values or 4194304 "
       .. "bytes of text, or nested too deep",
   } do
     it("does not answer with " .. answer, function()

@@ -197,7 +197,7 @@ static void end_of_mpi(void) {
   b = mgrid_backend_open("mpi", &o, &e);
   me = b ? (int)mgrid_backend_rank(b) : -1;
   need(b);
-  s = mgrid_materialize(mgrid_runtime_plan(rt, mgrid_backend_world(b), 0, NULL, &e), b, "all", &e);
+  s = mgrid_materialize(mgrid_runtime_plan(rt, mgrid_backend_world(b), NULL, 0, NULL, &e), b, "all", &e);
   need(s);
   mgrid_state_free(s);
   s = NULL;
@@ -214,13 +214,13 @@ static void begin_job(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   b = mgrid_mpi_backend(MPI_COMM_WORLD, &options, &e);
-  p = mgrid_runtime_plan(rt, world, 0, NULL, &e), q = mgrid_runtime_plan(rt, world, 1, &tp[1], &e);
+  p = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &e), q = mgrid_runtime_plan(rt, world, NULL, 1, &tp[1], &e);
   s = mgrid_materialize(p, b, "train", &e);
   need(s && q);
   MPI_Comm_split(MPI_COMM_WORLD, me < world / 2, me, &part);
   if (me < world / 2) {
     less = mgrid_mpi_backend(part, &options, &e);
-    old = mgrid_materialize(mgrid_runtime_plan(rt, world / 2, 1, tp, &e), less, "grown", &e);
+    old = mgrid_materialize(mgrid_runtime_plan(rt, world / 2, NULL, 1, tp, &e), less, "grown", &e);
     need(old);
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -236,7 +236,7 @@ int main(int argc, char **argv) {
   options.timeout = deadline;
   options.on_deadline = MGRID_DEADLINE_ABORT;
   rt = mgrid_runtime_new(NULL, NULL, &e);
-  need(!mgrid_runtime_load_text(rt, recipe, sizeof recipe - 1, "calls.lua", &e));
+  need(!mgrid_runtime_load(rt, "calls.lua", recipe, sizeof recipe - 1, &e));
   if (!calls[i].call) end_of_mpi();
   begin_job();
   begin();

@@ -17,7 +17,7 @@ static int open_job(lua_State *L) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   if (!b) return luaL_error(L, "%s", e.message);
-  mgrid_lua_push_backend(L, b);
+  mgrid_lua_push(L, "Job", b);
   mgrid_backend_free(b); /* the Job has it */
   return 1;
 }

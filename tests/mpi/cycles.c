@@ -7,6 +7,7 @@
 #include "tap.h"
 
 #include "moongrid_mpi.h"
+#include "../c/results.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -141,7 +142,7 @@ static int            turn;
 static bool runtimes(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *mine = mgrid_runtime_new(NULL, &hooks, &e);
-  if (turn++ % 4 == 0) mgrid_runtime_load(mine, path, &e); /* mostly the runtime alone */
+  if (turn++ % 4 == 0) mgrid_runtime_load(mine, path, NULL, 0, &e); /* mostly the runtime alone */
   mgrid_runtime_free(mine);
   return !failed(&e);
 }
@@ -158,7 +159,7 @@ static bool policies(void) {
   int64_t       n = 0;
   mgrid_policy *p = mgrid_policy_new(rt, state, turn++ % 2 ? "one" : "all", &e);
   mgrid_policy_call(p, 0, NULL, &e);
-  mgrid_policy_integer(p, NULL, &n, &e);
+  read_integer(p, NULL, &n, &e);
   mgrid_policy_free(p);
   return !failed(&e) && n == 1;
 }
@@ -214,8 +215,8 @@ int main(int argc, char **argv) {
   mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_backend_set_hooks(mpi, &hooks, &e);
   rt = mgrid_runtime_new(NULL, &hooks, &e);
-  mgrid_runtime_load(rt, path, &e);
-  plan = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
+  plan = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   grows("mgrid_runtime_new and _free", runtimes, n);
   grows("mgrid_materialize and mgrid_state_free", states, n);
   state = mgrid_materialize(plan, mpi, "train", &e);

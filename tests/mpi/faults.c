@@ -187,7 +187,7 @@ static void anywhere(mgrid_runtime *rt, mgrid_backend *b, mgrid_plan *p, mgrid_p
   if (me < world / 2) {
     mgrid_backend *less = mgrid_mpi_backend(part, NULL, &e);
     STEP(less);
-    old = mgrid_materialize(mgrid_runtime_plan(rt, world / 2, 1, tp, &e), less, "grown", &e);
+    old = mgrid_materialize(mgrid_runtime_plan(rt, world / 2, NULL, 1, tp, &e), less, "grown", &e);
     STEP(old);
   }
   share_clock();
@@ -245,11 +245,11 @@ int main(int argc, char **argv) {
   const char *const other[] = { "tp=1" };
   mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_backend    *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
-  if (mgrid_runtime_load(rt, path, &e)) told(&e);
+  if (mgrid_runtime_load(rt, path, NULL, 0, &e)) told(&e);
   bool        first_stage = is(stage, "agreement");
-  mgrid_plan *p = mgrid_runtime_plan(rt, world, first_stage && wrong, other, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, world, NULL, first_stage && wrong, other, &e);
   if (strncmp(stage, "anywhere-", 9) == 0)
-    anywhere(rt, b, p, mgrid_runtime_plan(rt, world, 1, other, &e), (unsigned)atoi(stage + 9));
+    anywhere(rt, b, p, mgrid_runtime_plan(rt, world, NULL, 1, other, &e), (unsigned)atoi(stage + 9));
   MPI_Barrier(MPI_COMM_WORLD);
   arm(first_stage                                ? "meeting"
       : is(stage, "between")                     ? "set_name"
@@ -276,7 +276,7 @@ int main(int argc, char **argv) {
   STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_s, NULL, &e) == MGRID_OK);
   mgrid_policy_free(all);
   mgrid_policy_free(some);
-  mgrid_move *m = mgrid_move_new(p, mgrid_runtime_plan(rt, world, 1, other, &e), me, 0, NULL, NULL, &e);
+  mgrid_move *m = mgrid_move_new(p, mgrid_runtime_plan(rt, world, NULL, 1, other, &e), me, 0, NULL, NULL, &e);
   arm(is(stage, "messages") ? "data" : "", 1);
   STEP(mgrid_move_prove(m, b, NULL, &e) == MGRID_OK);
   bool destroy = is(stage, "destroy");

@@ -70,8 +70,8 @@ static void test_reload(void) {
   int            got = -1, sent = 2000 + rank;
   const char    *one = "tp=1", *whole = size % 2 == 0 ? "tp=2" : "tp=1";
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, "picotron", &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, &one, &e);
+  mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, NULL, 1, &one, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "job", &e), *s2 = NULL;
   MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
@@ -269,8 +269,8 @@ static void test_unasked(void) {
   fclose(file);
   o.timeout = 0.5;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "job", &e);
   mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e);

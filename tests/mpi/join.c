@@ -67,7 +67,7 @@ typedef struct brought {
 static mgrid_runtime *runtime_of(const brought *s) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   const char    *text = s->recipe ? s->recipe : plain;
-  mgrid_runtime_load_text(rt, text, strlen(text), "join", &e);
+  mgrid_runtime_load(rt, "join", text, strlen(text), &e);
   return rt;
 }
 
@@ -86,7 +86,7 @@ static mgrid_state *train(MPI_Comm comm, const brought *s) {
   int n;
   MPI_Comm_size(comm, &n);
   mgrid_runtime *rt = runtime_of(s);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, n, (size_t)s->narg, s->arg, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, n, NULL, (size_t)s->narg, s->arg, &e);
   mgrid_backend *b = open_over(comm, 0);
   mgrid_state   *state = mgrid_materialize(p, b, "train", &e);
   mgrid_backend_free(b), mgrid_plan_free(p), mgrid_runtime_free(rt);
@@ -99,7 +99,7 @@ static mgrid_state *enlarge(mgrid_state *was, const brought *s, mgrid_backend *l
   anew(&e);
   if (s->dies) raise(SIGKILL);
   if (s->calls_join) {
-    mgrid_plan *p = mgrid_runtime_plan(rt, mgrid_backend_world(larger), (size_t)s->narg, s->arg, &e);
+    mgrid_plan *p = mgrid_runtime_plan(rt, mgrid_backend_world(larger), NULL, (size_t)s->narg, s->arg, &e);
     now = mgrid_state_join(p, larger, "train", &e);
     mgrid_plan_free(p);
   } else if (!s->comes_not) {

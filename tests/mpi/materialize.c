@@ -93,9 +93,11 @@ static void test_questions(void) {
   if (s) {
     const mgrid_group *g = mgrid_state_group(s, "tp", anew(&e)), *d = mgrid_state_group(s, "dp", anew(&e));
     CHECK(mgrid_group_size(g) == tp && mgrid_group_position(g) == me % tp && mgrid_group_index(g) == me / tp);
-    CHECK(mgrid_group_first(g) == me - me % tp && mgrid_group_last(g) == mgrid_group_first(g) + tp - 1);
+    CHECK(mgrid_group_at(g, 0) == me - me % tp
+          && mgrid_group_at(g, mgrid_group_size(g) - 1) == mgrid_group_at(g, 0) + tp - 1);
     CHECK(mgrid_group_size(d) == world / tp && mgrid_group_position(d) == me / tp);
-    CHECK(mgrid_group_next(d, true) == (me + tp) % world && mgrid_group_prev(d, false) == (me < tp ? -1 : me - tp));
+    CHECK(mgrid_group_beside(d, 1, true) == (me + tp) % world
+          && mgrid_group_beside(d, -1, false) == (me < tp ? -1 : me - tp));
     CHECK(mgrid_state_coord(s, "grid", "dp", anew(&e)) == me / tp);
     check_neighbours(d);
     check_neighbours(g);

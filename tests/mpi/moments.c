@@ -206,8 +206,8 @@ int main(int argc, char **argv) {
   if (argc == 3 && !unheard) stops = argv[2];
   o.timeout = stops ? 3 : DEADLINE, o.on_deadline = MGRID_DEADLINE_ABORT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load_text(rt, recipe, strlen(recipe), "moments", &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_runtime_load(rt, "moments", recipe, strlen(recipe), &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
   mgrid_state   *state = mgrid_materialize(p, b, "train", &e);
   mgrid_losses  *losses = mgrid_losses_new(rt, p, 0, NULL, NULL, &e);

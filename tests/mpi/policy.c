@@ -6,6 +6,7 @@
 #include "tap.h"
 
 #include "moongrid_mpi.h"
+#include "../c/results.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -53,8 +54,7 @@ static void policies(mgrid_runtime *rt, mgrid_state *s) {
                      e.message,
                      ": policy 'rank' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1"),
        "another value on every rank is refused on all, who are told of two");
-  test(mgrid_policy_call(group, 0, NULL, anew(&e)) == MGRID_OK
-           && mgrid_policy_integer(group, NULL, &n, anew(&e)) == MGRID_OK
+  test(mgrid_policy_call(group, 0, NULL, anew(&e)) == MGRID_OK && read_integer(group, NULL, &n, anew(&e)) == MGRID_OK
            && n == mgrid_group_index(mgrid_state_group(s, "tp", anew(&e))),
        "equal within each group of a family is agreed by it");
   char          both[160];
@@ -112,7 +112,7 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
     hosts += first, locals += same, local += same && r < rank;
   }
   mgrid_status status = mgrid_policy_call(where, 0, NULL, anew(&e));
-  if (!status) status = mgrid_policy_integers(where, NULL, 8, is, &n, anew(&e));
+  if (!status) status = read_integers(where, NULL, 8, is, &n, anew(&e));
   test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine),
        "a policy sees the machine");
   if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);
@@ -277,7 +277,7 @@ static void functions_of_hosts(void) {
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
   o.text = text, o.length = sizeof text - 1, o.functions = &f, o.nfunctions = 1;
   mgrid_state *s = mgrid_mpi_open(MPI_COMM_WORLD, "r", 0, NULL, NULL, &o, anew(&e));
-  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, "rack", 0, NULL, &rack, &e);
+  ask_integer(mgrid_state_runtime(s), s, "rack", 0, NULL, &rack, &e);
   test(s && rack == rank / 4, s ? "a recipe calls a function of the host" : e.message);
   mgrid_state_free(s);
   if (size == 1) return;
@@ -307,8 +307,8 @@ int main(int argc, char **argv) {
   write_recipe(RECIPE("", ""));
   const char    *args[] = { size == 1 ? "tp=1" : "tp=2" };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e));
-  mgrid_status   loaded = mgrid_runtime_load(rt, path, anew(&e));
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, anew(&e));
+  mgrid_status   loaded = mgrid_runtime_load(rt, path, NULL, 0, anew(&e));
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, NULL, 1, args, anew(&e));
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   test(loaded == MGRID_OK && s, s ? "a recipe with policies" : e.message);

@@ -90,8 +90,8 @@ static void test_move(mgrid_backend *b, const mgrid_plan *from) {
 
 static void test_reload(mgrid_backend *b) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e)), *new_rt = NULL;
-  mgrid_status   status = mgrid_runtime_load(rt, "picotron", &e);
-  mgrid_plan    *p = status ? NULL : mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_status   status = mgrid_runtime_load(rt, "picotron", NULL, 0, &e);
+  mgrid_plan    *p = status ? NULL : mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *new_s = NULL;
   const char    *args[] = { size % 2 ? "tp=1" : "tp=2" };
   status = s ? mgrid_reload(rt, s, "picotron", 1, args, &new_s, NULL, &e) : e.status;

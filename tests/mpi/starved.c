@@ -38,7 +38,7 @@ static mgrid_status materialize(mgrid_error *err) {
 
 /* A rank whose planning failed takes part with that error. */
 static mgrid_status plan_and_materialize(mgrid_error *err) {
-  mgrid_plan  *p = mgrid_runtime_plan(rt, size, 0, NULL, err);
+  mgrid_plan  *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, err);
   mgrid_state *s = mgrid_materialize(p, mpi, "planned", err);
   mgrid_state_free(s);
   mgrid_plan_free(p);
@@ -135,8 +135,8 @@ int main(int argc, char **argv) {
   write_recipe();
   mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
-  plan = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
+  plan = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   state = mgrid_materialize(plan, mpi, "train", &e);
   policy = mgrid_policy_new(rt, state, "all", &e);
   test(!e.status, "a state and a policy to begin with");

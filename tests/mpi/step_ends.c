@@ -36,8 +36,8 @@ static bool ends_as_proved(uint64_t seed, step_told *told) {
     world = draw_step(&x);
   }
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
-  mgrid_runtime_load_text(rt, mgrid_text_chars(&text), text.len, "random.lua", &err);
-  mgrid_plan  *plan = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+  mgrid_runtime_load(rt, "random.lua", mgrid_text_chars(&text), text.len, &err);
+  mgrid_plan  *plan = mgrid_runtime_plan(rt, world, NULL, 0, NULL, &err);
   mgrid_step  *s = plan ? mgrid_step_new(rt, plan, NULL, &err) : NULL;
   step_verdict v = { .told = STEP_MISMATCH };
   if (!s || mgrid_step_conclude(s, STEP_BLOCKING, 0, &v, &err))

@@ -64,7 +64,7 @@ static job begin(MPI_Comm comm, const char *name, size_t n, const char *const *a
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   o.how = how;
   MPI_Comm_size(comm, &size);
-  mgrid_plan *p = mgrid_runtime_plan(rt, size, n, args, e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, n, args, e);
   j.backend = open_over(comm, e);
   j.state = mgrid_materialize(p, j.backend, name, e);
   j.losses = mgrid_losses_new(rt, p, n, args, &o, e);
@@ -273,7 +273,7 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   nccl = argc > 1 && strcmp(argv[1], "nccl") == 0;
   rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load_text(rt, recipe, strlen(recipe), "survive", &e);
+  mgrid_runtime_load(rt, "survive", recipe, strlen(recipe), &e);
   checks(&e);
   by_host(rank, size, anew(&e));
   with_ulfm(rank, size, anew(&e));

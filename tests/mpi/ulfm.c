@@ -37,7 +37,7 @@ static void test(MPI_Comm comm, bool ok, const char *what, const mgrid_error *e)
 }
 
 static mgrid_plan *plan(mgrid_runtime *rt, int world, const char *tp, mgrid_error *err) {
-  return mgrid_runtime_plan(rt, world, 1, &tp, err);
+  return mgrid_runtime_plan(rt, world, NULL, 1, &tp, err);
 }
 
 static const char recipe[] =
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
   FILE *f = fopen(path, "w");
   if (!f || fputs(recipe, f) < 0 || fclose(f)) return 1;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load(rt, path, &e);
+  mgrid_runtime_load(rt, path, NULL, 0, &e);
   mgrid_plan *p = plan(rt, size, "tp=2", &e), *to = plan(rt, size, "tp=1", &e);
   for (call c = 0; c < AGAIN; c++) {
     jobs[c].backend = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);

@@ -200,7 +200,7 @@ static bool lose_ranks(mgrid_backend *b, mgrid_runtime *rt, mgrid_state *s, bool
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(moment, "creation") == 0) {
     if (victim) die_after(0.3);
-    mgrid_plan *p = mgrid_runtime_plan(rt, size, 1, other, e);
+    mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, 1, other, e);
     second = mgrid_materialize(p, b, "second", anew(e));
     mgrid_plan_free(p);
     noticed = second == NULL;
@@ -242,8 +242,8 @@ int main(int argc, char **argv) {
   as_hosts();
   bool           again = strcmp(moment, "again") == 0, first = rank == size - 1, second = again && rank == 2;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-  mgrid_runtime_load_text(rt, recipe, strlen(recipe), "survivors", &e);
-  mgrid_plan *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_runtime_load(rt, "survivors", recipe, strlen(recipe), &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, size, NULL, 0, NULL, &e);
   /* do not count what NCCL keeps after the first state */
   mgrid_backend *b = open_over(MPI_COMM_WORLD, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "warm", &e);

@@ -12,8 +12,8 @@
 
 static mgrid_plan *plan_of(const char *const *args, size_t n, mgrid_error *e) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
-  mgrid_status   s = mgrid_runtime_load(rt, "megatron", e);
-  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, size, n, args, e);
+  mgrid_status   s = mgrid_runtime_load(rt, "megatron", NULL, 0, e);
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, size, NULL, n, args, e);
   mgrid_runtime_free(rt);
   return p;
 }

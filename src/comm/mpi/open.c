@@ -330,7 +330,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
     call = "MPI_Comm_create_keyval";
     rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mgrid_mpi_keeps, &m->guard, m);
   }
-  if (s) why = *failed;
+  if (s) mgrid_error_replace(&why, failed);
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
   uint64_t *words = m->tree.words;
   words[VERDICT] = mgrid_verdict_of(&m->base, s);

@@ -78,7 +78,8 @@ static mgrid_status finish_with(mpi_roll *roll, const mgrid_comm_spec *spec, mpi
   mgrid_missing missing = mgrid_roll_end(roll);
   mgrid_error   who = MGRID_ERROR_INIT;
   mgrid_missing_fail(&missing, seconds, &who);
-  return mgrid_fail(err, who.status, "%.700s, in %s over %s", who.message, name, spec->name);
+  mgrid_error_reword(&who, "%.700s, in %s over %s", who.message, name, spec->name);
+  return mgrid_error_pass(err, &who);
 }
 
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,

@@ -128,7 +128,7 @@ static void look_around(mpi_watch *w) {
 
 /* List the ranks that cannot be seen, "0 to 3, 6, 7", by runs, so that those of other machines take few words. Return
 ** how many there are. */
-static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
+static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
   const size_t  tail = 32; /* room for the end of the text */
   size_t        len = 0;
@@ -137,6 +137,7 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
     end = r + 1;
     if (!is_unseen(w, r)) continue;
     while (end < world && is_unseen(w, end)) end++;
+    if (n == 0) *first = r;
     n += end - r;
     if (len + tail + 48 > room) continue;
     len += (size_t)snprintf(to + len, room - len, "%s%" PRId64, len ? ", " : "", r);
@@ -147,25 +148,25 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room) {
   return n;
 }
 
-/* Name the missing rank, or the ranks of which one is missing. False: all can be seen. */
-static bool name_unseen(const mpi_watch *w, char to[LIST]) {
+/* Name the missing rank, which is *first, or the ranks of which one is missing; return how many. 0: all can be seen. */
+static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   char    ranks[LIST - 64] = "";
-  int64_t n = list_unseen(w, ranks, sizeof ranks);
+  int64_t n = list_unseen(w, ranks, sizeof ranks, first);
   if (n > 1)
     snprintf(to, LIST, "one of ranks %s, which cannot be seen from here, is not there", ranks);
   else if (n == 1)
     snprintf(to, LIST, "rank %s is not there", ranks);
-  return n > 0;
+  return n;
 }
 
 static const mgrid_comm_spec the_end = { .name = "the job" };
 
 /* Name the ranks of this machine that are missing, else those that cannot be seen, of which one is. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
-  mgrid_error who = MGRID_ERROR_INIT;
-  if (w->missing.n == 0) return name_unseen(w, to);
-  mgrid_missing_fail(&w->missing, w->seconds, &who);
-  snprintf(to, LIST, "%s", strrchr(who.message, ':') + 2);
+  char    text[MGRID_MISSING_TEXT];
+  int64_t first;
+  if (w->missing.n == 0) return name_unseen(w, to, &first) > 0;
+  snprintf(to, LIST, "%s", mgrid_missing_text(&w->missing, text));
   return true;
 }
 
@@ -311,15 +312,17 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
 }
 
 /* Of the ranks that did not report to rank 0, name those that this rank does not see. If rank 0 itself is silent, name all unseen
-** ranks: rank 0 may wait in MPI as well. */
-static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST]) {
+** ranks: rank 0 may wait in MPI as well. *first: the first of those named. */
+static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST], int64_t *first) {
   char    ranks[LIST - 64] = "";
   size_t  len = 0;
   int64_t n = 0;
-  if (silent->n == 1 && silent->rank[0] == 0) return name_unseen(w, to);
+  if (silent->n == 1 && silent->rank[0] == 0) return name_unseen(w, to, first);
   for (int64_t i = 0; i < silent->n && i < MGRID_MISSING_SHOWN; i++)
-    if (is_unseen(w, silent->rank[i]))
+    if (is_unseen(w, silent->rank[i])) {
+      if (n == 0) *first = silent->rank[i];
       len += (size_t)snprintf(ranks + len, sizeof ranks - len, "%s%" PRId64, n++ ? ", " : "", silent->rank[i]);
+    }
   if (silent->n > MGRID_MISSING_SHOWN)
     snprintf(ranks + len, sizeof ranks - len, " and %" PRId64 " more", silent->n - MGRID_MISSING_SHOWN), n += 2;
   snprintf(to, LIST, n > 1 ? "one of ranks %s is not there" : "rank %s is not there", ranks);
@@ -327,9 +330,13 @@ static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char
 }
 
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err) {
-  char who[LIST];
-  if (!name_silent(m->watch, silent, who)) return mgrid_missing_fail(silent, m->seconds, err);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
+  char        who[LIST];
+  mgrid_error e = MGRID_ERROR_INIT;
+  int64_t     first = -1, n = name_silent(m->watch, silent, who, &first);
+  if (n == 0) return mgrid_missing_fail(silent, m->seconds, err);
+  mgrid_fail(&e, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
+  if (n == 1) e.nmissing = 1, e.missing[0] = first, e.waited = m->seconds;
+  return mgrid_error_pass(err, &e);
 }
 
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {

@@ -409,7 +409,7 @@ int mgrid_lua_recipe_on(lua_State *L) {
   luaL_checkany(L, 2);
   const mgrid_machine_model *m = lua_isnil(L, 2) ? NULL : machine_at(L, 2)->model;
   mgrid_error                e = MGRID_ERROR_INIT;
-  return mgrid_runtime_machine(mgrid_lua_to_runtime(L, 1), m, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_runtime_machine(mgrid_lua_to(L, 1, "Recipe"), m, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 void mgrid_lua_open_machine_host(lua_State *L) {

@@ -10,11 +10,13 @@ class MoongridError(RuntimeError):
 
     status  the Status (moongrid.h has each); its hundreds are the exit codes of the command
     file, line  of the recipe, or "" and 0
+    missing     the first 8 ranks that did not come to a call, or are lost, where the library knows them
     """
 
     status: Status
     file: str
     line: int
+    missing: tuple[int, ...] = ()
 
     def __init__(self, status: int, message: str, file: str = "", line: int = 0) -> None:
         super().__init__(message)
@@ -25,7 +27,7 @@ class MoongridError(RuntimeError):
         self.file, self.line = file, line
 
     def __reduce__(self) -> tuple[object, ...]:  # of an exception it has the message alone
-        return type(self), (int(self.status), str(self), self.file, self.line)
+        return type(self), (int(self.status), str(self), self.file, self.line), {"missing": self.missing}
 
     def __str__(self) -> str:  # of KeyError it would have quotes
         return str(self.args[0])

@@ -220,14 +220,14 @@ class Family(Owner):
     def __getitem__(self, group: int) -> Ranks:
         group = self._group(group)
         ranks, into = new_ranks(library().c.mgrid_family_size(self._handle, group))
-        library().c.mgrid_family_members(self._handle, group, len(ranks), into)
+        library().c.mgrid_family_members(self._handle, group, 1, len(ranks), into)
         return ranks
 
     def ranks(self) -> Ranks:
         """Return the ranks of all groups, one after the other; with numpy and groups of one size an array of
         (groups, size). O(members)."""
         ranks, into = new_ranks(self.total)
-        library().c.mgrid_family_range(self._handle, 0, self.count, len(ranks), into)
+        library().c.mgrid_family_members(self._handle, 0, self.count, len(ranks), into)
         if numpy is None or self.total != self.count * self.size:
             return ranks
         return numpy.asarray(ranks, dtype=numpy.int64).reshape(self.count, self.size)
@@ -261,8 +261,7 @@ class Family(Owner):
         """Cut each group into runs of k consecutive positions. Return the runs, and the ranks at equal positions of the
         runs. lists: also where no rule can say the result. rows: count groups first, then runs."""
         inner, outer = ctypes.c_void_p(), ctypes.c_void_p()
-        library().call("mgrid_family_split_rows" if rows else "mgrid_family_split", self._handle, k, lists, byref(inner),
-                       byref(outer))
+        library().call("mgrid_family_split", self._handle, k, lists, rows, byref(inner), byref(outer))
         assert inner.value and outer.value
         return Family(inner.value), Family(outer.value)
 
@@ -373,7 +372,7 @@ def union(*families: Family) -> Family:
 
 def zip(*families: Family, spread: bool = False) -> Family:  # as the verb of recipes
     """Join group i of each family into group i. spread: a family with fewer groups serves several."""
-    return Family(library().call("mgrid_family_zip_spread" if spread else "mgrid_family_zip", *handles_of(families, Family)))
+    return Family(library().call("mgrid_family_zip", *handles_of(families, Family), spread))
 
 
 def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Coverage = Coverage.PARTITION) -> Family:

@@ -71,8 +71,10 @@ class Library:
         failed = _abi.mgrid_error()
         result = getattr(self.c, name)(*arguments, ctypes.byref(failed))
         if failed.status:
-            raise error(failed.status, failed.message.decode(errors="replace"), failed.file.decode(errors="replace"),
+            why = error(failed.status, failed.message.decode(errors="replace"), failed.file.decode(errors="replace"),
                         failed.line)
+            why.missing = tuple(failed.missing[:failed.nmissing])
+            raise why
         return result
 
     def text(self, name: str, *arguments: Any) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
@@ -104,7 +105,7 @@ class Plan(Owner, Mapping[str, Family]):
     def grids(self) -> dict[str, Grid]:
         """Grids by name."""
         c = library().c
-        names = [c.mgrid_plan_grid_name(self._handle, i) for i in range(c.mgrid_plan_ngrids(self._handle))]
+        names = takewhile(bool, (c.mgrid_plan_grid_name(self._handle, i) for i in count()))
         return {name.decode(): Grid(c.mgrid_grid_ref(c.mgrid_plan_grid(self._handle, name))) for name in names}
 
     @functools.cached_property
@@ -141,10 +142,7 @@ class Plan(Owner, Mapping[str, Family]):
     def counts(self, rank: int | None = None) -> dict[str, int]:
         """Count families, groups, groups of one rank (singles) and communicators: of the job, or of a rank."""
         found = _abi.mgrid_plan_counts()
-        if rank is None:
-            library().call("mgrid_plan_count", self._handle, ctypes.byref(found))
-        else:
-            library().call("mgrid_plan_count_rank", self._handle, rank, ctypes.byref(found))
+        library().call("mgrid_plan_count", self._handle, -1 if rank is None else rank, ctypes.byref(found))
         return record(found)
 
     # ------------------------------------------------------------------------------------- questions
@@ -348,7 +346,7 @@ class Recipe(Owner):
 
     def planned(self, world: int, file: bytes | None, words: Sequence[str]) -> Plan:
         """Evaluate the recipe with a file of parameters and words of a command line."""
-        handle = library().call("mgrid_runtime_plan_file", self._handle, world, file, *names_of(words))
+        handle = library().call("mgrid_runtime_plan", self._handle, world, file, *names_of(words))
         return Plan(handle, self, self.name, words, file)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -390,14 +388,14 @@ def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     if not isinstance(recipe, (str, os.PathLike)):
         raise error(Status.BAD_VALUE, f"{recipe!r} is no recipe; a name, a file or a Recipe would do")
     made = Recipe(_runtime(limits), os.fspath(recipe), None, limits)
-    library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe))
+    library().call("mgrid_runtime_load", made._handle, os.fsencode(recipe), None, 0)
     return made
 
 
 def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
     """Load a recipe from its text; messages call it `name`."""
     made, lines = Recipe(_runtime(limits), name, text, limits), encoded(text)
-    library().call("mgrid_runtime_load_text", made._handle, lines, len(lines), encoded(name))
+    library().call("mgrid_runtime_load", made._handle, encoded(name), lines, len(lines))
     return made
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import byref, c_bool, c_double, c_int64, c_size_t
+from ctypes import byref, c_int64
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -17,7 +16,7 @@ from ._errors import error, known
 from ._families import Grid
 from ._library import Bound, Ranks, encoded, library, names_of, new_ranks, numbers_of, record
 from ._plan import Change, Plan, Recipe
-from ._values import arg_of, args_of, words_of
+from ._values import arg_of, args_of, value_of, words_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -108,11 +107,11 @@ class Group(Bound):
 
     def next(self, wrap: bool = True) -> int:
         """Return the rank of the world at the next position; past the end that of the other end, or -1 without wrap."""
-        return int(library().c.mgrid_group_next(self._handle, wrap))
+        return int(library().c.mgrid_group_beside(self._handle, 1, wrap))
 
     def prev(self, wrap: bool = True) -> int:
         """The same for the previous position."""
-        return int(library().c.mgrid_group_prev(self._handle, wrap))
+        return int(library().c.mgrid_group_beside(self._handle, -1, wrap))
 
     def position_of(self, rank: int) -> int:
         """Return the position of a rank of the world, or -1."""
@@ -175,38 +174,9 @@ class Policy(Bound):
         """Ask it; collective over the ranks that compare the results (`agreed`)."""
         self._state._open()
         library().call("mgrid_policy_call", self._handle, *args_of(arguments))
-        return self._value("")
-
-    def _value(self, path: str) -> Any:
-        """The result at a path, as of mgrid_policy_kind."""
-        lib, at = library(), path.encode()
-        kind = Kind(lib.c.mgrid_policy_kind(self._handle, at))
-        if kind == Kind.IS_NONE:
-            return None
-        if kind == Kind.IS_TEXT:
-            text = ctypes.c_char_p()
-            lib.call("mgrid_policy_text", self._handle, at, byref(text))
-            return (text.value or b"").decode()
-        for scalar, function, into in ((Kind.IS_BOOLEAN, "boolean", c_bool), (Kind.IS_INTEGER, "integer", c_int64),
-                                       (Kind.IS_NUMBER, "number", c_double)):
-            if kind == scalar:
-                value = into()
-                lib.call(f"mgrid_policy_{function}", self._handle, at, byref(value))
-                return value.value
-        length = c_size_t()
-        lib.call("mgrid_policy_length", self._handle, at, byref(length))
-        n = length.value
-        if kind in (Kind.IS_INTEGERS, Kind.IS_NUMBERS):
-            values = ((c_int64 if kind == Kind.IS_INTEGERS else c_double) * n)()
-            name = "mgrid_policy_integers" if kind == Kind.IS_INTEGERS else "mgrid_policy_numbers"
-            lib.call(name, self._handle, at, n, values, byref(length))
-            return list(values)
-        if kind == Kind.IS_LIST:
-            return [self._value(f"{path}[{i}]") for i in range(n)]
-        keys = (ctypes.c_char_p * n)()
-        lib.call("mgrid_policy_keys", self._handle, at, n, keys, byref(length))
-        names = [key.decode() for key in keys if key is not None]
-        return {name: self._value(f"{path}[{json.dumps(name, ensure_ascii=False)}]") for name in names}
+        result = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg))
+        library().call("mgrid_policy_result", self._handle, None, Kind.IS_NONE, byref(result))
+        return value_of(result)
 
     def _close(self) -> None:
         if self._handle:
@@ -299,16 +269,10 @@ class State(Bound, Mapping[str, "Group | None | list[Group]"]):
 
     def ask(self, query: str, **arguments: Any) -> Any:
         """Ask a query of the modelled system by its own name; None: no value on this rank."""
-        n, args = args_of(arguments)
-        recipe, state, length = self.recipe_of(), self._open(), c_size_t()
-        buffer = ctypes.create_string_buffer(256)
-        for _ in range(2):
-            library().call("mgrid_runtime_ask", recipe, state, encoded(query), n, args, buffer, len(buffer),
-                           byref(length))
-            if length.value < len(buffer):
-                break
-            buffer = ctypes.create_string_buffer(length.value + 1)
-        return json.loads(buffer.value)
+        answer = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg))
+        library().call("mgrid_runtime_ask", self.recipe_of(), self._open(), encoded(query), *args_of(arguments),
+                       Kind.IS_NONE, byref(answer))
+        return value_of(answer)
 
     def group(self, getter: str, **arguments: Any) -> Group | None:
         """Return the group that a getter of the modelled system returns: state.group("get_data_parallel_group")."""

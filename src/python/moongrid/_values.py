@@ -66,6 +66,21 @@ def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
     return arg
 
 
+def value_of(arg: _abi.mgrid_arg) -> Any:
+    """Return the value of an mgrid_arg that the library made."""
+    of, kind = getattr(arg, "as"), Kind(arg.kind)
+    if kind == Kind.IS_TEXT:
+        return of.text.decode()
+    if kind == Kind.IS_TABLE:
+        return {of.table.at[i].name.decode(): value_of(of.table.at[i]) for i in range(of.table.n)}
+    if kind == Kind.IS_LIST:
+        return [value_of(of.table.at[i]) for i in range(of.table.n)]
+    if kind in (Kind.IS_INTEGERS, Kind.IS_NUMBERS):
+        listed = of.integers if kind == Kind.IS_INTEGERS else of.numbers
+        return listed.at[:listed.n]
+    return {Kind.IS_BOOLEAN: of.boolean, Kind.IS_INTEGER: of.integer, Kind.IS_NUMBER: of.number}.get(kind)
+
+
 def _int64(name: str, value: int) -> int:
     if not -2**63 <= value < 2**63:
         raise error(Status.OUT_OF_RANGE, f"'{name}' is {value}, which 64 bits do not hold")

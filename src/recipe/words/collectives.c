@@ -170,7 +170,8 @@ static int64_t check_position(lua_State *L, int i, int64_t rank, const mgrid_gro
     int64_t position = mgrid_group_position_of(g, rank);
     if (position < 0)
       mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is not in this group of %s, from rank %lld to rank %lld",
-                         (long long)rank, g->name, (long long)mgrid_group_first(g), (long long)mgrid_group_last(g));
+                         (long long)rank, g->name, (long long)mgrid_group_at(g, 0),
+                         (long long)mgrid_group_at(g, mgrid_group_size(g) - 1));
     return position;
   }
   lua_Integer p = mgrid_lua_check_integer(L, i);

@@ -37,9 +37,7 @@ static int family_split(lua_State *L) {
     mgrid_lua_charge_family(L, f->f);
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_family *inner = mgrid_lua_derive_family(L, NULL), *outer = mgrid_lua_derive_family(L, NULL);
-  mgrid_status      s = by_row ? mgrid_family_split_rows(f->f, k, lists, &inner->f, &outer->f, &e)
-                               : mgrid_family_split(f->f, k, lists, &inner->f, &outer->f, &e);
-  if (s) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_family_split(f->f, k, lists, by_row, &inner->f, &outer->f, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_made_family(L, inner, &e);
   mgrid_lua_made_family(L, outer, &e);
   return 2;

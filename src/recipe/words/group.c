@@ -72,12 +72,12 @@ static int push_rank(lua_State *L, int64_t rank) {
 static int group_next(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
-  return push_rank(L, mgrid_group_next(mgrid_lua_check_group(L, 1), wrap));
+  return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), 1, wrap));
 }
 static int group_prev(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
-  return push_rank(L, mgrid_group_prev(mgrid_lua_check_group(L, 1), wrap));
+  return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), -1, wrap));
 }
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
@@ -133,12 +133,13 @@ static int group_launch_order(lua_State *L) {
 }
 
 static int group_first(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_first(mgrid_lua_check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_at(mgrid_lua_check_group(L, 1), 0));
   return 1;
 }
 
 static int group_last(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_last(mgrid_lua_check_group(L, 1)));
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  lua_pushinteger(L, mgrid_group_at(g, mgrid_group_size(g) - 1));
   return 1;
 }
 

@@ -159,9 +159,9 @@ static int plan_counts(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
+  int64_t           rank = mgrid_lua_opt_rank(L, p, 2);
   mgrid_budget     *budget = mgrid_lua_work(L);
-  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, budget, &n, &e)
-                                              : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
+  mgrid_status      s = rank < 0 ? mgrid_plan_count_paid(p, budget, &n, &e) : mgrid_plan_count(p, rank, &n, &e);
   mgrid_lua_charge(L, 0);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);

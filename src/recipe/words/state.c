@@ -185,7 +185,7 @@ static int state_ncomms(lua_State *L) {
 }
 
 static int state_ngroups(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(mgrid_lua_check_state(L, 1)));
+  lua_pushinteger(L, (lua_Integer)mgrid_lua_check_state(L, 1)->view.nmembers);
   return 1;
 }
 
@@ -239,9 +239,8 @@ static int state_tostring(lua_State *L) {
   const mgrid_state *s = check_state_box(L, 1)->s;
   if (!s) return lua_pushliteral(L, "State (closed)"), 1;
   lua_pushfstring(L, "State of rank %I of %I: %d group%s, %d communicator%s", (LUAI_UACINT)s->view.rank,
-                  (LUAI_UACINT)s->plan->content.world, (int)mgrid_state_ngroups(s),
-                  mgrid_s_of((int64_t)mgrid_state_ngroups(s)), (int)mgrid_state_ncomms(s),
-                  mgrid_s_of((int64_t)mgrid_state_ncomms(s)));
+                  (LUAI_UACINT)s->plan->content.world, (int)s->view.nmembers, mgrid_s_of((int64_t)s->view.nmembers),
+                  (int)mgrid_state_ncomms(s), mgrid_s_of((int64_t)mgrid_state_ncomms(s)));
   mgrid_lua_add_lines(L, s->view.nmembers, s, push_membership);
   return 1;
 }

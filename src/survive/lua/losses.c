@@ -195,7 +195,7 @@ static int losses_sums(lua_State *L) {
   lua_createtable(L, 0, 12);
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) mgrid_lua_set_integer(L, sums[i].name, sums[i].value);
   mgrid_lua_set_string(L, "how", mgrid_loss_answers[x->how]);
-  mgrid_lua_set_string(L, "why", mgrid_loss_why(x));
+  mgrid_lua_set_string(L, "why", mgrid_text_chars(&x->why));
   mgrid_lua_push_lines(L, mgrid_text_chars(&x->params));
   lua_setfield(L, -2, "params");
   mgrid_loss_free(x); /* at once: a sweep has many, and the collector does not know how large they are */

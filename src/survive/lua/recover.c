@@ -105,7 +105,7 @@ static int state_recover(lua_State *L) {
     mgrid_move_free(m.move);
     return m.mistake ? mgrid_lua_raise_loss(L, &e) : mgrid_lua_failure(L, &e);
   }
-  int moved = mgrid_lua_push_move(L, m.move); /* keeps it */
+  int moved = mgrid_lua_push(L, "Move", m.move); /* keeps it */
   mgrid_move_free(m.move);
   mgrid_lua_push_loss(L, state + 2, plan);
   lua_pushvalue(L, state); /* job, move, loss, state */

@@ -4,7 +4,6 @@
 */
 #include "families/grid.h"
 #include "machine/lua/words.h"
-#include "recipe/policy.h"
 #include "recipe/runtime.h"
 #include "survive/lua/words.h"
 
@@ -177,10 +176,7 @@ int mgrid_lua_plan_spares(lua_State *L) {
 mgrid_status mgrid_lua_serve_lent(mgrid_runtime *rt, void *request, mgrid_error *err) {
   mgrid_lent_request *r = request;
   (void)err;
-  if (r->policy && *r->policy->where && !r->placed->line) {
-    mgrid_error_reword(r->placed, "%s%.800s", r->policy->where, r->placed->message);
-    mgrid_budget_position(rt->L, r->placed);
-  }
+  if (r->policy) mgrid_policy_place(r->policy, r->placed);
   for (int i = 0; i < MGRID_LENT_MAX; i++)
     if (rt->lent[i].kind == r->kind && rt->lent[i].x) r->x = r->kind->ref(rt->lent[i].x);
   return MGRID_OK;

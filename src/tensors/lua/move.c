@@ -67,16 +67,16 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
 
-int mgrid_lua_push_move(lua_State *L, mgrid_move *m) {
-  if (mgrid_lua_push_nothing(L, m, MGRID_LUA_MOVE)) return 1;
-  *(mgrid_move **)mgrid_lua_new_box(L, sizeof m, 0, MGRID_LUA_MOVE, free_move) = mgrid_move_ref(m);
-  return 1;
+static void push_move(lua_State *L, const void *m) {
+  *(mgrid_move **)mgrid_lua_new_box(L, sizeof m, 0, MGRID_LUA_MOVE, free_move) = mgrid_move_ref((void *)m);
 }
 
-mgrid_move *mgrid_lua_to_move(lua_State *L, int i) {
-  mgrid_move **box = mgrid_lua_test_box(L, i, MGRID_LUA_MOVE);
+static void *to_move(lua_State *L, int i, const char *class) {
+  mgrid_move **box = mgrid_lua_test_box(L, i, class);
   return box ? *box : NULL;
 }
+
+const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_move, to_move };
 
 /* What both functions are asked: the plans at 1 and 2, the options at 3. */
 typedef struct asked {

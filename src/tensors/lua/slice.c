@@ -17,4 +17,5 @@ const mgrid_lua_slice        mgrid_lua_slice_tensors = {
          .kind = &mgrid_tensor_kind,
          .class = MGRID_LUA_TENSOR,
          .assign = mgrid_lua_add_tensor,
+         .handed = &mgrid_lua_move_handed,
 };

@@ -5,7 +5,7 @@
 #ifndef MGRID_TENSORS_LUA_H
 #define MGRID_TENSORS_LUA_H
 
-#include "recipe/bind.h"
+#include "recipe/slice.h"
 #include "tensors/of_plan.h"
 
 #define MGRID_LUA_TENSOR "moongrid.Tensor"
@@ -14,9 +14,10 @@
 #define MGRID_LUA_MOVES  "moongrid.Moves"
 
 /* Register the classes, and put their constructors into the table on the top. */
-void mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
-void mgrid_lua_open_flat(lua_State *L);
-void mgrid_lua_open_move(lua_State *L); /* move, moves */
+void                          mgrid_lua_open_tensor(lua_State *L); /* tensor, flat, relabel */
+void                          mgrid_lua_open_flat(lua_State *L);
+void                          mgrid_lua_open_move(lua_State *L); /* move, moves */
+extern const mgrid_lua_handed mgrid_lua_move_handed;
 
 /* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. In tensor.c; so are the last two,
 ** a field and a method of Plan. */

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recorded operations through moongrid.process_group_mesh; groups and membership are read
+-- The recorded operations through layers/process_group_mesh.lua; groups and membership are read
 -- from the plan of its topology. Recorded lists are compared here: the runner does not.
 
 local mg = require "moongrid"
 local adapter = require "adapter"
 local json = require "dkjson"
-local ProcessGroupMesh = require "moongrid.process_group_mesh"
+local ProcessGroupMesh = require "layers.process_group_mesh"
 
 local function ask(job, column, rank)
   if column == "coordinate" then

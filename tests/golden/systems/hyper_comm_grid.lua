@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recorded operations through moongrid.hyper_comm_grid; groups are read from the plan of
+-- The recorded operations through layers/hyper_comm_grid.lua; groups are read from the plan of
 -- what they leave in the topology. Recorded lists are compared here: the runner does not.
 
 local mg = require "moongrid"
 local adapter = require "adapter"
 local json = require "dkjson"
-local HyperCommGrid = require "moongrid.hyper_comm_grid"
+local HyperCommGrid = require "layers.hyper_comm_grid"
 
 -- Read the plan before its groups are forgotten, and at the end.
 local function look(job)

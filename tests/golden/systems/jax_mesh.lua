@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recorded calls through the recipe, then once more through the layer moongrid.jax_mesh, which must make
+-- The recorded calls through the recipe, then once more through layers/jax_mesh.lua, which must make
 -- the same of them. Recorded lists are compared here: the runner does not.
 
 local adapter = require "adapter"
 local json = require "dkjson"
-local mesh_utils = require "moongrid.jax_mesh"
+local mesh_utils = require "layers.jax_mesh"
 local mg = require "moongrid"
 
 local recipe = mg.load "jax_mesh"

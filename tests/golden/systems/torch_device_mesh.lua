@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recorded operations through moongrid.device_mesh; groups are read from the plan of all topologies of the
+-- The recorded operations through layers/device_mesh.lua; groups are read from the plan of all topologies of the
 -- job, each root's under the name of its mesh. Recorded lists and communicators that are the same are compared
 -- here: the runner does not.
 
 local mg = require "moongrid"
 local adapter = require "adapter"
 local json = require "dkjson"
-local DeviceMesh = require "moongrid.device_mesh"
-local MeshLayout = require "moongrid.mesh_layout"
+local DeviceMesh = require "layers.device_mesh"
+local MeshLayout = require "layers.mesh_layout"
 
 local function same(what, got, want)
   got, want = json.encode(got), json.encode(want)

@@ -5,7 +5,7 @@
 -- fastest. The original creates groups at once; here they are collected in a topology, whose plan
 -- shares equal groups and becomes real communicators:
 --
---   local ProcessGroupMesh = require "moongrid.process_group_mesh"
+--   local ProcessGroupMesh = require "layers.process_group_mesh"
 --   local mesh = ProcessGroupMesh.new(job.world, { 2, 4, 2 })         -- dp, pp, tp
 --   local pp = mesh:create_group_along_axis(1)
 --   local ends = mesh:create_group_along_axis(1, { 0, 3 })            -- first and last stage
@@ -15,7 +15,7 @@
 -- There is no current rank: every rank makes the same calls, and questions name the rank.
 
 local mg = require "moongrid"
-local layer = require "moongrid.layer"
+local layer = require "layers.layer"
 
 local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 

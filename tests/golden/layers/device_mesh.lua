@@ -4,7 +4,7 @@
 -- lists. torch creates groups at once; here they are collected in a topology, whose plan shares equal groups
 -- and becomes real communicators:
 --
---   local DeviceMesh = require "moongrid.device_mesh"
+--   local DeviceMesh = require "layers.device_mesh"
 --   local mesh = DeviceMesh.init_device_mesh(job.world, { 2, 2, 2 }, { mesh_dim_names = { "dp", "cp", "tp" } })
 --   local fsdp = mesh("dp", "cp"):_flatten "fsdp"             -- mesh["dp", "cp"]._flatten("fsdp")
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
@@ -14,9 +14,9 @@
 -- all ranks make the same calls, and a question names the rank. Groups keep the order of the mesh: a rank's number in a
 -- group is its coordinate, also where torch without `preserve_rank_order` orders members of a permuted mesh by rank.
 
-local layer = require "moongrid.layer"
-local MeshLayout = require "moongrid.mesh_layout"
-local MeshRoot = require "moongrid.mesh_root"
+local layer = require "layers.layer"
+local MeshLayout = require "layers.mesh_layout"
+local MeshRoot = require "layers.mesh_root"
 
 local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 

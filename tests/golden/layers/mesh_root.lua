@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- Roots of moongrid.device_mesh: the data that all meshes made of one root share. Layouts have places; the root
+-- Roots of layers.device_mesh: the data that all meshes made of one root share. Layouts have places; the root
 -- knows the rank at each place, makes groups of layouts, and collects them in a topology.
 
 local mg = require "moongrid"
-local layer = require "moongrid.layer"
+local layer = require "layers.layer"
 
 ---@class moongrid.MeshRoot
 ---@field world moongrid.World of the ranks

@@ -4,7 +4,7 @@
 -- rules instead of rank lists. The original creates groups at once; here they are collected in a
 -- topology, whose plan shares equal groups and becomes real communicators:
 --
---   local HyperCommGrid = require "moongrid.hyper_comm_grid"
+--   local HyperCommGrid = require "layers.hyper_comm_grid"
 --   local grid = HyperCommGrid.new(job.world, { 2, 3, 4, 5 }, { "tp", "cp", "pp", "dp" })
 --   grid:create_pg("dp")
 --   grid:create_pg({ "cp", "dp" }, { nccl = { max_ctas = 8 }, group_desc = "weight_gradient" })
@@ -14,7 +14,7 @@
 -- There is no current rank: every rank makes the same calls, and questions name the rank.
 
 local mg = require "moongrid"
-local layer = require "moongrid.layer"
+local layer = require "layers.layer"
 
 local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 

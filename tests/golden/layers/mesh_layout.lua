@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- Layouts of moongrid.device_mesh, `(sizes):(strides)`: the places of one group, the last size
+-- Layouts of layers.device_mesh, `(sizes):(strides)`: the places of one group, the last size
 -- fastest. (2,2):(4,1) has the places 0, 1, 4, 5; over 8 places its groups start at 0 and 2. Layouts are
 -- canonical, without sizes of 1 and with joined runs ((2,2):(2,1) is (4):(1)), and never change.
 -- A place is a position in the mesh's list of ranks.
 
 local mg = require "moongrid"
-local layer = require "moongrid.layer"
+local layer = require "layers.layer"
 
 local refuse = layer.refuse
 

@@ -4,7 +4,7 @@
 -- names. The order of the devices is that of the bundled recipe `jax_mesh`; groups are
 -- collected in a topology, whose plan becomes real communicators:
 --
---   local mesh_utils = require "moongrid.jax_mesh"
+--   local mesh_utils = require "layers.jax_mesh"
 --   local mesh = mesh_utils.create_device_mesh(job.world, { 2, 4 }, devices, { axis_names = { "data", "model" } })
 --   mesh:group "model"
 --   mesh:group { "data", "model" }
@@ -15,7 +15,7 @@
 -- same calls, and questions name the rank.
 
 local mg = require "moongrid"
-local layer = require "moongrid.layer"
+local layer = require "layers.layer"
 
 local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 
