@@ -54,7 +54,7 @@ end
 -- Print an error that all ranks have: rank 0 prints it, but if rank 0 is missing or was stopped, the others. A deadline
 -- passes by the clock of each rank, and the first rank to end ends all; so the others wait until rank 0 has printed.
 local function say(message, status)
-  local alone = status == TIMED_OUT and message:find("rank 0 is not there", 1, true)
+  local alone = status == TIMED_OUT and jobs.missing and jobs.missing.ranks[1] == 0
   text.say(message, alone)
   if status == TIMED_OUT and not alone and text.rank ~= 0 then host.pause(0.5) end
 end

@@ -45,10 +45,11 @@ function M.close(job, timeout)
   host.alarm()
 end
 
--- Return what a call over all ranks has returned, or raise what it has.
+-- Return what a call over all ranks has returned, or raise what it has. M.missing: ranks that did not come, if known.
 function M.need(result, ...)
   if result then return result, ... end
-  local message, status = ...
+  local message, status
+  message, status, M.missing = ...
   host.refuse(status, message)
 end
 
