@@ -321,6 +321,10 @@ static void test_bundle_neighbours(void **unused) {
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }
 
+static mgrid_family *zip(size_t n, const mgrid_family *const *families, mgrid_error *err) {
+  return mgrid_family_zip(n, families, false, err);
+}
+
 static void test_union_zip(void **unused) {
   (void)unused;
   const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
@@ -332,13 +336,12 @@ static void test_union_zip(void **unused) {
                (const mgrid_family *[]){ __VA_ARGS__ }, &why), \
           text)
   JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
-  JOIN(mgrid_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
+  JOIN(zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, low);
   JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3" MGRID_BY_LIST, low, high, high);
-  JOIN(mgrid_family_zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
-  JOIN(mgrid_family_zip, "zip: 4 groups and 8 groups; the numbers must be equal (bundle, split or spread one side)",
-       low, high);
-  JOIN(mgrid_family_zip, "zip: the groups of a family share ranks" MGRID_BY_LIST, ring);
+  JOIN(zip, "zip: rank 0 is in families 1 and 2" MGRID_BY_LIST, f, f);
+  JOIN(zip, "zip: 4 groups and 8 groups; the numbers must be equal (bundle, split or spread one side)", low, high);
+  JOIN(zip, "zip: the groups of a family share ranks" MGRID_BY_LIST, ring);
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));
   assert_string_equal(why.message, "a union of no families");
