@@ -187,7 +187,7 @@ describe("Group", function()
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(position, size, index, first, last, ranks, name, launch_order, next, prev, at, position_of, contains, shift, segment, "
+  local known = "(position, size, index, first, last, ranks, name, backend, launch_order, next, prev, at, position_of, contains, shift, segment, "
     .. "window, device, buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'ranks' " .. known },
