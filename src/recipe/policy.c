@@ -108,7 +108,11 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   char from[MGRID_POLICY_FROM];
-  mgrid_result_keep(L, &c->p->result, name_of(c->p, from));
+  name_of(c->p, from);
+  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* a Mesh, or a read-only view */
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s returned a table that is to be read, such as p; plain values alone leave it", from);
+  mgrid_result_keep(L, &c->p->result, from);
   return 0;
 }
 

@@ -180,9 +180,6 @@ void mgrid_result_keep(lua_State *L, int *result, const char *from) {
   int type = lua_type(L, -1);
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned %s; plain values alone leave it", from, mgrid_lua_kind(L, -1));
-  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only moongrid's read-only views have one */
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s returned a table that is to be read, such as p; plain values alone leave it", from);
   lua_createtable(L, 1, 0);
   lua_insert(L, -2);
   lua_rawseti(L, -2, VALUE);

@@ -425,7 +425,9 @@ static int take_text(void *ud, const char *text, size_t len) {
 }
 
 static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
-  static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
+  static const mgrid_error refused = { .size = sizeof refused,
+                                       .status = MGRID_REFUSED,
+                                       .message = "refused by the host" };
   fuzz                    *z = ud;
   int64_t n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1; /* looked at, not taken: depends on size alone */
   if (n < 0 && err) *err = refused;
@@ -434,7 +436,9 @@ static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgr
 }
 
 static int64_t map(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
-  static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
+  static const mgrid_error refused = { .size = sizeof refused,
+                                       .status = MGRID_REFUSED,
+                                       .message = "refused by the host" };
   fuzz                    *z = ud;
   uint8_t                  how = byte(&z->b);
   if (how == 255 && err) *err = refused;

@@ -72,7 +72,7 @@ end
 local programs = {
   ["README.md"] = { "", "2\n" },
   ["src/embedding.md"] = { [[
-      if (rank == 0) printf("%d\n", (int)count);
+      if (rank == 0) printf("%d\n", (int)count.as.integer);
       mgrid_policy_free(p);
       mgrid_state_free(state);
       mgrid_backend_free(mpi);

@@ -116,7 +116,7 @@ describe("what a plan sends on a machine", function()
   end)
 
   it("is what the recipe says, or its step", function()
-    assert.is_nil(plan.traffic)
+    assert.is_false(plan.traffic)
     local own = mg.load("own.lua", { text = [[return recipe {
       traffic = { a = "2 GiB all_reduce x 96" },
       build = function(world)
