@@ -185,9 +185,7 @@ $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B) -Wno-shadow
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
 $(B)/tests/fuzz/names.o: $(B)/gen/names.h
-# These are not in the library: the readers of RAS, and the carrier over PMIx, whose functions the target defines.
-$(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
-$(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
+# It is not in the library: the carrier over PMIx, whose functions the target defines.
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)
 $(B)/tests/fuzz/pmix: $(B)/comm/carriers/pmix.o
 $(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) -Wno-shadow -Wno-array-parameter $(FLAGS_pmix)

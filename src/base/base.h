@@ -196,7 +196,7 @@ void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *c
 /* Seconds of a monotonic clock; only differences mean anything. clock.c */
 double mgrid_now(void);
 double mgrid_processor_now(void); /* processor time of this thread, seconds; a system call */
-/* Pause in a loop that polls. `look` counts the polls so far: the first 16 pauses do nothing, those up to the 200th yield the
+/* Pause in a loop that polls. `look` counts the polls before this one: the first 16 pauses do nothing, those up to the 200th give up the
 ** processor, those up to the 1000th take 50 us, later ones 1 ms. */
 void mgrid_pause(int look);
 /* Return a number that is identical for all processes of a machine and differs between machines. machine.c */

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_check_error(&e, !p);
   if (whole && strncmp(e.message, wrong, sizeof wrong - 1) == 0) {
     char digest[33];
-    snprintf(digest, sizeof digest, "%s", e.message + sizeof wrong - 1);
+    snprintf(digest, sizeof digest, "%.32s", e.message + sizeof wrong - 1);
     free(whole);
     whole = whole_of(text, len, digest);
     e = (mgrid_error)MGRID_ERROR_INIT;
