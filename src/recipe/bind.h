@@ -244,10 +244,11 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
-/* Add to the text on the top a line for each of n things, at most a screen of them: its name, and the text that `push` pushes.
-** _families: the families of a topology or plan. family.c */
-void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of,
-                         const char *(*push)(lua_State *L, const void *of, size_t i));
+/* Write the line of thing i; return its length, as snprintf does. */
+enum { MGRID_LUA_COLUMNS = 78 };
+typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i, char line[MGRID_LUA_COLUMNS + 1]);
+/* Add to the text on the top the lines of n things, at most a screen of them. _families: of a topology or plan. family.c */
+void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write);
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c);
 /* Push the list of the ranks of a group; the recipe pays for it. family.c */
 void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);

@@ -316,49 +316,50 @@ static int family_eq(lua_State *L) {
   return 1;
 }
 
-/* Push how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)". */
-static void push_summary(lua_State *L, const mgrid_family *f) {
+enum { SUMMARY = 256 };
+
+/* Write how many groups a family has, of which size, and its rule: "4 groups of 2: (2:1) x (4:2)". Nothing is collected
+** meanwhile, so no finalizer changes what the family is of. */
+static void summarize(lua_State *L, const mgrid_family *f, char text[SUMMARY]) {
   char rule[160];
   mgrid_lua_charge_family(L, f);
   mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
-  lua_pushfstring(L, "%I group%s of %s%I: %s", (LUAI_UACINT)f->count, f->count == 1 ? "" : "s",
-                  f->size < 0 ? "up to " : "", (LUAI_UACINT)(f->size < 0 ? f->max_size : f->size), rule);
+  snprintf(text, SUMMARY, "%" PRId64 " group%s of %s%" PRId64 ": %s", f->count, mgrid_s_of(f->count),
+           f->size < 0 ? "up to " : "", f->size < 0 ? f->max_size : f->size, rule);
 }
 
 static int family_tostring(lua_State *L) {
-  lua_pushliteral(L, "Family of ");
-  push_summary(L, mgrid_lua_check_family(L, 1)->f);
-  lua_concat(L, 2);
+  char text[SUMMARY];
+  summarize(L, mgrid_lua_check_family(L, 1)->f, text);
+  lua_pushfstring(L, "Family of %s", text);
   return 1;
 }
 
-void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of,
-                         const char *(*push)(lua_State *L, const void *of, size_t i)) {
-  enum { LINES = 20, COLUMNS = 79 }; /* of a screen */
-  int head = lua_gettop(L);
-  luaL_checkstack(L, LINES + 4, NULL);
+void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write) {
+  enum { LINES = 20 }; /* of a screen */
+  int    head = lua_gettop(L);
   size_t shown = n <= LINES ? n : LINES - 1;
+  luaL_checkstack(L, LINES + 4, NULL);
   for (size_t i = 0; i < shown; i++) {
-    char        line[COLUMNS + 1];
-    const char *name = push(L, of, i);
-    size_t      whole = (size_t)snprintf(line, sizeof line, "\n  %-20s  %s", name, lua_tostring(L, -1));
-    mgrid_text_ellipsis(line, sizeof line, whole);
-    lua_pop(L, 1);
-    lua_pushstring(L, line);
+    char line[MGRID_LUA_COLUMNS + 1];
+    mgrid_text_ellipsis(line, sizeof line, write(L, of, i, line));
+    lua_pushfstring(L, "\n%s", line);
   }
   if (shown < n) lua_pushfstring(L, "\n  ... %d more", (int)(n - shown));
   lua_concat(L, lua_gettop(L) - head + 1);
 }
 
-static const char *push_entry(lua_State *L, const void *content, size_t i) {
-  const mgrid_entry *entry = &((const mgrid_content *)content)->entry[i];
-  push_summary(L, entry->family);
-  return entry->name;
+static size_t write_entry(lua_State *L, const void *content, size_t i, char line[MGRID_LUA_COLUMNS + 1]) {
+  const mgrid_content *c = content;
+  char                 text[SUMMARY];
+  if (i >= c->nentries) return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  (removed meanwhile)");
+  summarize(L, c->entry[i].family, text);
+  return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  %-20s  %s", c->entry[i].name, text);
 }
 
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
-  mgrid_lua_add_lines(L, c->nentries, c, push_entry);
+  mgrid_lua_add_lines(L, c->nentries, c, write_entry);
 }
 
 /* family:explain() -> its rule, and the rule in words */

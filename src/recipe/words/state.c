@@ -4,6 +4,7 @@
 */
 #include "recipe/words/lookup.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int state_missing(lua_State *L);
@@ -228,20 +229,22 @@ static int state_missing(lua_State *L) {
   return 1;
 }
 
-static const char *push_membership(lua_State *L, const void *state, size_t i) {
-  const mgrid_group *g = &((const mgrid_state *)state)->group[i];
-  lua_pushfstring(L, "position %I of %I in group %I", (LUAI_UACINT)g->position, (LUAI_UACINT)g->size,
-                  (LUAI_UACINT)g->index);
-  return g->name;
+/* A finalizer may have closed the State since the last line. */
+static size_t write_membership(lua_State *L, const void *of, size_t i, char line[MGRID_LUA_COLUMNS + 1]) {
+  const mgrid_group *g = &mgrid_lua_check_state(L, 1)->group[i];
+  (void)of;
+  return (size_t)snprintf(line, MGRID_LUA_COLUMNS + 1, "  %-20s  position %" PRId64 " of %" PRId64 " in group %" PRId64,
+                          g->name, (int64_t)g->position, (int64_t)g->size, (int64_t)g->index);
 }
 
 static int state_tostring(lua_State *L) {
   const mgrid_state *s = check_state_box(L, 1)->s;
   if (!s) return lua_pushliteral(L, "State (closed)"), 1;
-  lua_pushfstring(L, "State of rank %I of %I: %d group%s, %d communicator%s", (LUAI_UACINT)s->view.rank,
-                  (LUAI_UACINT)s->plan->content.world, (int)s->view.nmembers, mgrid_s_of((int64_t)s->view.nmembers),
-                  (int)mgrid_state_ncomms(s), mgrid_s_of((int64_t)mgrid_state_ncomms(s)));
-  mgrid_lua_add_lines(L, s->view.nmembers, s, push_membership);
+  int64_t n = (int64_t)s->view.nmembers, comms = (int64_t)mgrid_state_ncomms(s);
+  lua_pushfstring(L, "State of rank %I of %I: %I group%s, %I communicator%s", (LUAI_UACINT)s->view.rank,
+                  (LUAI_UACINT)s->plan->content.world, (LUAI_UACINT)n, mgrid_s_of(n), (LUAI_UACINT)comms,
+                  mgrid_s_of(comms));
+  mgrid_lua_add_lines(L, (size_t)n, NULL, write_membership);
   return 1;
 }
 
