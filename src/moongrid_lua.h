@@ -23,11 +23,15 @@ struct lua_State;
 MGRID_API int mgrid_lua_open(struct lua_State *L);
 
 /* Hand an object to scripts: push its userdata, nil for NULL, and return 1. `class_name` is that of the userdata:
-**     "Grid"      of an mgrid_grid             "State"    of an mgrid_state
-**     "Family"    of an mgrid_family           "Group"    of an mgrid_group
-**     "Topology"  of an mgrid_topology         "Job"      of an mgrid_backend
-**     "Plan"      of an mgrid_plan             "Recipe"   of an mgrid_runtime
-**     "Move"      of an mgrid_move
+**     "Grid" of an mgrid_grid
+**     "Family" of an mgrid_family
+**     "Topology" of an mgrid_topology
+**     "Plan" of an mgrid_plan
+**     "Move" of an mgrid_move
+**     "State" of an mgrid_state
+**     "Group" of an mgrid_group
+**     "Job" of an mgrid_backend
+**     "Recipe" of an mgrid_runtime
 ** The object must be of that type. The userdata is one more owner, so host and script may free theirs in any order. If
 ** out of memory, for another class, or before mgrid_lua_open in L, it raises in L and leaks nothing.
 **

@@ -250,8 +250,8 @@ MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_
 ** further inside. Lists count from 0, as everywhere in C; write a key that is not a name as ["a key"]. *result
 ** (MGRID_ARG_INIT) is of the kind that is asked for:
 **     mgrid_arg rates = MGRID_ARG_INIT;
-**     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);   // rates.as.numbers.n, rates.as.numbers.at
-** MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds. An integer is also a number,
+**     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);
+** and then has rates.as.numbers.n and rates.as.numbers.at. MGRID_BAD_VALUE for a value of another kind, with the policy, the path and both kinds. An integer is also a number,
 ** and a number without a fraction an integer, alone and in lists; {} is also an empty list. MGRID_IS_NONE takes a value
 ** of any kind, and MGRID_IS_NONE in *result says that there is none at the path; the text keys of a table are sorted
 ** by their bytes, others are left out. MGRID_IS_JSON takes a value of any kind as text, with sorted keys. After an

@@ -386,14 +386,14 @@ describe("module", function()
   end
   gives {
     { "mg._VERSION, mg.recipes()", "moongrid " .. support.version, bundled },
-    { "text(picotron), text(picotron:plan(8)):match '^%C*'", "Recipe", "Plan of 7 families over 8 ranks, digest 8fd3250b..." },
+    { "text(picotron), text(picotron:plan(8)):match '^%C*'", "Recipe", "Plan of 7 families over 8 ranks, digest 85f82f07..." },
     { "picotron:plan(8, { tp = 2 }) == picotron:plan(w, { tp_size = '2' }), picotron:plan(8).recipe", true, "picotron" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
-  local words = { "_VERSION", "aligned", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid", "is_saved",
-    "load", "machine", "move", "moves", "open_machine", "options", "pictures", "plan", "presets", "probe", "recipes", "relabel", "same", "saved",
-    "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
+  local words = { "_VERSION", "aligned", "auto", "checkpoint", "concurrent", "covers", "disjoint", "fill", "flat", "grid",
+    "is_saved", "load", "machine", "move", "moves", "now", "open_machine", "options", "pictures", "plan", "presets", "probe",
+    "ras", "recipes", "relabel", "same", "saved", "spread", "status", "tensor", "topology", "union", "within", "world", "zip" }
   table.move(support.backends, 1, #support.backends, #words + 1, words) -- a function for each backend
   table.sort(words)
   for i = 33, #words do words[i] = i == 33 and "..." or nil end -- a message has no more
