@@ -10,7 +10,7 @@
 -- the host that the text names ({ name = version } or nil); library(name, ...) runs another file of this folder;
 -- is_topology(value); note(topology, name, text, usual, unread) records a parameter, params(state) reads them back;
 -- fields() are those of slices, name -> type ("any": they check it), whose values get begin(world, values, where)
--- before a build, which gets the World that this returns, and finish(topology, where) follows it;
+-- before a build, which gets the World that this returns, and finish(topology, where, world) follows it;
 -- allow_idle(topology): ranks may be in no group; digest(state) is its plan's; settings(state) are those that a
 -- host has set, by name; note_function(topology, name, version) records a function of the host;
 -- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; choose(topology, family,
@@ -337,7 +337,7 @@ function M.evaluate(self, world, given, file)
   if next(body.policy) then check_policies(body, t) end
   if next(body.policy) or body.has_step and body.text ~= 0 then core.note_policies(t, body.text | 1) end
   if body.idle then core.allow_idle(t) end
-  core.finish(t, body.where)
+  core.finish(t, body.where, world)
   local values, read = parameters.inside(p)
   for _, param in ipairs(body.params.list) do
     local name, value = param.name, values[param.name]

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
@@ -125,7 +126,7 @@ static int core_fields(lua_State *L) {
   return 1;
 }
 
-/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where): before and after the
+/* begin(world, values of these fields, where) -> the World that build gets, finish(topology, where, world): before and after the
 ** build of a plan */
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
@@ -139,7 +140,9 @@ static int core_begin(lua_State *L) {
 }
 
 static int core_finish(lua_State *L) {
-  mgrid_lua_check_topology(L, 1);
+  int64_t is = mgrid_lua_check_topology(L, 1)->content.world, wanted = mgrid_lua_check_world(L, 3)->window.world;
+  if (is != wanted)
+    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, is, wanted);
   for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
     if ((*s)->end) (*s)->end(L, 1, luaL_checkstring(L, 2));
   return 0;

@@ -123,8 +123,8 @@ static int recipe_ask(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   mgrid_given  args = { .from = L, .at = 4, .what = "arguments of a query" };
-  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   const char  *from = lua_pushfstring(L, "query '%s'", query);
+  mgrid_state *s = mgrid_state_ref(mgrid_lua_check_state(L, 2));
   mgrid_runtime_ask_with(rt, s, query, &args, from, &e);
   mgrid_state_free(s);
   if (e.status) return mgrid_lua_raise_runtime(L, &e);

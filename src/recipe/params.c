@@ -31,10 +31,7 @@ static int plan_body(lua_State *L) {
   if (e->file) mgrid_push_json(L, e->file);
   lua_call(L, e->file ? 4 : 3, 1);
   mgrid_topology *t = mgrid_lua_check_topology(L, -1);
-  if (t->content.world != e->world)
-    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64,
-                           t->content.world, e->world);
-  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_error     err = MGRID_ERROR_INIT;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
   mgrid_budget *budget = mgrid_lua_work(L);
   e->plan = mgrid_plan_make(t, budget, &err);
