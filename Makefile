@@ -151,7 +151,8 @@ LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o $(B)/gen/slices_lua.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(call files,command)) $(B)/gen/texts.o $(B)/gen/command.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/machine/ lua/pictures/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
-LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(addprefix lua/pictures/,page.html page.js page_panels.js)
+PAGES      := $(wildcard lua/pictures/*.html lua/pictures/*.js)
+LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua)) $(PAGES)
 
 # What is built: libmoongrid, and the libraries that it loads when something needs them.
 LOADED  := lua $(BACKENDS)
@@ -221,19 +222,14 @@ $(B)/gen/slices_%.o: $(B)/gen/slices_%.c
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(filter-out $(LACKING:%=lua/moongrid/recipes/%.lua),$(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua))
-CHART   := $(if $(filter step,$(SLICES)),$(B)/gen/chart.html)
 META    := $(wildcard lua/moongrid/meta*.lua)
-TEXTS   := $(CHART:%=chart.html=%) :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-$(B)/gen/chart.html: $(addprefix lua/pictures/,chart.html chart.js)
-	@mkdir -p $(@D)
-	sed -e '/^@SCRIPT@$$/{r lua/pictures/chart.js' -e 'd' -e '}' $< >$@
-
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua $(CHART) Makefile
+TEXTS   := :layout.lua=examples/layout.lua $(foreach f,$(META),:$(notdir $(f))=$(f)) $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) $(META) examples/layout.lua Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
 # The Lua of the command.
-COMMAND_LUA := lua/command $(wildcard lua/command/*/ lua/command/*.lua lua/command/*/*.lua)
+COMMAND_LUA := lua/command $(wildcard lua/command/*/ lua/command/*.lua lua/command/*/*.lua) $(PAGES)
 $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
 	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)

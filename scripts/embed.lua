@@ -4,7 +4,7 @@
 -- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
 -- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Pictures are text alone: they are loaded by need, and then work longer than that takes.
--- embed.lua --command OUT: the same of lua/command, for the command.
+-- embed.lua --command OUT: the same of lua/command, for the command, and the page of a step, which it alone makes.
 -- Run in the project's root by make.
 
 local function numbers(bytes)
@@ -51,13 +51,18 @@ local function files(folder, prefix, suffix)
   return list
 end
 
-local prelude, recipes, parts = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", ""), {}
-
--- The parts of a recipe, the files of a folder with its name, are bundled as NAME.PART.
-for folder in io.popen("ls -d lua/moongrid/recipes/*/ 2> /dev/null | LC_ALL=C sort"):lines() do
-  local recipe = folder:match("([^/]+)/$")
-  for _, file in ipairs(files(folder, recipe .. ".", "")) do parts[#parts + 1] = file end
+-- The Lua files of its folders, each named FOLDER.FILE: the parts of a recipe, of a subcommand.
+local function parts_of(folder, prefix)
+  local list = {}
+  for path in io.popen(("ls -d %s/*/ 2> /dev/null | LC_ALL=C sort"):format(folder)):lines() do
+    local name = path:match("([^/]+)/$")
+    for _, file in ipairs(without[name] and {} or files(path, prefix .. name .. ".", "")) do list[#list + 1] = file end
+  end
+  return list
 end
+
+local prelude, recipes = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", "")
+local parts = parts_of("lua/moongrid/recipes", "")
 
 -- Check that every file that the prelude loads by name, core.library("x"), exists.
 local there = {}
@@ -76,14 +81,15 @@ out:write(('/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n')
   :format(of_command and "command/words.h" or "recipe/bundle.h"))
 if not of_command then out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release())) end
 
--- The texts of the files, and the initializer of a chunk each. With `texts_alone` without the compiled form.
+-- The texts of the files, and the initializer of a chunk each. With `texts_alone`, and of a page, without the compiled
+-- form.
 local function write_texts(label, list, stripped, texts_alone)
   local chunks = {}
   for i, file in ipairs(list) do
     local text = file.text or read(file[2])
     local binary = string.dump(assert(load(text, "=" .. file[1], "t")), stripped) -- with its line numbers
     out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(label, i, numbers(text)))
-    if texts_alone then
+    if texts_alone or file.text then
       chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(file[1], label, i, #text)
       goto next
     end
@@ -100,12 +106,29 @@ local function write_list(name, chunks)
   out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
 end
 
+-- A page with the scripts that its lines "@NAME.js@" name, as a chunk that returns it. `short`: without indentation and
+-- comments.
+local function page(name, short)
+  local lines = {}
+  local function add(file)
+    for line in io.lines("lua/pictures/" .. file) do
+      local script = line:match "^@(.+%.js)@$"
+      if short then line = line:gsub("^%s+", "") end
+      if script then
+        add(script)
+      elseif not short or not (line == "" or line == "*/" or line:find "^/[/*]" or line:find "^%*%*") then
+        lines[#lines + 1] = line
+      end
+    end
+  end
+  add(name .. ".html")
+  return { ("moongrid.pictures.%s_html"):format(name), text = ("return %q\n"):format(table.concat(lines, "\n")) }
+end
+
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
-  for _, folder in ipairs { "base", "run" } do
-    local prefix = ("moongrid.command.%s."):format(folder)
-    for _, file in ipairs(files("lua/command/" .. folder, prefix, "")) do list[#list + 1] = file end
-  end
+  for _, file in ipairs(parts_of("lua/command", "moongrid.command.")) do list[#list + 1] = file end
+  list[#list + 1] = page "chart"
   write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
   out:close()
   os.exit(0)
@@ -126,26 +149,8 @@ texts = write_texts("recipe", recipes)
 for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
 write_list("mgrid_bundled", texts)
 
--- The page of pictures with its scripts, without indentation and comments, as a chunk that returns it.
-local function page()
-  local lines = {}
-  local function add(name)
-    for line in io.lines("lua/pictures/" .. name) do
-      line = line:gsub("^%s+", "")
-      if line == "@SCRIPT@" then
-        add "page.js"
-        add "page_panels.js"
-      elseif line ~= "" and not line:find "^//" and not line:find "^/%*" and not line:find "^%*%*" and line ~= "*/" then
-        lines[#lines + 1] = line
-      end
-    end
-  end
-  add "page.html"
-  return { "moongrid.pictures.page_html", text = ("return %q\n"):format(table.concat(lines, "\n")) }
-end
-
 local pictures = files("lua/pictures", "moongrid.pictures.", "")
-pictures[#pictures + 1] = page()
+pictures[#pictures + 1] = page("page", true)
 write_list("mgrid_pictures", write_texts("picture", pictures, false, true))
 out:write("const char *const mgrid_bundled_names[] = {\n")
 for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end

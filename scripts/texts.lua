@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- texts.lua OUT NAME=FILE...: write files as C, for the command to print: the bundled recipes with their comments
--- (the library has them without), and pages. Run in the project's root by make.
+-- (the library has them without), and what `init` writes. Run in the project's root by make.
 
 local out = assert(io.open(arg[1], "wb"))
 out:write('/* Made by scripts/texts.lua; do not edit. */\n#include "command/built_in_texts.h"\n\n')

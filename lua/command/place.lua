@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- moongrid place: how the groups of a recipe lie on a machine, and what they send between its domains; or the values of
--- its parameters that cost least (base/search.lua).
+-- its parameters that cost least (place/search.lua).
 
 local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local recipe = require "command.base.recipe"
-local search = require "command.base.search"
-local sending = require "command.base.sending"
+local search = require "command.place.search"
+local sending = require "command.place.sending"
 local text = require "command.base.text"
 
 local RANKS <const> = 65536 -- up to so many, the step of a recipe counts unasked

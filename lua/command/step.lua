@@ -29,7 +29,7 @@ local OPERATIONS = { "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
 
 local PICTURES = {
   svg = function(c, put) require "pictures.chart_svg" (c, put) end,
-  html = function(c, put) require "pictures.chart_page" (c, host.text "chart.html", put) end,
+  html = function(c, put) require "pictures.chart_page" (c, put) end,
   json = function(c, put) require "pictures.chart_trace" (c, put) end,
 }
 

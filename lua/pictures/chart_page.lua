@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_page(chart, page, put): a chart of time as one HTML page that needs no network: `page` is chart.html with its
--- script, which puts texts into text nodes only. The data are JSON in which the characters of markup are escaped.
+-- chart_page(chart, put): a chart of time as one HTML page that needs no network: chart.html with its script, which
+-- puts texts into text nodes only. The data are JSON in which the characters of markup are escaped.
 
 local words = require "pictures.words"
 
@@ -35,13 +35,13 @@ local function about(c)
   return data
 end
 
-return function(c, page, put)
-  local head, middle, tail = page:match "^(.-)@TITLE@(.-)@DATA@(.*)$"
+return function(c, put)
+  local head, middle, tail = require "pictures.chart_html":match "^(.-)@TITLE@(.-)@DATA@(.*)$"
   put(head .. words.xml(c.title) .. middle .. '{"bars":[')
   for i, row in ipairs(c.rows) do
     put((i > 1 and ",\n" or "") .. bars_of(c, row))
   end
   put '],"about":'
   words.json(about(c), put)
-  put("}" .. tail)
+  put("}" .. tail .. "\n")
 end

@@ -9,8 +9,8 @@
 
 typedef struct cli_file {
   const char
-      *name; /* of a bundled recipe "megatron", of its parts "megatron.grids"; of a page "page.html"; ":meta.lua" and
-                       ** ":layout.lua" of what `init` writes, which are no paths that anybody types */
+      *name; /* of a bundled recipe "megatron", of its parts "megatron.grids"; ":meta.lua" and ":layout.lua" of what
+                       ** `init` writes, which are no paths that anybody types */
   const char *text;
 } cli_file;
 

@@ -368,7 +368,7 @@ static const mgrid_chunk *find_chunk(const mgrid_chunk *c, const char *name) {
   return c->name ? c : NULL;
 }
 
-/* A searcher of `require`. The page of pictures, which make puts together, is always that which is built in. */
+/* A searcher of `require`. Pages, which make puts together, are always those that are built in. */
 static int find_file(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1), *root = source_tree();
   const mgrid_chunk *c = find_chunk(cli_lua, name);
@@ -377,7 +377,7 @@ static int find_file(lua_State *L) {
     lua_pushfstring(L, "no lua/%s.lua", name);
     return 1;
   }
-  bool from_source = root && strcmp(name, "pictures.page_html") != 0;
+  bool from_source = root && !strstr(name, "_html");
   if (from_source ? load_source(L, root, name) : mgrid_bundle_load(L, c)) return lua_error(L);
   return 1;
 }

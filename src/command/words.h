@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "moongrid.h"
 
-/* The files of lua/command; a NULL name at the end. Made by scripts/embed.lua. */
+/* The files of lua/command, and the page of a step; a NULL name at the end. Made by scripts/embed.lua. */
 extern const mgrid_chunk cli_lua[];
 
 /* A lua_CFunction: push the table of words. */

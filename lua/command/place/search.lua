@@ -10,7 +10,7 @@
 local host = require "host"
 local mg = require "moongrid"
 local recipe = require "command.base.recipe"
-local sending = require "command.base.sending"
+local sending = require "command.place.sending"
 local text = require "command.base.text"
 
 local WHOLE <const>, MANY <const> = 50000, 100000 -- combinations that are all evaluated; those of a branch and bound
