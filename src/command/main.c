@@ -7,8 +7,6 @@
 #include "recipe/bind.h"
 
 #include <inttypes.h>
-#include <lualib.h>
-#include <string.h>
 
 typedef struct line {
   int    argc;
@@ -18,11 +16,8 @@ typedef struct line {
 /* Run `require "command.base.main"` with the words of the command line; return the exit code. */
 static int run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
-  luaL_openlibs(L);
+  mgrid_lua_open_whole(L);
   cli_open_files(L);
-  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-  lua_pushcfunction(L, mgrid_lua_open);
-  lua_setfield(L, -2, "moongrid");
   luaL_requiref(L, "host", cli_open_words, 0);
   lua_getglobal(L, "require");
   lua_pushliteral(L, "command.base.main");

@@ -145,6 +145,7 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
 /* Set a field of the table on the top; NULL is nil. */
 void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
+void mgrid_lua_set_number(lua_State *L, const char *key, double value);
 void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
 void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
 /* Return the kind of the value: "a number", "nil". */
@@ -318,6 +319,8 @@ extern const mgrid_lua_class mgrid_lua_state_class;                      /* its 
 
 /* ------------------------------------------------------------- all classes */
 
+/* Open Lua's libraries, and moongrid for `require`, in a state of our own; push moongrid. module.c */
+void mgrid_lua_open_whole(lua_State *L);
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */

@@ -11,6 +11,8 @@
 #include "recipe/slice.h"
 #include "recipe/values.h"
 
+#include <lualib.h>
+
 /* ------------------------------------------------------------------ Recipe */
 
 static mgrid_runtime *check_recipe(lua_State *L, int i) {
@@ -310,4 +312,9 @@ int mgrid_lua_open(lua_State *L) {
   luaL_newlib(L, module_meta);
   lua_setmetatable(L, -2);
   return 1;
+}
+
+void mgrid_lua_open_whole(lua_State *L) {
+  luaL_openlibs(L);
+  luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
 }

@@ -10,7 +10,6 @@
 #include "recipe/values.h"
 #include "recipe/words/facts.h"
 
-#include <lualib.h>
 #include <string.h>
 
 /* The `require` of these files, which changes nothing of the host's. Upvalues: what was loaded, by name; the environment of
@@ -189,8 +188,7 @@ static void push_options(lua_State *L, const request *r) {
 
 static int draw(lua_State *L) {
   request *r = lua_touserdata(L, 1);
-  luaL_openlibs(L);
-  luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
+  mgrid_lua_open_whole(L);
   lua_getfield(L, -1, "pictures");
   if (lua_getfield(L, -1, r->how) != LUA_TFUNCTION)
     return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a picture is text, svg or page, not '%s'", r->how);
