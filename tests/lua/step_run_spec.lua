@@ -151,14 +151,18 @@ describe("run --step", function()
         if job.rank == 2 then error("it burns", 0) end
         return job.rank == 1 and 0 or flops
       end
-      local _, told = pcall(state.run_step, state, { compute = work })
-      io.stderr:write("told " .. told:gsub("^.-:%%d+: ", "") .. "\n")
+      local function raises(flops) return job.rank == 2 and error {} or flops end
+      for _, compute in ipairs { work, raises } do
+        local _, told = pcall(state.run_step, state, { compute = compute })
+        io.stderr:write("told " .. told:gsub("^.-:%%d+: ", "") .. "\n")
+      end
       assert(state:prove())
       state:close()
       job:close()]]):format(recipe "s:compute { flops = 1e6 } s:all_reduce(s.dp, 8)"))
     local _, err, code = run(("LUA_CPATH_5_4='build/?.so;;' scripts/launch 4 lua5.4 %s"):format(script))
     local _, many = err:gsub("told rank 1: run_step: compute returns how many flops it has done, more than 0\n", "")
-    assert.same({ 4, 0 }, { many, code }, err)
+    local _, tables = err:gsub("told rank 2: run_step: compute raises an error that is a table\n", "")
+    assert.same({ 4, 4, 0 }, { many, tables, code }, err)
   end)
 
   it("refuses what is not proved, and with --unproved names the call that does not end", function()

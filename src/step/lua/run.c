@@ -68,8 +68,10 @@ static double call_work(void *ud, double flops) {
   double      done = raised ? 0 : lua_tonumber(L, -1);
   const char *message = raised ? lua_tostring(L, -1)
                                : "run_step: compute returns how many flops it has done, more than 0";
-  if (!message)
+  if (raised == LUA_ERRMEM)
     mgrid_oom(&w->broken);
+  else if (!message)
+    mgrid_fail(&w->broken, MGRID_REFUSED, "run_step: compute raises an error that is a %s", luaL_typename(L, -1));
   else if (!(done > 0))
     mgrid_fail(&w->broken, MGRID_REFUSED, "%s", message);
   lua_pop(L, 1);
