@@ -8,8 +8,7 @@
 #include "machine/traffic.h"
 
 /* Bytes between the domains of each level but the last, whose domains are places, the farthest first (the only level of a
-** machine counts); and the seconds of the busiest link of each
-** level whose bandwidth is known, added up. */
+** machine counts); and the seconds of the busiest link of each level whose bandwidth is known, added up. */
 typedef struct mgrid_cost {
   size_t n;
   double bytes[MGRID_LEVELS_MAX];

@@ -314,10 +314,6 @@ const char *mgrid_level_name(const mgrid_machine_model *m, size_t level) {
   return level < m->ntiers ? m->tier[level].name : m->crossing[level - m->ntiers].name;
 }
 
-mgrid_link mgrid_level_link(const mgrid_machine_model *m, size_t level) {
-  return level < m->ntiers ? m->tier[level].link : m->crossing[level - m->ntiers].link;
-}
-
 int64_t mgrid_machine_places(const mgrid_machine_model *m) { return m ? m->places : 0; }
 size_t  mgrid_machine_nlevels(const mgrid_machine_model *m) { return m ? m->ntiers + m->ncrossings : 0; }
 
@@ -389,9 +385,9 @@ mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the machine has %zu levels, no level %zu", mgrid_machine_nlevels(m), i);
   if (s) return s;
   l.name = mgrid_level_name(m, i);
-  l.bandwidth = mgrid_level_link(m, i).bandwidth;
-  l.latency = mgrid_level_link(m, i).latency;
   l.crosses = i >= m->ntiers;
+  const mgrid_link *link = l.crosses ? &m->crossing[i - m->ntiers].link : &m->tier[i].link;
+  l.bandwidth = link->bandwidth, l.latency = link->latency;
   if (l.crosses) {
     const mgrid_crossing *x = &m->crossing[i - m->ntiers];
     const mgrid_tier     *of = &m->tier[x->of];

@@ -12,7 +12,7 @@ typedef struct mgrid_scan {
   const char   *begin, *at, *end; /* the text, which no 0 ends, and where the next piece begins */
   mgrid_error  *err;              /* gets the first fault */
   mgrid_budget *budget;           /* of what is made of the text */
-  bool          failed;
+  bool          failed;           /* the error is in *err, or the budget is exhausted */
 } mgrid_scan;
 
 static inline mgrid_scan mgrid_scan_begin(const char *text, size_t len, mgrid_budget *budget, mgrid_error *err) {
@@ -21,8 +21,6 @@ static inline mgrid_scan mgrid_scan_begin(const char *text, size_t len, mgrid_bu
 
 /* MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
 void mgrid_scan_fault(mgrid_scan *s, const char *expected);
-/* Something could not be made of the text: the error is in *err already, or the budget is exhausted. */
-static inline void mgrid_scan_fail(mgrid_scan *s) { s->failed = true; }
 /* Does this text come next? _take: then skip it. */
 bool mgrid_scan_next(const mgrid_scan *s, const char *text);
 bool mgrid_scan_take(mgrid_scan *s, const char *text);

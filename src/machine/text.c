@@ -66,7 +66,7 @@ static void read_link(mgrid_scan *s, mgrid_link *link) {
 
 /* Pay for numbers that the text makes, by their memory. */
 static void pay_for(mgrid_scan *s, int64_t numbers) {
-  if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) mgrid_scan_fail(s);
+  if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) s->failed = true;
 }
 
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
@@ -87,7 +87,7 @@ static void read_counts(mgrid_scan *s, words *all, word *w) {
     pay_for(s, times);
     all->ncounts += s->failed ? 0 : times;
     for (int64_t i = 0; i < times && !s->failed; i++) {
-      if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), s->failed = true;
       if (!s->failed) w->counts[w->ncounts++] = n;
     }
   } while (take(s, ","));
@@ -108,7 +108,7 @@ static void read_ranks(mgrid_scan *s, words *w) {
     }
     pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
-      if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), mgrid_scan_fail(s);
+      if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), s->failed = true;
       if (!s->failed) w->ranks[w->nranks++] = (int32_t)place;
     }
   } while (take(s, ","));

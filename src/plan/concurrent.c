@@ -70,17 +70,11 @@ void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mg
   }
 }
 
-static mgrid_status unknown_family(const mgrid_content *c, const char *name, mgrid_error *err) {
-  char tail[512];
-  mgrid_content_suggest(c, name, tail, sizeof tail);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "concurrent: unknown family '%s'%s", name, tail);
-}
-
 static mgrid_status check_names(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
   if (n < 2) return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu", n);
   for (size_t k = 0; k < n; k++) {
     const char *name = names[k] ? names[k] : "";
-    if (mgrid_content_find(c, name) < 0) return unknown_family(c, name, err);
+    if (mgrid_content_require(c, "concurrent: ", name, err) < 0) return MGRID_UNKNOWN_NAME;
     for (size_t i = 0; i < k; i++)
       if (strcmp(names[i], name) == 0)
         return mgrid_fail(err, MGRID_DUPLICATE, "concurrent: family '%s' is in the list twice", name);

@@ -74,6 +74,15 @@ void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tai
   free(known);
 }
 
+int mgrid_content_require(const mgrid_content *c, const char *before, const char *family, mgrid_error *err) {
+  char tail[512];
+  int  at = mgrid_content_find(c, family);
+  if (at >= 0) return at;
+  mgrid_content_suggest(c, family, tail, sizeof tail);
+  mgrid_fail(err, MGRID_UNKNOWN_NAME, "%sunknown family '%s'%s", before, family, tail);
+  return -1;
+}
+
 int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   int32_t i = look_up(c, grid);
   return i >= GRIDS && i < ITEMS ? i - GRIDS : -1;

@@ -64,6 +64,8 @@ int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* 
 const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_kind *kind, const char *name);
 size_t            mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
+/* Return the entry of a family, or -1 after a refusal with the nearest name; `before`: what the message begins with. */
+int mgrid_content_require(const mgrid_content *c, const char *before, const char *family, mgrid_error *err);
 /* Call mgrid_suggest with its families; "" if out of memory. */
 void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 

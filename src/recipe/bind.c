@@ -81,8 +81,7 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
   if (e->nmissing == 0) return 3;
   lua_createtable(L, 0, 4);
   mgrid_lua_set_integer(L, "n", e->nmissing);
-  lua_pushnumber(L, e->waited);
-  lua_setfield(L, -2, "seconds");
+  mgrid_lua_set_number(L, "seconds", e->waited);
   mgrid_lua_set_string(L, "call", e->call);
   MGRID_LUA_LIST(L, e->nmissing < MGRID_MISSING_SHOWN ? e->nmissing : MGRID_MISSING_SHOWN,
                  lua_pushinteger(L, e->missing[i]));
@@ -388,6 +387,11 @@ void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
 
 void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value) {
   lua_pushinteger(L, value);
+  lua_setfield(L, -2, key);
+}
+
+void mgrid_lua_set_number(lua_State *L, const char *key, double value) {
+  lua_pushnumber(L, value);
   lua_setfield(L, -2, key);
 }
 

@@ -8,16 +8,9 @@
 
 #include <inttypes.h>
 
-mgrid_step *mgrid_step_of(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, bool *none, mgrid_error *err) {
-  step_request r = { .plan = plan, .file = file };
-  mgrid_status s = mgrid_runtime_serve(rt, "step", &r, err);
-  *none = r.none;
-  return s ? NULL : r.made;
-}
-
 mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, mgrid_error *err) {
-  bool none;
-  return rt && plan ? mgrid_step_of(rt, plan, file, &none, err) : NULL;
+  step_request r = { .plan = plan, .file = file };
+  return rt && plan && mgrid_runtime_serve(rt, "step", &r, err) == MGRID_OK ? r.made : NULL;
 }
 
 size_t mgrid_step_nclasses(const mgrid_step *s) { return s ? s->nclasses : 0; }

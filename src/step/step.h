@@ -186,9 +186,6 @@ typedef struct step_request {
   mgrid_step       *made;
 } step_request;
 
-/* As mgrid_step_new; *none: it failed because the recipe has no step. step.c */
-mgrid_step *mgrid_step_of(mgrid_runtime *rt, const mgrid_plan *plan, const char *file, bool *none, mgrid_error *err);
-
 /* --------------------------------------------------------------- program.c */
 
 /* A program while it is written. */

@@ -106,10 +106,8 @@ static int levels(lua_State *L) {
     set_known(L, "places", l.most);
     mgrid_link_text((mgrid_link){ l.bandwidth, l.latency }, &link);
     set_text(L, "link", &link);
-    lua_pushnumber(L, l.bandwidth);
-    lua_setfield(L, -2, "bandwidth");
-    lua_pushnumber(L, l.latency);
-    lua_setfield(L, -2, "latency");
+    mgrid_lua_set_number(L, "bandwidth", l.bandwidth);
+    mgrid_lua_set_number(L, "latency", l.latency);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
@@ -166,8 +164,7 @@ static int counts(lua_State *L) {
   set_known(L, "crossing", c.crossing);
   set_known(L, "edges", c.edges);
   set_known(L, "touched", c.touched);
-  lua_pushnumber(L, c.touched ? (double)f->total / (double)c.touched : 0);
-  lua_setfield(L, -2, "members");
+  mgrid_lua_set_number(L, "members", c.touched ? (double)f->total / (double)c.touched : 0);
   return 1;
 }
 

@@ -27,14 +27,9 @@ static const mgrid_plan *check_plan(lua_State *L, const mgrid_machine_model *m) 
   return p;
 }
 
-static void set_number(lua_State *L, const char *key, double value) {
-  lua_pushnumber(L, value);
-  lua_setfield(L, -2, key);
-}
-
 static void set_levels(lua_State *L, const char *key, const mgrid_machine_model *m, size_t n, const double *values) {
   lua_createtable(L, 0, (int)n);
-  for (size_t l = 0; l < n; l++) set_number(L, m->tier[l].name, values[l]);
+  for (size_t l = 0; l < n; l++) mgrid_lua_set_number(L, m->tier[l].name, values[l]);
   lua_setfield(L, -2, key);
 }
 
@@ -52,7 +47,7 @@ int mgrid_lua_machine_cost(lua_State *L) {
   lua_createtable(L, 0, 3);
   set_levels(L, "bytes", m, c.n, c.bytes);
   set_levels(L, "bound", m, c.n, c.bound);
-  if (timed) set_number(L, "seconds", c.seconds);
+  if (timed) mgrid_lua_set_number(L, "seconds", c.seconds);
   return 1;
 }
 
@@ -60,16 +55,6 @@ int mgrid_lua_machine_cost(lua_State *L) {
 static void *push_room(lua_State *L, int64_t n, size_t each) {
   size_t size = (size_t)(n + 1) * each;
   return memset(lua_newuserdatauv(L, size, 0), 0, size);
-}
-
-/* Return the entry of a family; -1: there is none. */
-static int find_entry(const mgrid_content *c, const char *name, mgrid_error *err) {
-  char tail[512];
-  int  at = mgrid_content_find(c, name);
-  if (at >= 0) return at;
-  mgrid_content_suggest(c, name, tail, sizeof tail);
-  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
-  return -1;
 }
 
 typedef struct leaving {
@@ -88,7 +73,7 @@ static void choose(lua_State *L, int i, const leaving *x) {
   if (lua_isnil(L, i)) return;
   luaL_checktype(L, i, LUA_TTABLE);
   for (lua_Integer k = 1; lua_rawgeti(L, i, k) != LUA_TNIL; k++, lua_pop(L, 1)) {
-    int at = find_entry(x->c, luaL_checkstring(L, -1), &e);
+    int at = mgrid_content_require(x->c, "", luaL_checkstring(L, -1), &e);
     if (at < 0) mgrid_lua_raise_error(L, &e);
     x->chosen[at] = true;
   }
@@ -97,7 +82,7 @@ static void choose(lua_State *L, int i, const leaving *x) {
 
 static mgrid_status add_flows(const leaving *x, const mgrid_traffic *t, mgrid_error *err) {
   for (const mgrid_flow *f = t->flow; f < t->flow + t->n; f++) {
-    int at = find_entry(x->c, f->family, err);
+    int at = mgrid_content_require(x->c, "", f->family, err);
     if (at < 0) return err->status;
     if (!x->chosen[at]) continue;
     double sum = mgrid_flow_leaving(f, x->c->entry[at].family, x->domain, x->n, x->out, err);
@@ -131,7 +116,7 @@ int mgrid_lua_machine_leaving(lua_State *L) {
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_newtable(L);
   for (size_t i = 0; i < c->nentries; i++)
-    if (x.sum[i] >= 0) set_number(L, c->entry[i].name, x.sum[i]);
+    if (x.sum[i] >= 0) mgrid_lua_set_number(L, c->entry[i].name, x.sum[i]);
   MGRID_LUA_LIST(L, x.n, lua_pushnumber(L, x.out[i]));
   return 2;
 }

@@ -318,11 +318,7 @@ static MGRID_APART mgrid_status read_traffic(lua_State *L, int table, const mgri
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
       return mgrid_fail(e, MGRID_BAD_VALUE, "traffic has texts by family, tp = \"2 GiB all_reduce x 96\"");
     const char *family = lua_tostring(L, -2);
-    char        tail[512];
-    if (mgrid_content_find(c, family) < 0) {
-      mgrid_content_suggest(c, family, tail, sizeof tail);
-      return mgrid_fail(e, MGRID_UNKNOWN_NAME, "traffic: unknown family '%s'%s", family, tail);
-    }
+    if (mgrid_content_require(c, "traffic: ", family, e) < 0) return e->status;
     mgrid_traffic_add(t, family, lua_tostring(L, -1), e);
   }
   return e->status;

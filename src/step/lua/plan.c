@@ -166,10 +166,9 @@ static int programs_traffic(lua_State *L) {
 
 /* What a compute says of itself. */
 static void put_work(lua_State *L, const step_node *n) {
-  lua_pushnumber(L, n->flops);
-  lua_setfield(L, -2, "flops");
+  mgrid_lua_set_number(L, "flops", n->flops);
   if (n->bytes > 0) mgrid_lua_set_integer(L, "bytes", n->bytes);
-  if (n->seconds > 0) lua_pushnumber(L, n->seconds), lua_setfield(L, -2, "seconds");
+  if (n->seconds > 0) mgrid_lua_set_number(L, "seconds", n->seconds);
 }
 
 /* Push an entry, without what is in it. */

@@ -16,13 +16,9 @@ step_word_step *mgrid_step_lua_check(lua_State *L, int i, step_writer **w) {
 static int groups(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
-  const char *name = luaL_checkstring(L, 2);
-  int         entry = mgrid_content_find(&w->step->plan->content, name);
-  char        tail[512];
-  if (entry < 0) {
-    mgrid_content_suggest(&w->step->plan->content, name, tail, sizeof tail);
-    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
-  }
+  mgrid_error e = MGRID_ERROR_INIT;
+  int         entry = mgrid_content_require(&w->step->plan->content, "", luaL_checkstring(L, 2), &e);
+  if (entry < 0) return mgrid_lua_raise_error(L, &e);
   lua_getiuservalue(L, 1, 1);
   lua_newtable(L);
   for (int32_t nth = 0;; nth++) {
