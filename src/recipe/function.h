@@ -17,7 +17,7 @@ typedef struct mgrid_host_function {
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
 void         mgrid_functions_free(mgrid_runtime *rt);
 
-/* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names none. Never raises. */
+/* Note which functions of the host this text of a recipe names; NULL: a bundled recipe, which names none. May raise. */
 void mgrid_functions_note(lua_State *L, const char *text, size_t len);
 /* Push { name = version } of those noted last; nil: none. */
 void mgrid_functions_push(lua_State *L);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** host_objects.c - what a C host and the scripts in its own Lua give each other: each object has owners on both sides. A userdata is
-** made before it becomes an owner, so an error in between leaks nothing.
+** made before it becomes an owner, in a statement of its own, so an error in between leaks nothing.
 */
 #include "moongrid_lua.h"
 
@@ -12,12 +12,30 @@
 
 #include <string.h>
 
-static void push_grid(lua_State *L, const void *g) { *mgrid_lua_new_grid(L) = mgrid_grid_ref(g); }
-static void push_family(lua_State *L, const void *f) { mgrid_lua_new_family(L, NULL)->f = mgrid_family_ref(f); }
-static void push_topology(lua_State *L, const void *t) { *mgrid_lua_new_topology(L) = mgrid_topology_ref((void *)t); }
-static void push_plan(lua_State *L, const void *p) { *mgrid_lua_new_plan(L) = mgrid_plan_ref(p); }
-static void push_backend(lua_State *L, const void *b) { *mgrid_lua_new_job(L) = mgrid_backend_ref((void *)b); }
-static void push_state(lua_State *L, const void *s) { *mgrid_lua_new_state(L, true) = mgrid_state_ref((void *)s); }
+static void push_grid(lua_State *L, const void *g) {
+  mgrid_grid **box = mgrid_lua_new_grid(L);
+  *box = mgrid_grid_ref(g);
+}
+static void push_family(lua_State *L, const void *f) {
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_ref(f);
+}
+static void push_topology(lua_State *L, const void *t) {
+  mgrid_topology **box = mgrid_lua_new_topology(L);
+  *box = mgrid_topology_ref((void *)t);
+}
+static void push_plan(lua_State *L, const void *p) {
+  mgrid_plan **box = mgrid_lua_new_plan(L);
+  *box = mgrid_plan_ref(p);
+}
+static void push_backend(lua_State *L, const void *b) {
+  mgrid_backend **box = mgrid_lua_new_job(L);
+  *box = mgrid_backend_ref((void *)b);
+}
+static void push_state(lua_State *L, const void *s) {
+  mgrid_state **box = mgrid_lua_new_state(L, true);
+  *box = mgrid_state_ref((void *)s);
+}
 
 static void push_group(lua_State *L, const void *g) {
   push_state(L, ((const mgrid_group *)g)->state);

@@ -78,24 +78,40 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   return rc;
 }
 
+typedef struct loading {
+  mgrid_text  text;
+  const char *source;
+  uint64_t   *hash;
+  int         rc;
+} loading;
+
+static int load_body(lua_State *L) {
+  loading *x = lua_touserdata(L, 1);
+  x->rc = load_text(L, &x->text, x->source, x->hash);
+  return 1;
+}
+
 /* Push a file as a function, as luaL_loadfilex does. `name` is its name in messages, `told` the name if it cannot be
 ** read. The file is read once, so function and hash are of the same text even if somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, const char *told, const char *name, uint64_t *hash) {
-  mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
-  if (mgrid_read_file_as(path, told, &t, &e)) {
-    mgrid_text_free(&t);
+  loading x = { .source = lua_tostring(L, -1), .hash = hash };
+  if (mgrid_read_file_as(path, told, &x.text, &e)) {
+    mgrid_text_free(&x.text);
     if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
     lua_pushstring(L, e.message);
     lua_remove(L, -2);
     return LUA_ERRFILE;
   }
-  int rc = load_text(L, &t, lua_tostring(L, -1), hash);
-  mgrid_text_free(&t);
-  if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, name);
+  lua_pushcfunction(L, load_body);
+  lua_pushlightuserdata(L, &x);
+  int raised = lua_pcall(L, 1, 1, 0);
+  mgrid_text_free(&x.text);
+  if (raised) return lua_error(L);
+  if (x.rc == LUA_ERRSYNTAX) tell_the_line_alone(L, name);
   lua_remove(L, -2);
-  return rc;
+  return x.rc;
 }
 
 static const char root_key = 'r';  /* its address: the folder of files that recipes may name; nil: none */

@@ -4,6 +4,8 @@
 */
 #include "functions.h"
 
+#include <unistd.h>
+
 typedef struct failure {
   mgrid_status status;
   const char  *message;
@@ -278,6 +280,25 @@ static void test_budget(void **unused) {
   }
 }
 
+/* The names in a file are looked for in Lua: an error there leaves nothing of the file (ASan). */
+static void test_budget_of_a_file(void **unused) {
+  char           path[] = P_tmpdir "/moongrid-functions-XXXXXX.lua";
+  mgrid_limits   few = MGRID_LIMITS_INIT;
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_function f = mgrid_function_of("echo", "1", echo, NULL);
+  FILE          *file = fdopen(mkstemps(path, 4), "w");
+  (void)unused;
+  for (int i = 0; i < 2000; i++) fputs("local a = 1\n", file);
+  fclose(file);
+  few.instructions = 20000;
+  mgrid_runtime *rt = mgrid_runtime_new(&few, NULL, &e);
+  mgrid_runtime_function(rt, &f, &e);
+  assert_int_equal(mgrid_runtime_load(rt, path, NULL, 0, &e), MGRID_LIMIT);
+  assert_non_null(strstr(e.message, "the recipe runs for more than 20000 instructions"));
+  mgrid_runtime_free(rt);
+  unlink(path);
+}
+
 static mgrid_runtime *in_use;
 
 static mgrid_status call_back(void *ud, size_t n, const mgrid_arg *args, mgrid_arg *result, mgrid_error *err) {
@@ -310,6 +331,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_registration_refused),
     cmocka_unit_test(test_a_host_without_it),
     cmocka_unit_test(test_budget),
+    cmocka_unit_test(test_budget_of_a_file),
     cmocka_unit_test(test_a_function_that_calls_back),
   };
   return run_program("functions", tests, argc, argv);

@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: MIT
 --
--- closing.lua - every method of every class, while a finalizer or a metamethod of an argument closes the objects that
--- it uses. Nothing may be used after it is freed (../mpi/closing.c runs this under ASan); each call returns, or raises.
--- Methods are those that the sources register, so a new one is called, too.
+-- closing.lua - every method and field of every class, while a finalizer or a metamethod of an argument closes the
+-- objects that it uses; and every method, ended at each allocation of Lua. Nothing may be used after it is freed, and
+-- nothing left (../mpi/closing.c runs this under ASan); each call returns, or raises. Methods are those that the sources
+-- register, so a new one is called, too.
 --
--- Argument: a seed. Prints the number of calls, and of those in which something was closed.
+-- Argument: a seed. Prints the number of calls, of those in which something was closed, and of those that were ended.
 
 local mg = require "moongrid"
 math.randomseed(tonumber((...)) or 1)
 
 -- ------------------------------------------------------------------ objects
 
-local text = [[return recipe { params = { tp = 2 }, build = function(world, p)
+local text = [[return recipe { params = { tp = 2, odd = false }, build = function(world, p)
   local g, t = grid(world, 'tp-dp', { tp = p.tp, dp = fill }), topology(world)
   t.grid, t.tp, t.dp = g, g 'tp', g 'dp'
   t.w = tensor { axes = { { "a", 8 } }, type = "f32", cut = { a = "tp" } }
   return t end,
 queries = { world_size = function(s) return s.world end }, settings = { training = param.flag(true) },
-step = function(s) s:all_reduce(s.tp, 8) end,
+step = function(s, p) if not (p.odd and s.rank == 0) then s:all_reduce(s.tp, 8) end end,
 getters = { one = 'tp' }, policy = { one = function(s, q) return { s.tp.size, q.a } end } }]]
 local path = os.tmpname() .. ".lua"
 local file = assert(io.open(path, "w"))
@@ -26,6 +27,7 @@ file:close()
 
 local recipe = mg.load(path)
 local of_recipe = recipe:plan(4, { tp = 2 })
+local unlike = recipe:plan(4, { odd = true }) -- its step cannot be proved
 local alone = recipe:plan(1, { tp = 1 })
 local open_job = _G.open_job or mg.mpi -- the host's, or the module's own; of one rank
 local live = {}
@@ -54,6 +56,7 @@ local closed = false
 local function closes()
   if not closed then
     closed = true
+    collectgarbage("incremental", 200, 100, 13)
     close()
     collectgarbage()
   end
@@ -70,10 +73,14 @@ for _, event in ipairs { "index", "newindex", "len", "call", "pairs", "tostring"
   end
 end
 
--- Garbage that closes in the k-th collection from now on.
+-- Garbage that closes in the k-th collection from now on. Each allocation that may collect does it whole.
 local turn = 0 -- of a call: garbage of an earlier one closes nothing
 local function arm(k, mine)
-  mine = mine or turn
+  if not mine then
+    collectgarbage("incremental", 1, 1000, 30)
+    collectgarbage() -- from its end the debt counts
+    mine = turn
+  end
   setmetatable({}, { __gc = function()
     if mine == turn then
       if k <= 0 then closes() else arm(k - 1, mine) end
@@ -108,6 +115,7 @@ local selves = {
   function() return grid end, function() return topology end, function() return world end,
   function() return grid "tp" end, function() return mg end,
   function() return mg.move(of_recipe, of_recipe, { rank = 1 }) end, function() return of_recipe:step() end,
+  function() return unlike:step() end,
 }
 
 local palette = {
@@ -120,9 +128,10 @@ local palette = {
   function() return 12.0 end, -- as a string where one is wanted: that allocates
 }
 
-local calls, while_open = 0, 0
+local calls, while_open, ended = 0, 0, 0
 local function begin(self)
   turn, closed = turn + 1, false
+  collectgarbage("incremental", 200, 100, 13)
   if not live.dry then open() end
   return self()
 end
@@ -139,19 +148,57 @@ local function call(self, name, k)
   calls, while_open = calls + 1, while_open + (closed and 1 or 0)
 end
 
-local rounds = tonumber(os.getenv "CLOSING_ROUNDS") or 10
+-- Read a field or find a method.
+local function read(self, name, k)
+  local object = begin(self)
+  arm(k)
+  pcall(function() return object[name] end)
+  calls, while_open = calls + 1, while_open + (closed and 1 or 0)
+end
+
+-- Call it with what it takes, if that is found soon, and end it at each allocation. `fail_after` is the host's.
+local function starve(self, name)
+  local given, n = {}, 0
+  local function try(k)
+    local object = begin(self)
+    local good, method = pcall(function() return object[name] end)
+    if not good then return end
+    if k then fail_after(k) end
+    if object == mg then return pcall(method, table.unpack(given, 1, n)) end
+    return pcall(method, object, table.unpack(given, 1, n))
+  end
+  for _ = 1, 8 do
+    n = math.random(0, 4)
+    for i = 1, n do
+      given[i] = palette[math.random(#palette)]()
+      if given[i] == evil then given[i] = nil end
+    end
+    if try() then break end
+  end
+  for k = 0, 1000 do
+    try(k)
+    if not fail_after(-1) then break end
+    ended = ended + 1
+  end
+end
+
+local rounds = tonumber(os.getenv "CLOSING_ROUNDS") or 6
 local events = { "__len", "__eq", "__tostring", "__pairs", "__index", "__gc" }
-collectgarbage("incremental", 1, 1000, 5)
 for i, self in ipairs(selves) do
-  local methods, before = {}, calls
+  local methods, fields, before = {}, {}, calls
   for _, name in ipairs(names) do
     local object = begin(self)
     local good, method = pcall(function() return object[name] end)
-    if good and type(method) == "function" then methods[#methods + 1] = name end
+    local to = type(method) == "function" and methods or fields
+    if good and method ~= nil then to[#to + 1] = name end
+  end
+  for _, name in ipairs(fields) do
+    for k = 0, 9 do read(self, name, k) end
   end
   for _ = 1, rounds do
     for _, name in ipairs(methods) do
       for k = -1, 4 do call(self, name, k) end
+      if fail_after then starve(self, name) end
     end
     for _, event in ipairs(events) do
       for k = -1, 2 do
@@ -169,5 +216,5 @@ for i, self in ipairs(selves) do
 end
 close()
 os.remove(path)
-print(("# %d calls, something was closed in %d"):format(calls, while_open))
+print(("# %d calls, something was closed in %d, %d more ended at an allocation"):format(calls, while_open, ended))
 assert(while_open > calls // 5, "too few calls close something")

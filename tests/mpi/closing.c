@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** closing.c - one rank that runs ../lua/closing.lua in a Lua of its own, with the module linked into the program: under
-** ASan it sees every use of an object that was closed while a method used it. The arguments go to the script.
+** ASan it sees every use of an object that was closed while a method used it, and what an error leaves behind. The
+** arguments go to the script.
 */
 #include "moongrid_lua.h"
 #include "moongrid_mpi.h"
@@ -11,6 +12,32 @@
 #include <lualib.h>
 
 #include <stdio.h>
+#include <stdlib.h>
+
+/* Lua's allocator: after `left` more growths all fail, so that the retry after an emergency collection does; below 0 none. */
+static int  left = -1;
+static bool failed;
+
+static void *allocate(void *ud, void *p, size_t was, size_t now) {
+  (void)ud;
+  if (now == 0) {
+    free(p);
+    return NULL;
+  }
+  if (!p || now > was) {
+    failed |= left == 0;
+    if (left == 0) return NULL;
+    if (left > 0) left--;
+  }
+  return realloc(p, now);
+}
+
+/* fail_after(growths) -> whether one has failed since the last call */
+static int fail_after(lua_State *L) {
+  lua_pushboolean(L, failed);
+  left = (int)lua_tointeger(L, 1), failed = false;
+  return 1;
+}
 
 /* open() -> Job, over the backend that is linked into the program: the module would look for a library. */
 static int open_job(lua_State *L) {
@@ -24,11 +51,17 @@ static int open_job(lua_State *L) {
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
-  lua_State *L = luaL_newstate();
+#if LUA_VERSION_NUM >= 505
+  lua_State *L = lua_newstate(allocate, NULL, 0);
+#else
+  lua_State *L = lua_newstate(allocate, NULL);
+#endif
   luaL_openlibs(L);
   luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
   lua_pushcfunction(L, open_job);
   lua_setglobal(L, "open_job");
+  lua_pushcfunction(L, fail_after);
+  lua_setglobal(L, "fail_after");
   int status = luaL_loadfile(L, "tests/lua/closing.lua");
   for (int i = 1; i < argc; i++) lua_pushstring(L, argv[i]);
   if (!status) status = lua_pcall(L, argc - 1, 0, 0);

@@ -4,8 +4,9 @@
 ** faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come to the stage and fall asleep, stop, die,
 ** leave, or do something else than the others; or, in a cluster (scripts/cluster), the host of rank ODD is cut off from the
 ** others or gone. STAGE anywhere-SEED: all calls one after the other, again and again, and the fault comes at an instant
-** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank prints what it was told, and after how long: "told RANK SECONDS STATUS MESSAGE", and
-** ends without MPI_Finalize.
+** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank prints what it was told,
+** and after how long, "told RANK SECONDS STATUS MISSING MESSAGE", where MISSING is the ranks that are missing, "3,5", or
+** "-" if the error has none, and ends without MPI_Finalize.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -107,12 +108,19 @@ int MPI_Comm_set_name(MPI_Comm comm, const char *name) {
 
 /* ---------------------------------------------------------------------- the job */
 
+static const char *missing_of(const mgrid_error *e, char to[MGRID_MISSING_SHOWN * 24]) {
+  snprintf(to, 24, "-");
+  for (int i = 0, len = 0; i < e->nmissing && i < MGRID_MISSING_SHOWN; i++)
+    len += snprintf(to + len, 24, "%s%lld", i ? "," : "", (long long)e->missing[i]);
+  return to;
+}
+
 static void told(const mgrid_error *e) {
-  char line[1400];
+  char line[1600], missing[MGRID_MISSING_SHOWN * 24];
   bool missed = at > 0; /* the library calls MPI in another way now: this program is to follow */
   int  n = missed ? snprintf(line, sizeof line, "rank %d never came to its fault, %s\n", me, where)
-                  : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - (hit ? *hit : begun), e->status,
-                             e->message);
+                  : snprintf(line, sizeof line, "told %d %.2f %d %s %s\n", me, now() - (hit ? *hit : begun), e->status,
+                             missing_of(e, missing), e->message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
   if (me == world - 1 || odds[world - 1]) unlink(path);
   sleep(2);                                          /* until all have said it; then let none be left */

@@ -155,7 +155,7 @@ static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   if (n > 1)
     snprintf(to, LIST, "one of ranks %s, which cannot be seen from here, is not there", ranks);
   else if (n == 1)
-    snprintf(to, LIST, "rank %s is not there", ranks);
+    mgrid_missing_text(&(mgrid_missing){ .n = 1, .rank = { *first } }, to);
   return n;
 }
 
@@ -163,11 +163,8 @@ static const mgrid_comm_spec the_end = { .name = "the job" };
 
 /* Name the ranks of this machine that are missing, else those that cannot be seen, of which one is. */
 static bool name_absent(const mpi_watch *w, char to[LIST]) {
-  char    text[MGRID_MISSING_TEXT];
   int64_t first;
-  if (w->missing.n == 0) return name_unseen(w, to, &first) > 0;
-  snprintf(to, LIST, "%s", mgrid_missing_text(&w->missing, text));
-  return true;
+  return w->missing.n == 0 ? name_unseen(w, to, &first) > 0 : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
 /* Print one line on stderr, in one write: other threads may not use the host's log. */
@@ -311,8 +308,8 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   return missing->n > 0;
 }
 
-/* Of the ranks that did not report to rank 0, name those that this rank does not see. If rank 0 itself is silent, name all unseen
-** ranks: rank 0 may wait in MPI as well. *first: the first of those named. */
+/* Of the ranks that did not report to rank 0, name those that this rank does not see, of which one is missing; return how
+** many, and the first in *first. If rank 0 itself is silent, name all unseen ranks: rank 0 may wait in MPI as well. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST], int64_t *first) {
   char    ranks[LIST - 64] = "";
   size_t  len = 0;
@@ -325,18 +322,16 @@ static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char
     }
   if (silent->n > MGRID_MISSING_SHOWN)
     snprintf(ranks + len, sizeof ranks - len, " and %" PRId64 " more", silent->n - MGRID_MISSING_SHOWN), n += 2;
-  snprintf(to, LIST, n > 1 ? "one of ranks %s is not there" : "rank %s is not there", ranks);
+  snprintf(to, LIST, "one of ranks %s is not there", ranks);
   return n;
 }
 
 mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err) {
-  char        who[LIST];
-  mgrid_error e = MGRID_ERROR_INIT;
-  int64_t     first = -1, n = name_silent(m->watch, silent, who, &first);
-  if (n == 0) return mgrid_missing_fail(silent, m->seconds, err);
-  mgrid_fail(&e, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
-  if (n == 1) e.nmissing = 1, e.missing[0] = first, e.waited = m->seconds;
-  return mgrid_error_pass(err, &e);
+  char          who[LIST];
+  int64_t       first = -1, n = name_silent(m->watch, silent, who, &first);
+  mgrid_missing one = { .n = 1, .rank = { first } };
+  if (n <= 1) return mgrid_missing_fail(n ? &one : silent, m->seconds, err);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", m->seconds, who);
 }
 
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {

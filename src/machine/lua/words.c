@@ -309,11 +309,10 @@ static MGRID_APART void put_item(lua_State *L, int topology, const machine_box *
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }. */
+/* Read the field traffic = { tp = "2 GiB all_reduce x 96" }, whose keys are on the top. Nothing here raises. */
 static MGRID_APART mgrid_status read_traffic(lua_State *L, int table, const mgrid_content *c, mgrid_traffic *t,
                                              mgrid_error *e) {
   lua_Integer k = 0;
-  mgrid_lua_keys(L, table);
   for (int keys = lua_gettop(L); !e->status && mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2)) {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
       return mgrid_fail(e, MGRID_BAD_VALUE, "traffic has texts by family, tp = \"2 GiB all_reduce x 96\"");
@@ -328,7 +327,8 @@ static MGRID_APART void put_traffic(lua_State *L, int topology, int table, const
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
   mgrid_error     e = MGRID_ERROR_INIT;
   int             top = lua_gettop(L);
-  mgrid_traffic  *traffic = mgrid_traffic_new(t->content.world, &e);
+  mgrid_lua_keys(L, table); /* may raise, so before the traffic is made */
+  mgrid_traffic *traffic = mgrid_traffic_new(t->content.world, &e);
   if (traffic && !read_traffic(L, table, &t->content, traffic, &e))
     mgrid_topology_put_item(t, MGRID_TRAFFIC_NAME, &mgrid_traffic_kind, traffic, &e);
   mgrid_traffic_free(traffic);

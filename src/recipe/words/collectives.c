@@ -400,13 +400,13 @@ static mgrid_status fits(const buffer *own, const heading *p, bool root, void **
   return MGRID_OK;
 }
 
-static int unpack(lua_State *L, const heading *p, const char *data) {
+static int unpack(lua_State *L, const heading *p, const char *data, mgrid_error *err) {
   json_error_t why = { 0 };
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
   if (value) return mgrid_take_json(L, value);
-  if (json_error_code(&why) == json_error_out_of_memory) return LUA_ERRMEM;
-  lua_pushliteral(L, "the value of the root cannot be read: the carrier delivered other bytes than were sent");
-  return LUA_ERRRUN;
+  if (json_error_code(&why) == json_error_out_of_memory) return mgrid_oom(err);
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "the value of the root cannot be read: the carrier delivered other bytes than were sent");
 }
 
 /* job:broadcast(value or buffer [, root]) -> the root's value, or the buffer with the root's elements */
@@ -435,10 +435,10 @@ static int job_broadcast(lua_State *L) {
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);
   if (!s && own && !is_root) s = b->ops->copy(b, own->kind, own->data, data, p.bytes, true, &e);
   mgrid_backend_free(b);
-  int raised = s || own ? 0 : unpack(L, &p, data);
+  int raised = s || own ? 0 : unpack(L, &p, data, &e);
   mgrid_release(data);
   if (s) return mgrid_lua_failure(L, &e);
-  if (raised) return raised == LUA_ERRMEM ? mgrid_lua_oom(L) : lua_error(L);
+  if (raised) return e.status ? mgrid_lua_raise_error(L, &e) : lua_error(L);
   if (own) lua_pushvalue(L, 2);
   return 1;
 }

@@ -82,9 +82,10 @@ int mgrid_lua_plan_diff(lua_State *L) {
     mgrid_text_free(&c.text);
     return lua_error(L);
   }
-  lua_createtable(L, 0, 1);
   mgrid_lua_push_text(L, &c.text);
   lua_pushcclosure(L, text_of, 1);
+  lua_createtable(L, 0, 1);
+  lua_insert(L, -2);
   lua_setfield(L, -2, "__tostring");
   lua_setmetatable(L, -2);
   return 1;

@@ -145,11 +145,13 @@ static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   lua_pop(L, 1);
   int entry = mgrid_content_find(c, name), grid = mgrid_content_grid(c, name);
   if (entry < 0 && grid < 0) return false;
-  if (entry >= 0)
-    mgrid_lua_new_family(L, &(mgrid_lua_family){ NULL, c->entry[entry].choice })->f =
-        mgrid_family_ref(c->entry[entry].family);
-  else
-    *mgrid_lua_new_grid(L) = mgrid_grid_ref(c->grid[grid].grid);
+  if (entry >= 0) {
+    mgrid_lua_family *box = mgrid_lua_new_family(L, &(mgrid_lua_family){ NULL, c->entry[entry].choice });
+    box->f = mgrid_family_ref(c->entry[entry].family);
+  } else {
+    mgrid_grid **box = mgrid_lua_new_grid(L);
+    *box = mgrid_grid_ref(c->grid[grid].grid);
+  }
   lua_pushvalue(L, -1);
   remember(L, 1, name);
   return true;

@@ -22,7 +22,8 @@ static int prepare_body(lua_State *L) {
   preparation *x = lua_touserdata(L, 1);
   mgrid_prelude_push(L, "step");
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
-  *mgrid_lua_new_plan(L) = mgrid_plan_ref(x->request->plan);
+  mgrid_plan **box = mgrid_lua_new_plan(L);
+  *box = mgrid_plan_ref(x->request->plan);
   if (x->request->file) {
     int top = lua_gettop(L);
     mgrid_prelude_load(L, x->request->file);

@@ -139,9 +139,9 @@ static int programs_prove(lua_State *L) {
   if (mgrid_step_conclude(s, rules, eager, &v, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushboolean(L, v.told == STEP_PROVED);
   if (v.told == STEP_PROVED) return 1;
+  lua_pushstring(L, mgrid_step_told_names[v.told]);
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);
-  lua_pushstring(L, mgrid_step_told_names[v.told]);
   mgrid_lua_push_text(L, &why);
   push_waiting(L, s, &v);
   return 4;

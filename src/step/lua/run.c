@@ -149,8 +149,8 @@ static int state_run_step(lua_State *L) {
   mgrid_lua_stack(L, 8);
   if (mgrid_step_measure(s, mgrid_lua_check_state(L, 1), &how, tells ? &t->records : NULL, &measured, &e))
     return mgrid_lua_raise_error(L, &e);
-  mgrid_lua_weigh(L, t, sizeof *t + t->records.room * sizeof *t->records.record);
   if (mgrid_take_json(L, measured)) return lua_error(L);
+  mgrid_lua_weigh(L, t, sizeof *t + t->records.room * sizeof *t->records.record);
   if (!tells || mgrid_lua_check_state(L, 1)->view.rank != 0) return 1;
   if (!tell_ranks(t)) return mgrid_lua_oom(L);
   lua_pushvalue(L, at);

@@ -63,6 +63,8 @@ static const char *read_options(lua_State *L, mgrid_recover_options *o, int *job
   return *texts[1];
 }
 
+static int push_move(lua_State *L) { return mgrid_lua_push(L, "Move", lua_touserdata(L, 1)); }
+
 /* state:recover([{ how, name, timeout, lost, job, nccl_shrink }]) -> State, Loss, Move, Job | nil, message, status.
 ** Collective. */
 static int state_recover(lua_State *L) {
@@ -105,12 +107,14 @@ static int state_recover(lua_State *L) {
     mgrid_move_free(m.move);
     return m.mistake ? mgrid_lua_raise_loss(L, &e) : mgrid_lua_failure(L, &e);
   }
-  int moved = mgrid_lua_push(L, "Move", m.move); /* keeps it */
-  mgrid_move_free(m.move);
+  lua_pushcfunction(L, push_move);
+  lua_pushlightuserdata(L, m.move);
+  int raised = lua_pcall(L, 1, 1, 0);
+  mgrid_move_free(m.move); /* the Move keeps it */
+  if (raised) return lua_error(L);
+  lua_pushvalue(L, state);
   mgrid_lua_push_loss(L, state + 2, plan);
-  lua_pushvalue(L, state); /* job, move, loss, state */
-  lua_insert(L, -(2 + moved));
-  lua_insert(L, -(1 + moved));
+  lua_pushvalue(L, -3); /* the Move */
   lua_pushvalue(L, state + 1);
   return 4;
 }

@@ -68,7 +68,8 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
 
 static void push_move(lua_State *L, const void *m) {
-  *(mgrid_move **)mgrid_lua_new_box(L, sizeof m, 0, MGRID_LUA_MOVE, free_move) = mgrid_move_ref((void *)m);
+  mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
+  *box = mgrid_move_ref((void *)m);
 }
 
 static void *to_move(lua_State *L, int i, const char *class) {

@@ -284,7 +284,8 @@ MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
   } else {
     refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
   }
-  *mgrid_lua_new_grid(L) = mgrid_grid_ref(r->grid);
+  mgrid_grid **box = mgrid_lua_new_grid(L);
+  *box = mgrid_grid_ref(r->grid);
 }
 
 /* Charge for a search of every member in the grid, and for lists of the members' coordinates in each dim. */

@@ -1,8 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- closable.lua FILE...: lint of the Lua bindings. A pointer to what a program can close (a State, Group, Job or Buffer)
--- is not used after a call that may run Lua: a finalizer or a metamethod may have closed it. Ask for it again, or hold
--- a reference (mgrid_state_ref). Prints a line for each fault, and fails if there is one.
+-- bindings.lua FILE...: lint of the Lua bindings. Prints a line for each fault, and fails if there is one.
+--
+-- A pointer to what a program can close (a State, Group, Job or Buffer) is not used after a call that may run Lua: a
+-- finalizer or a metamethod may have closed it. Ask for it again, or hold a reference (mgrid_state_ref).
+--
+-- What C has made and must free, a reference, JSON or a text, is not held over a call of Lua that may raise, if only for
+-- want of memory: it would leak. Make the userdata first, in a statement of its own, or call by lua_pcall.
 
 local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
   "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to", "mgrid_lua_to_group", "check_use" }
@@ -54,6 +58,55 @@ local function unrolled(lines, first, last)
 end
 
 local faults = {}
+
+-- Calls whose value is to be freed, and calls after which that is no longer due.
+local MAKES = { "^mgrid_[%w_]+_ref$", "^mgrid_[%w_]+_alloc$", "^mgrid_[%w_]+_new$", "^mgrid_realloc$", "^mgrid_allocate$",
+  "^mgrid_zeroed$", "^mgrid_strdup$", "^mgrid_lua_check_integers$", "^mgrid_lua_check_sizes$", "^mgrid_json_of$",
+  "^mgrid_json_shown$", "^mgrid_json_parse$", "^mgrid_json_pack$", "^json_object$", "^json_array$" }
+local FREES = { "free", "release", "decref", "finish", "push_text", "set_text", "take" }
+local CATCHES = { lua_pcall = true, lua_load = true, lua_close = true, mgrid_lua_is_fill = true }
+
+local function makes(call)
+  for _, pattern in ipairs(MAKES) do if call:find(pattern) and not call:find "_lua_new" then return true end end
+end
+
+local function frees(line, name)
+  for _, word in ipairs(FREES) do
+    if line:find(word .. "[%w_]*%([^;]*%f[%w_]" .. name .. "%f[^%w_]") then return true end
+  end
+  return line:find("[=n] " .. name .. "[;,]") -- it is another's, or returned
+end
+
+local function check_owned(path, lines, first, last)
+  local held, texts, without = {}, {}, nil -- without: a block for which nothing was made
+  for at = first, last do
+    local line = lines[at]:gsub("/%*.-%*/", ""):gsub('"[^"]*"', '""')
+    if without and line:find("^" .. without .. "}") then without = nil end
+    local by = runs(line)
+    for name in pairs(held) do
+      if frees(line, name) then
+        held[name] = nil
+      elseif by and not CATCHES[by] and not without and not line:find("!" .. name .. "%f[^%w_]") then
+        faults[("%s:%d: '%s' is to be freed, and %s may raise"):format(path, at, name, by)] = true
+      elseif line:find("if %(!" .. name .. "%f[^%w_].*{$") then
+        without = line:match "^%s*"
+      end
+    end
+    local whole = line:find "=$" and line .. " " .. lines[at + 1]:gsub("^ +", "") or line
+    if whole:find "new_[%w_]+%(L.*%)[%w>-]* = [%w_]+_ref%(" then
+      faults[("%s:%d: which side of = comes first is up to the compiler; make the userdata before"):format(path, at)] = true
+    end
+    for from, before, name, call in line:gmatch "()([^=;]-)([%w_]+) = ([%w_]+)%(" do
+      local owned = line:sub(from - 1, from - 1) ~= "=" and (before:find "[%w_]%s+%*+$" or before:find "[^%w_][ (]+$")
+      if owned and makes(call) and not frees(line, name) then held[name] = true end
+    end
+    for name in line:gmatch "%f[%w_]([%w_]+) = { 0 }" do texts[name] = line:find "mgrid_text" and true or nil end
+    for name in pairs(texts) do
+      if line:find("&" .. name .. "%f[^%w_]") and not frees(line, name) then held[name] = true end
+    end
+  end
+end
+
 local function check(path, lines, first, last)
   local held, stale = {}, {}
   for _, at in ipairs(unrolled(lines, first, last)) do
@@ -79,8 +132,10 @@ for _, path in ipairs(arg) do
   for line in io.lines(path) do lines[#lines + 1] = line end
   for i, line in ipairs(lines) do
     if line:find "^[%w_].*%)%s*{%s*$" then first = i end
+    if line:find "^[%w_].*{.*}$" then check_owned(path, lines, i, i) end
     if line == "}" and first then
       check(path, lines, first, i)
+      check_owned(path, lines, first, i)
       first = nil
     end
   end
