@@ -175,18 +175,6 @@ static mgrid_plan *read_object(const mgrid_field *all) {
   return NULL;
 }
 
-/* Return whether brackets are nested too deeply: Jansson takes stack for each. */
-static bool too_deep(const char *text, size_t length) {
-  int  depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < length && depth <= DEPTH_MOST; i++) {
-    if (text[i] == '"') quoted = !quoted;
-    if (quoted && text[i] == '\\') i++;
-    if (!quoted) depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
-  }
-  return depth > DEPTH_MOST;
-}
-
 static mgrid_plan *read_json(const char *text, size_t length, const char *name, mgrid_fields *all) {
   json_error_t      fault;
   json_t           *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
@@ -234,7 +222,7 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
     mgrid_fail(&why, MGRID_LIMIT,
                "%zu bytes; a plan that is read has at most %d: mgrid_plan_save and --rules leave out lists of ranks",
                length, MGRID_SAVED_MAX);
-  else if (too_deep(text, length))
+  else if (mgrid_json_deep(text, length, DEPTH_MOST))
     mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", DEPTH_MOST);
   else
     p = read_json(text, length, name, &all);
