@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 200 }; /* brackets: 64 nested families take 2 each */
-enum { WORK = 1 << 25 };   /* a second or two */
+enum { WORK = 1 << 25 }; /* a second or two */
 
 /* ------------------------------------------------------------------- one rule */
 
@@ -222,8 +221,8 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
     mgrid_fail(&why, MGRID_LIMIT,
                "%zu bytes; a plan that is read has at most %d: mgrid_plan_save and --rules leave out lists of ranks",
                length, MGRID_SAVED_MAX);
-  else if (mgrid_json_deep(text, length, DEPTH_MOST))
-    mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", DEPTH_MOST);
+  else if (mgrid_json_deep(text, length, MGRID_JSON_DEEP))
+    mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
     p = read_json(text, length, name, &all);
   if (budget.exhausted && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");
