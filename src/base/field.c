@@ -8,6 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool mgrid_json_deep(const char *text, size_t length, int most) {
+  int  depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < length && depth <= most; i++) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') i++;
+    if (!quoted) depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
+  }
+  return depth > most;
+}
+
 /* Append "rules[3].rule.of". */
 static void put_place(const mgrid_field *f, mgrid_text *t) {
   if (!f->in) return;

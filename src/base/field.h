@@ -25,6 +25,11 @@ typedef struct mgrid_field {
   const json_t             *v;     /* NULL: it is not there */
 } mgrid_field;
 
+/* Return whether a text of JSON nests more brackets than `most`. Jansson takes stack for each, and a thread has room for
+** MGRID_JSON_DEEP. 64 nested families take 2 each. */
+enum { MGRID_JSON_DEEP = 200 };
+bool mgrid_json_deep(const char *text, size_t length, int most);
+
 /* MGRID_BAD_VALUE: "PLACE: `expected` expected, not 9". */
 void mgrid_field_fault(const mgrid_field *f, const char *expected);
 /* Something could not be made of it: the error is in all->err already and gets the place, or the budget is exhausted. */

@@ -12,7 +12,7 @@ enum { MEMBER = 4 }; /* work for a member of a list, which is sorted */
 
 typedef mgrid_family family;
 
-static family *read_rule(const mgrid_field *s, int64_t world, int depth);
+static family *read_rule(const mgrid_field *s, int64_t world);
 
 /* Return f; or free it and return NULL after a failure, or once the budget is exhausted. */
 static family *made(const mgrid_field *s, family *f) {
@@ -23,9 +23,9 @@ static family *made(const mgrid_field *s, family *f) {
 }
 
 /* Read what is beside the first field of a rule. */
-static family *read_base(const mgrid_field *s, int64_t world, int depth) {
+static family *read_base(const mgrid_field *s, int64_t world) {
   const mgrid_field of = mgrid_field_of(s, "of");
-  return read_rule(&of, world, depth + 1);
+  return read_rule(&of, world);
 }
 
 /* ------------------------------------------------------------------- modes */
@@ -44,12 +44,11 @@ static size_t read_modes(const mgrid_field *s, const char *name, mgrid_mode mode
   return n;
 }
 
-static family *read_strided(const mgrid_field *s, int64_t world, int depth) {
+static family *read_strided(const mgrid_field *s, int64_t world) {
   mgrid_mode        inside[MGRID_MODES_MAX], index[MGRID_MODES_MAX];
   const size_t      n = read_modes(s, "inside", inside), m = read_modes(s, "index", index);
   const mgrid_field at = mgrid_field_of(s, "offset");
   const int64_t     offset = at.v ? mgrid_field_number(&at, 0, world - 1) : 0;
-  (void)depth;
   if (s->all->failed) return NULL;
   family *f = mgrid_layout_modes(mgrid_world(world), offset, n, inside, m, index, false, s->all->err);
   if (!f && !s->all->err->status) mgrid_field_fault(s, "modes whose strides each exceed the reach of the smaller ones");
@@ -57,14 +56,13 @@ static family *read_strided(const mgrid_field *s, int64_t world, int depth) {
 }
 
 /* Read positions of the groups of a rule of modes. */
-static family *read_pick(const mgrid_field *s, int64_t world, int depth) {
+static family *read_pick(const mgrid_field *s, int64_t world) {
   const mgrid_field pick = mgrid_field_of(s, "pick"), of = mgrid_field_of(s, "of"), in = mgrid_field_of(&of, "inside");
   size_t            n;
   int64_t          *positions = mgrid_field_numbers(&pick, 0, MGRID_WORLD_MAX, &n);
   family           *f = NULL, *base = NULL;
-  (void)depth;
   if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
-  if (!s->all->failed) base = read_rule(&of, world, 0);
+  if (!s->all->failed) base = read_rule(&of, world);
   if (base && mgrid_field_spend(s, (int64_t)n * MEMBER)) f = mgrid_family_pick(base, n, positions, s->all->err);
   free(positions);
   mgrid_family_free(base);
@@ -74,12 +72,11 @@ static family *read_pick(const mgrid_field *s, int64_t world, int depth) {
 /* ------------------------------------------------------------------- lists */
 
 /* Read [[0,3],[1,2]]. */
-static family *read_table(const mgrid_field *s, int64_t world, int depth) {
+static family *read_table(const mgrid_field *s, int64_t world) {
   const mgrid_field groups = mgrid_field_of(s, "groups");
   const size_t      n = mgrid_field_list(&groups, 0, SIZE_MAX);
   int64_t          *starts = malloc((n + 1) * sizeof *starts), total = 0;
   int32_t          *ranks = NULL;
-  (void)depth;
   for (size_t i = 0; i < n && starts; i++) {
     const mgrid_field group = mgrid_field_at(&groups, i);
     starts[i] = total;
@@ -105,8 +102,8 @@ static family *read_table(const mgrid_field *s, int64_t world, int depth) {
 /* -------------------------------------------------- families of other families */
 
 /* Read the base of a cut, whose groups have one size and share no ranks. */
-static family *read_whole(const mgrid_field *s, int64_t world, int depth) {
-  family           *base = read_base(s, world, depth);
+static family *read_whole(const mgrid_field *s, int64_t world) {
+  family           *base = read_base(s, world);
   const mgrid_field of = mgrid_field_of(s, "of");
   if (base && (base->overlapping || base->size < 1))
     mgrid_field_fault(&of, "a family with groups of one size that share no ranks");
@@ -121,27 +118,25 @@ static bool read_by_row(const mgrid_field *s) {
 }
 
 /* Read runs of k positions, or every k-th position. */
-static family *read_evenly(const mgrid_field *s, int64_t world, bool links, int depth) {
+static family *read_evenly(const mgrid_field *s, int64_t world, bool links) {
   const mgrid_field k = mgrid_field_of(s, links ? "links" : "split");
   mgrid_splitting   x = { .k = mgrid_field_number(&k, 1, MGRID_WORLD_MAX), .by_row = read_by_row(s) };
-  family           *base = read_whole(s, world, depth);
+  family           *base = read_whole(s, world);
   if (base) mgrid_split_cut(&x, base, s->all->err);
   mgrid_family_free(base);
   mgrid_family_free(links ? x.inner : x.outer);
   return links ? x.outer : x.inner;
 }
 
-static family *read_split(const mgrid_field *s, int64_t world, int depth) {
-  return read_evenly(s, world, false, depth);
-}
-static family *read_links(const mgrid_field *s, int64_t world, int depth) { return read_evenly(s, world, true, depth); }
+static family *read_split(const mgrid_field *s, int64_t world) { return read_evenly(s, world, false); }
+static family *read_links(const mgrid_field *s, int64_t world) { return read_evenly(s, world, true); }
 
-static family *read_segments(const mgrid_field *s, int64_t world, int depth) {
+static family *read_segments(const mgrid_field *s, int64_t world) {
   const mgrid_field list = mgrid_field_of(s, "segments");
   size_t            n;
   int64_t          *sizes = mgrid_field_numbers(&list, 1, MGRID_WORLD_MAX, &n), fill, *starts;
   const bool        by_row = read_by_row(s);
-  family           *base = read_whole(s, world, depth), *f = NULL;
+  family           *base = read_whole(s, world), *f = NULL;
   if (base && !mgrid_segments_check(base->size, n, sizes, &fill, s->all->err)) {
     if ((starts = malloc((n + 1) * sizeof *starts))) starts[0] = 0;
     for (size_t i = 0; i < n && starts; i++) starts[i + 1] = starts[i] + sizes[i];
@@ -152,11 +147,11 @@ static family *read_segments(const mgrid_field *s, int64_t world, int depth) {
   return f;
 }
 
-static family *read_pairs(const mgrid_field *s, int64_t world, int depth) {
+static family *read_pairs(const mgrid_field *s, int64_t world) {
   const mgrid_field neighbours = mgrid_field_of(s, "neighbours"), wrap = mgrid_field_of(s, "wrap");
   const int64_t     step = mgrid_field_number(&neighbours, 0, MGRID_WORLD_MAX);
   const bool        around = mgrid_field_flag(&wrap);
-  family           *base = read_base(s, world, depth), *f = NULL;
+  family           *base = read_base(s, world), *f = NULL;
   const mgrid_field of = mgrid_field_of(s, "of");
   if (base && base->size < 0)
     mgrid_field_fault(&of, "a family with groups of one size");
@@ -166,13 +161,13 @@ static family *read_pairs(const mgrid_field *s, int64_t world, int depth) {
   return f;
 }
 
-static family *read_parts(const mgrid_field *s, int64_t world, bool zip, int depth) {
+static family *read_parts(const mgrid_field *s, int64_t world, bool zip) {
   const mgrid_field list = mgrid_field_of(s, zip ? "zip" : "union");
   const size_t      n = mgrid_field_list(&list, 1, MGRID_PARTS_MAX);
   family          **child = calloc(n + 1, sizeof *child), *f = NULL;
   for (size_t i = 0; i < n && child; i++) {
     const mgrid_field one = mgrid_field_at(&list, i);
-    child[i] = read_rule(&one, world, depth + 1);
+    child[i] = read_rule(&one, world);
   }
   if (!child) mgrid_oom(s->all->err);
   if (child && !s->all->failed)
@@ -181,13 +176,13 @@ static family *read_parts(const mgrid_field *s, int64_t world, bool zip, int dep
   return f;
 }
 
-static family *read_union(const mgrid_field *s, int64_t world, int depth) { return read_parts(s, world, false, depth); }
-static family *read_zip(const mgrid_field *s, int64_t world, int depth) { return read_parts(s, world, true, depth); }
+static family *read_union(const mgrid_field *s, int64_t world) { return read_parts(s, world, false); }
+static family *read_zip(const mgrid_field *s, int64_t world) { return read_parts(s, world, true); }
 
 /* A rule has the first of its fields, by which it is found. */
 static const struct {
   const char *name, *fields;
-  family *(*read)(const mgrid_field *s, int64_t world, int depth);
+  family *(*read)(const mgrid_field *s, int64_t world);
 } rules[] = {
   { "inside", "inside index offset", read_strided },
   { "groups", "groups", read_table },
@@ -201,7 +196,7 @@ static const struct {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-static family *read_rule(const mgrid_field *s, int64_t world, int depth) {
+static family *read_rule(const mgrid_field *s, int64_t world) {
   size_t i = 0;
   while (i < RULES && !json_object_get(s->v, rules[i].name)) i++;
   if (i == RULES)
@@ -209,11 +204,10 @@ static family *read_rule(const mgrid_field *s, int64_t world, int depth) {
                          "or 'zip'");
   else
     mgrid_field_only(s, rules[i].fields);
-  if (depth > MGRID_DEPTH_MAX) mgrid_field_fault(s, "at most 64 nested families");
-  return s->all->failed ? NULL : made(s, rules[i].read(s, world, depth));
+  return s->all->failed ? NULL : made(s, rules[i].read(s, world));
 }
 
-family *mgrid_family_read(const mgrid_field *s, int64_t world) { return read_rule(s, world, 0); }
+family *mgrid_family_read(const mgrid_field *s, int64_t world) { return read_rule(s, world); }
 
 /* ------------------------------------------------------------------- grids */
 
@@ -229,7 +223,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
     dims[i] = (mgrid_dim){ mgrid_field_text(&name), mgrid_field_number(&size, 1, MGRID_WORLD_MAX) };
   }
   if (order.v) {
-    family *ranks = read_rule(&order, world, 0);
+    family *ranks = read_rule(&order, world);
     if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
       g = mgrid_grid_over(ranks, n, dims, s->all->err);
     mgrid_family_free(ranks);

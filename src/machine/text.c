@@ -4,7 +4,6 @@
 ** one says, and then made. So a preset is its text, with more words behind.
 */
 #include "machine/model.h"
-#include "machine/scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,55 +33,117 @@ static void free_words(words *w) {
   free(w->ranks);
 }
 
-static void skip_blanks(mgrid_scan *s) {
-  while (!s->failed && s->at < s->end && strchr(" \t\r\n", *s->at)) s->at++;
+/* ------------------------------------------------------------------- reading */
+
+/* After the first fault nothing is read, so that a reader of many pieces looks at `failed` once, at their end. */
+typedef struct scan {
+  const char   *text, *at; /* where the next piece begins */
+  mgrid_error  *err;       /* gets the first fault */
+  mgrid_budget *budget;    /* of what is made of the text */
+  bool          failed;
+} scan;
+
+/* MGRID_BAD_VALUE: "character 12: `expected` expected, not 'x y'". */
+static void fault(scan *s, const char *expected) {
+  if (s->failed) return;
+  s->failed = true;
+  if (!*s->at)
+    mgrid_fail(s->err, MGRID_BAD_VALUE, "it ends where %s is expected", expected);
+  else
+    mgrid_fail(s->err, MGRID_BAD_VALUE, "character %zu: %s expected, not '%.20s'", (size_t)(s->at - s->text) + 1,
+               expected, s->at);
 }
 
-static bool at_end(mgrid_scan *s) {
+static void skip_blanks(scan *s) {
+  if (!s->failed) s->at += strspn(s->at, " \t\r\n");
+}
+
+static bool at_end(scan *s) {
   skip_blanks(s);
-  return s->failed || s->at == s->end;
+  return s->failed || !*s->at;
 }
 
-/* Does this come next, after blanks? Then skip it, too. */
-static bool take(mgrid_scan *s, const char *text) {
+static bool is_next(const scan *s, const char *text) { return !s->failed && strncmp(s->at, text, strlen(text)) == 0; }
+
+/* Does this come next? Then skip it. _word: after blanks, which are skipped, too. */
+static bool take(scan *s, const char *text) {
+  if (!is_next(s, text)) return false;
+  s->at += strlen(text);
+  return true;
+}
+
+static bool take_word(scan *s, const char *text) {
   const char *from = s->at;
   skip_blanks(s);
-  if (mgrid_scan_take(s, text)) return true;
+  if (take(s, text)) return true;
   s->at = from;
   return false;
 }
 
-/* "[400GB/s,3us]", or nothing. The text ends with a 0. */
-static void read_link(mgrid_scan *s, mgrid_link *link) {
+/* Return a number, 0 or more; 0 after a fault. */
+static int64_t read_number(scan *s) {
+  int64_t     n = 0;
+  const char *from = s->at;
+  if (s->failed) return 0;
+  while (mgrid_is_digit(*s->at)) {
+    if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *s->at - '0', &n)) {
+      s->at = from;
+      fault(s, "a number below 2^63");
+      return 0;
+    }
+    s->at++;
+  }
+  if (s->at == from) fault(s, "a number");
+  return n;
+}
+
+/* Read the name of a level; "" after a fault. */
+static void read_name(scan *s, char name[MGRID_NAME_MAX + 1]) {
+  size_t n = 0;
+  name[0] = '\0';
+  if (s->failed) return;
+  while (n <= MGRID_NAME_MAX && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
+    n++;
+  if (n == 0 || n > MGRID_NAME_MAX) {
+    fault(s, "a name of at most 31 letters, digits and _");
+    return;
+  }
+  memcpy(name, s->at, n);
+  name[n] = '\0';
+  s->at += n;
+}
+
+/* "[400GB/s,3us]", or nothing. */
+static void read_link(scan *s, mgrid_link *link) {
   const char *why = NULL;
-  if (!take(s, "[")) return;
+  if (!take_word(s, "[")) return;
   *link = (mgrid_link){ 0, 0 };
   do {
     skip_blanks(s);
-    if (!s->failed && !mgrid_link_read(&s->at, link, &why)) mgrid_scan_fault(s, why);
-  } while (take(s, ","));
-  if (!take(s, "]")) mgrid_scan_fault(s, "',' or ']'");
+    if (!s->failed && !mgrid_link_read(&s->at, link, &why)) fault(s, why);
+  } while (take_word(s, ","));
+  if (!take_word(s, "]")) fault(s, "',' or ']'");
 }
 
 /* Pay for numbers that the text makes, by their memory. */
-static void pay_for(mgrid_scan *s, int64_t numbers) {
+static void pay_for(scan *s, int64_t numbers) {
   if (!s->failed && !mgrid_spend(s->budget, 64 * numbers)) s->failed = true;
 }
 
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
-static void read_counts(mgrid_scan *s, words *all, word *w) {
+static void read_counts(scan *s, words *all, word *w) {
   skip_blanks(s);
   do {
     const char *from = s->at;
-    int64_t     times = 1, n = mgrid_scan_take(s, "*") ? 0 : mgrid_scan_number(s);
-    if (n && mgrid_scan_take(s, "x")) times = n, n = mgrid_scan_number(s);
+    int64_t     times = 1, n = take(s, "*") ? 0 : read_number(s);
+    if (n && take(s, "x")) times = n, n = read_number(s);
     if (!s->failed && ((n == 0 && *from != '*') || times < 1 || n > MGRID_WORLD_MAX)) {
       s->at = from;
-      mgrid_scan_fault(s, "a number from 1 to 2147483647");
+      fault(s, "a number from 1 to 2147483647");
     }
     if (!s->failed && times > MGRID_COUNTS_MAX - all->ncounts) {
       s->at = from;
-      mgrid_scan_fault(s, "at most 4194304 numbers in all levels");
+      fault(s, "at most 4194304 numbers in all levels");
     }
     pay_for(s, times);
     all->ncounts += s->failed ? 0 : times;
@@ -90,37 +151,37 @@ static void read_counts(mgrid_scan *s, words *all, word *w) {
       if (!MGRID_GROW(w->counts, w->ncounts, 1)) mgrid_oom(s->err), s->failed = true;
       if (!s->failed) w->counts[w->ncounts++] = n;
     }
-  } while (take(s, ","));
+  } while (take_word(s, ","));
 }
 
 /* "8..15,0..7" */
-static void read_ranks(mgrid_scan *s, words *w) {
+static void read_ranks(scan *s, words *w) {
   free(w->ranks);
   w->ranks = NULL;
   w->nranks = 0;
   do {
     skip_blanks(s);
     const char *from = s->at;
-    int64_t     first = mgrid_scan_number(s), last = mgrid_scan_take(s, "..") ? mgrid_scan_number(s) : first;
+    int64_t     first = read_number(s), last = take(s, "..") ? read_number(s) : first;
     if (!s->failed && (last < first || last >= MGRID_WORLD_MAX || last - first >= MGRID_PLACED_MAX - w->nranks)) {
       s->at = from;
-      mgrid_scan_fault(s, "places from low to high, at most 16777216,");
+      fault(s, "places from low to high, at most 16777216,");
     }
     pay_for(s, last - first + 1);
     for (int64_t place = first; place <= last && !s->failed; place++) {
       if (!MGRID_GROW(w->ranks, (size_t)w->nranks, 1)) mgrid_oom(s->err), s->failed = true;
       if (!s->failed) w->ranks[w->nranks++] = (int32_t)place;
     }
-  } while (take(s, ","));
+  } while (take_word(s, ","));
 }
 
 /* Return the word for a name: the one that is there, or a new one. */
-static word *word_of(words *w, const char *name, mgrid_scan *s, const char *from) {
+static word *word_of(words *w, const char *name, scan *s, const char *from) {
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(w->at[i].name, name) == 0) return &w->at[i];
   if (w->n == WORDS_MAX) {
     s->at = from;
-    mgrid_scan_fault(s, "at most 32 levels");
+    fault(s, "at most 32 levels");
     return NULL;
   }
   word *one = &w->at[w->n++];
@@ -129,20 +190,20 @@ static word *word_of(words *w, const char *name, mgrid_scan *s, const char *from
 }
 
 /* What follows "rail =". */
-static void read_crossing(mgrid_scan *s, word *one) {
+static void read_crossing(scan *s, word *one) {
   char in[MGRID_NAME_MAX + 1] = "";
   skip_blanks(s);
-  mgrid_scan_name(s, one->of);
+  read_name(s, one->of);
   one->share = 1;
   *one->in = '\0';
-  if (take(s, "/")) {
+  if (take_word(s, "/")) {
     skip_blanks(s);
-    one->share = mgrid_scan_number(s);
+    one->share = read_number(s);
   }
   const char *from = s->at;
-  if (take(s, "in ")) {
+  if (take_word(s, "in ")) {
     skip_blanks(s);
-    mgrid_scan_name(s, in);
+    read_name(s, in);
     memcpy(one->in, in, sizeof in);
   } else {
     s->at = from;
@@ -150,23 +211,23 @@ static void read_crossing(mgrid_scan *s, word *one) {
 }
 
 /* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one of a preset. */
-static void read_word(mgrid_scan *s, words *w, bool fresh[WORDS_MAX]) {
+static void read_word(scan *s, words *w, bool fresh[WORDS_MAX]) {
   char        name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
-  mgrid_scan_name(s, name);
+  read_name(s, name);
   if (s->failed) return;
-  bool level = take(s, ":"), crosses = !level && take(s, "=");
+  bool level = take_word(s, ":"), crosses = !level && take_word(s, "=");
   if (crosses && strcmp(name, "ranks") == 0) {
     read_ranks(s, w);
     return;
   }
   skip_blanks(s);
-  if (!level && !crosses && !mgrid_scan_next(s, "[")) mgrid_scan_fault(s, "':' and a number, as in node:4,");
+  if (!level && !crosses && !is_next(s, "[")) fault(s, "':' and a number, as in node:4,");
   word *one = s->failed ? NULL : word_of(w, name, s, from);
   if (!one) return;
   if (!fresh[one - w->at] && (level || crosses)) {
     s->at = from;
-    mgrid_scan_fault(s, "a level that is not there yet");
+    fault(s, "a level that is not there yet");
     return;
   }
   fresh[one - w->at] = false;
@@ -181,7 +242,7 @@ static void read_word(mgrid_scan *s, words *w, bool fresh[WORDS_MAX]) {
   read_link(s, &one->link);
 }
 
-static void read_words(mgrid_scan *s, words *w) {
+static void read_words(scan *s, words *w) {
   bool fresh[WORDS_MAX];
   memset(fresh, true, sizeof fresh);
   while (!at_end(s)) read_word(s, w, fresh);
@@ -223,7 +284,7 @@ static mgrid_machine_model *made(words *w, mgrid_error *err) {
 
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_error *err) {
   words       *w = calloc(1, sizeof *w);
-  mgrid_scan   s = mgrid_scan_begin(text, strlen(text), NULL, err);
+  scan         s = { .text = text, .at = text, .err = err };
   mgrid_status status = MGRID_BAD_VALUE;
   if (!w) return mgrid_oom(err);
   read_words(&s, w);
@@ -275,9 +336,10 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   }
   words *w = calloc(1, sizeof *w);
   if (!w) return mgrid_null_oom(err);
-  mgrid_scan s = mgrid_scan_begin(preset ? preset->text : "", preset ? strlen(preset->text) : 0, NULL, &why);
+  const char *first = preset ? preset->text : "";
+  scan        s = { .text = first, .at = first, .err = &why };
   read_words(&s, w);
-  s = mgrid_scan_begin(rest, strlen(rest), budget, &why);
+  s = (scan){ .text = rest, .at = rest, .err = &why, .budget = budget, .failed = s.failed };
   read_words(&s, w);
   if (!s.failed) m = made(w, &why);
   if (m && preset && !(m->source = mgrid_strdup(preset->name))) {

@@ -13,7 +13,8 @@ enum { PIECE = 1024 };
 ** string. */
 static json_t *param_value(const char *text) {
   json_error_t why;
-  json_t      *value = json_loads(text, JSON_DECODE_ANY, &why);
+  if (mgrid_json_deep(text, strlen(text), MGRID_JSON_DEEP)) return json_string(text);
+  json_t *value = json_loads(text, JSON_DECODE_ANY, &why);
   return value || !*why.text ? value : json_string(text); /* no value and no fault: out of memory */
 }
 

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 200 }; /* brackets: 64 nested families take 2 each */
-enum { WORK = 1 << 25 };   /* a second or two */
+enum { WORK = 1 << 25 }; /* a second or two */
 
 /* ------------------------------------------------------------------- one rule */
 
@@ -175,18 +174,6 @@ static mgrid_plan *read_object(const mgrid_field *all) {
   return NULL;
 }
 
-/* Return whether brackets are nested too deeply: Jansson takes stack for each. */
-static bool too_deep(const char *text, size_t length) {
-  int  depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < length && depth <= DEPTH_MOST; i++) {
-    if (text[i] == '"') quoted = !quoted;
-    if (quoted && text[i] == '\\') i++;
-    if (!quoted) depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
-  }
-  return depth > DEPTH_MOST;
-}
-
 static mgrid_plan *read_json(const char *text, size_t length, const char *name, mgrid_fields *all) {
   json_error_t      fault;
   json_t           *v = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
@@ -234,8 +221,8 @@ mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name, m
     mgrid_fail(&why, MGRID_LIMIT,
                "%zu bytes; a plan that is read has at most %d: mgrid_plan_save and --rules leave out lists of ranks",
                length, MGRID_SAVED_MAX);
-  else if (too_deep(text, length))
-    mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", DEPTH_MOST);
+  else if (mgrid_json_deep(text, length, MGRID_JSON_DEEP))
+    mgrid_fail(&why, MGRID_LIMIT, "brackets are nested more than %d deep", MGRID_JSON_DEEP);
   else
     p = read_json(text, length, name, &all);
   if (budget.exhausted && !why.status) mgrid_fail(&why, MGRID_LIMIT, "reading the plan takes more work than allowed");

@@ -4,6 +4,7 @@
 */
 #include "recipe/values.h"
 
+#include "base/field.h"
 #include "recipe/budget.h"
 
 #include <math.h>
@@ -139,23 +140,8 @@ bool mgrid_has_json(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------- JSON */
 
-/* Return whether the text nests lists and objects deeper than values may be. Jansson parses by recursion. */
-static bool is_deep(const char *s, size_t len) {
-  int depth = 0;
-  for (size_t i = 0; i < len; i++) {
-    if (s[i] == '"')
-      for (i++; i < len && s[i] != '"'; i++) i += s[i] == '\\';
-    else if (s[i] == '[' || s[i] == '{')
-      depth++;
-    else if (s[i] == ']' || s[i] == '}')
-      depth--;
-    if (depth > DEPTH) return true;
-  }
-  return false;
-}
-
 json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why) {
-  if (!is_deep(s, len)) return json_loadb(s, len, flags, why);
+  if (!mgrid_json_deep(s, len, DEPTH)) return json_loadb(s, len, flags, why);
   *why = (json_error_t){ .line = 1, .text = MGRID_TOO_DEEP };
   return NULL;
 }

@@ -243,12 +243,7 @@ static mgrid_status set_starts(mgrid_flat *f, mgrid_error *err) {
 
 static mgrid_status set_rule(mgrid_flat *f, mgrid_error *err) {
   mgrid_text text = { 0 };
-  for (size_t i = 0; i < f->n; i++) {
-    mgrid_tensor_text(f->member[i], &text);
-    mgrid_text_str(&text, "\n");
-  }
-  for (size_t i = 0; i < f->ndims; i++) mgrid_text_add(&text, "%d ", f->dim[i]);
-  mgrid_text_add(&text, "pad %" PRId64, f->pad);
+  mgrid_flat_json(f, &text);
   if (!text.failed) f->rule = XXH3_64bits(text.data, text.len);
   mgrid_status s = text.failed ? mgrid_oom(err) : MGRID_OK;
   mgrid_text_free(&text);

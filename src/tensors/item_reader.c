@@ -30,7 +30,7 @@ static void put_tensor(const mgrid_tensor *x, mgrid_text *t) {
   }
 }
 
-static void put_flat(const mgrid_flat *f, mgrid_text *t) {
+void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t) {
   for (size_t i = 0; i < f->ndims; i++) {
     mgrid_text_str(t, i ? "," : "{\"by\":[");
     mgrid_text_quoted(t, f->member[0]->grid->axis[f->dim[i]].name);
@@ -60,7 +60,7 @@ void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
   if (before)
     mgrid_text_quoted(t, before);
   else
-    put_flat(x->flat, t);
+    mgrid_flat_json(x->flat, t);
   mgrid_text_str(t, ",\"member\":");
   mgrid_text_int(t, (int64_t)x->at);
 }

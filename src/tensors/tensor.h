@@ -168,6 +168,8 @@ struct mgrid_flat {
 void mgrid_flat_free(mgrid_flat *f); /* drop one reference */
 /* Append " flat 2 of 3 by dp pad 64 as HASH" for a flat tensor. */
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
+/* Append its rule as JSON, as in the rule of its first tensor. */
+void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t);
 /* Make member i as the flat holds it. */
 mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err);
 /* Return where the tensor starts in a rank's array. *each: elements of a slice. O(1); if parts are uneven, O(members x

@@ -364,12 +364,13 @@ static void test_limits(void **unused) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_text  t = { 0 }, rules = { 0 };
   mgrid_text_str(&rules, "{\"family\": \"tp\", \"rule\": ");
-  for (int i = 0; i < 65; i++) mgrid_text_str(&rules, "{\"neighbours\":1,\"of\":");
+  for (int i = 0; i < 65; i++) mgrid_text_str(&rules, "{\"zip\":[");
   mgrid_text_str(&rules, "{\"inside\": [], \"index\": []}");
-  for (int i = 0; i < 66; i++) mgrid_text_str(&rules, "}");
+  for (int i = 0; i < 65; i++) mgrid_text_str(&rules, "]}");
+  mgrid_text_str(&rules, "}");
   with_rules(&t, rules.data);
   assert_null(mgrid_plan_read(t.data, t.len, "deep", anew(&e)));
-  assert_non_null(strstr(e.message, ".of: at most 64 nested families expected, not an object"));
+  assert_string_equal(e.message, "deep: rules[1].rule: families are nested more than 64 deep");
   t.len = 0;
   for (int i = 0; i < MANY; i++) mgrid_text_str(&t, "{\"of\":");
   assert_null(mgrid_plan_read(t.data, t.len, "deep", anew(&e)));

@@ -4,6 +4,7 @@
 ** runs in a child, on a thread with a stack of so many KiB; to much the child ends by a signal.
 */
 #include "random.h"
+#include "base/base.h"
 #include "moongrid_tensor.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* KiB that suffice for a bundled recipe, and for any: Lua lets functions of C, as pcall, sort and map, call each other 200
+/* KiB that suffice for a bundled recipe, and for any recipe or saved plan: Lua lets functions of C, as pcall, sort and map, call each other 200
 ** deep, and its parser go as deep. Sanitizers need several times more. */
 enum { KIB = 64, KIB_OF_ANY = 256, TIMES = 8 };
 
@@ -151,6 +152,7 @@ static void test_deep_recipes(void **unused) {
     BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f == zip(f:pick(0)))"),
     BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end r.build(w, {})"),
     BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = param.any(u) } })"),
+    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = function() end } }",
   };
   (void)unused;
   bool all = true;
@@ -208,11 +210,50 @@ static void test_levels(void **unused) {
   assert_true(good);
 }
 
+static const char *saved; /* the text of a plan */
+
+static void *reading(void *unused) {
+  mgrid_error err = MGRID_ERROR_INIT;
+  (void)unused;
+  mgrid_plan_free(mgrid_plan_read(saved, strlen(saved), "saved", &err));
+  if (strcmp(err.message + strlen(err.message) - strlen(expected), expected) == 0) return NULL;
+  fprintf(stderr, "%s\n", err.message);
+  return (void *)&saved;
+}
+
+/* Families in each other: as many as there may be, one more, and as many as brackets allow. */
+static void test_saved(void **unused) {
+  static const struct {
+    const char *open, *close;
+    int         n;
+    const char *message;
+  } all[] = {
+    { "{\"zip\":[", "]}", 64, "is that of the rules, expected, not '0'" },
+    { "{\"zip\":[", "]}", 65, ": families are nested more than 64 deep" },
+    { "{\"zip\":[", "]}", 97, ": families are nested more than 64 deep" },
+    { "{\"split\":3,\"of\":", "}", 194, ": split(3) of groups of 2: 3 does not divide 2; sizes that do: 1, 2" },
+    { "{\"zip\":[", "]}", 98, "saved: brackets are nested more than 200 deep" },
+  };
+  (void)unused;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    mgrid_text t = { 0 };
+    mgrid_text_str(&t, "{\"format\":1,\"rules\":[{\"world\":8},{\"family\":\"f\",\"rule\":");
+    for (int k = 0; k < all[i].n; k++) mgrid_text_str(&t, all[i].open);
+    mgrid_text_str(&t, "{\"groups\":[[0,1],[2,4]]}");
+    for (int k = 0; k < all[i].n; k++) mgrid_text_str(&t, all[i].close);
+    mgrid_text_str(&t, "}],\"digest\":\"0\"}");
+    saved = t.data, expected = all[i].message;
+    assert_int_equal(on_stack(reading, times(KIB_OF_ANY)), 0);
+    mgrid_text_free(&t);
+  }
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bundled),
     cmocka_unit_test(test_deep_recipes),
     cmocka_unit_test(test_levels),
+    cmocka_unit_test(test_saved),
   };
   return run_program("stack", tests, argc, argv);
 }
