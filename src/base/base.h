@@ -187,7 +187,6 @@ size_t       mgrid_file_begins(const char *path, char *buf, size_t room);
 bool mgrid_is_name(const char *s);
 /* The same of an item: as checkpoints name tensors, letters, digits, _ . - and /, at most 255. */
 bool mgrid_is_item_name(const char *s);
-void mgrid_sort_names(const char **names, size_t n); /* by bytes, not by locale */
 /* Return the candidate nearest to `word`, or NULL if none is near. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n);
 /* Write the end of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */

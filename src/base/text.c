@@ -162,10 +162,6 @@ static int distance(const char *a, const char *b) {
   return row[n % 3][m];
 }
 
-static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
-void mgrid_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
-
 /* Return whether the words of a (tensor_parallel has two) occur in b in this order, the first one at its start. */
 static bool has_parts(const char *a, const char *b) {
   for (bool first = true; *a; first = false) {

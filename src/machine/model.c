@@ -314,10 +314,6 @@ const char *mgrid_level_name(const mgrid_machine_model *m, size_t level) {
   return level < m->ntiers ? m->tier[level].name : m->crossing[level - m->ntiers].name;
 }
 
-mgrid_link mgrid_level_link(const mgrid_machine_model *m, size_t level) {
-  return level < m->ntiers ? m->tier[level].link : m->crossing[level - m->ntiers].link;
-}
-
 int64_t mgrid_machine_places(const mgrid_machine_model *m) { return m ? m->places : 0; }
 size_t  mgrid_machine_nlevels(const mgrid_machine_model *m) { return m ? m->ntiers + m->ncrossings : 0; }
 
@@ -388,9 +384,9 @@ mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m, size_t i
   if (!s && i >= mgrid_machine_nlevels(m))
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the machine has %zu levels, no level %zu", mgrid_machine_nlevels(m), i);
   if (s) return s;
+  const mgrid_link *link = i < m->ntiers ? &m->tier[i].link : &m->crossing[i - m->ntiers].link;
   l.name = mgrid_level_name(m, i);
-  l.bandwidth = mgrid_level_link(m, i).bandwidth;
-  l.latency = mgrid_level_link(m, i).latency;
+  l.bandwidth = link->bandwidth, l.latency = link->latency;
   l.crosses = i >= m->ntiers;
   if (l.crosses) {
     const mgrid_crossing *x = &m->crossing[i - m->ntiers];

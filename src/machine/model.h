@@ -92,7 +92,6 @@ static inline int64_t mgrid_tier_start(const mgrid_tier *t, int64_t domain) {
 /* How many domains of the level have ranks of a world that runs at places 0 to world - 1. */
 int64_t     mgrid_tier_used(const mgrid_tier *t, int64_t world);
 const char *mgrid_level_name(const mgrid_machine_model *m, size_t level);
-mgrid_link  mgrid_level_link(const mgrid_machine_model *m, size_t level);
 /* Return the index of a level, or -1 after a refusal with the nearest name. */
 int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, mgrid_error *err);
 /* Return the level of hosts: "node", else the last before the places. */
@@ -122,13 +121,9 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
 /* Apply more words to a machine that a reader made, "gpu:8 rail = gpu", and finish it. */
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *words, mgrid_error *err);
 
-/* Return whether the first word of a source is the name of a file. source.c */
-bool mgrid_machine_is_file(const char *source);
-
 /* Read "400GB/s" or "3us" at *at into the link; false: it is neither, *why says why. */
 bool mgrid_link_read(const char **at, mgrid_link *link, const char **why);
 void mgrid_link_text(mgrid_link link, mgrid_text *t); /* "[400GB/s,3us]", "" */
-void mgrid_bandwidth_text(double bandwidth, mgrid_text *t);
 
 /* ---------------------------------------------------------------- presets.c */
 

@@ -28,13 +28,11 @@ bool mgrid_scan_take(mgrid_scan *s, const char *text) {
   return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 int64_t mgrid_scan_number(mgrid_scan *s) {
   int64_t     n = 0;
   const char *from = s->at;
   if (s->failed) return 0;
-  while (s->at < s->end && is_digit(*s->at)) {
+  while (s->at < s->end && mgrid_is_digit(*s->at)) {
     if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *s->at - '0', &n)) {
       s->at = from;
       mgrid_scan_fault(s, "a number below 2^63");
@@ -51,8 +49,7 @@ void mgrid_scan_name(mgrid_scan *s, char name[MGRID_NAME_MAX + 1]) {
   name[0] = '\0';
   if (s->failed) return;
   while (n < left && n <= MGRID_NAME_MAX
-         && ((s->at[n] >= 'a' && s->at[n] <= 'z') || (s->at[n] >= 'A' && s->at[n] <= 'Z') || s->at[n] == '_'
-             || (n > 0 && is_digit(s->at[n]))))
+         && (mgrid_is_letter(s->at[n]) || s->at[n] == '_' || (n > 0 && mgrid_is_digit(s->at[n]))))
     n++;
   if (n == 0 || n > MGRID_NAME_MAX) {
     mgrid_scan_fault(s, "a name of at most 31 letters, digits and _");

@@ -25,11 +25,6 @@ static size_t name_of(const char *source, char *name, size_t room) {
   }
 }
 
-bool mgrid_machine_is_file(const char *source) {
-  char name[4096];
-  return name_of(source, name, sizeof name) > 0;
-}
-
 static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const char *name, const char *words,
                                       mgrid_error *err) {
   mgrid_text           t = { 0 };

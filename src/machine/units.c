@@ -73,7 +73,7 @@ static void put(double value, const unit *units, int which, int one, mgrid_text 
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
 
-void mgrid_bandwidth_text(double bandwidth, mgrid_text *t) {
+static void bandwidth_text(double bandwidth, mgrid_text *t) {
   enum { GB, TB, MB, ONE = 4 };
   put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
 }
@@ -86,7 +86,7 @@ static void latency_text(double latency, mgrid_text *t) {
 void mgrid_link_text(mgrid_link link, mgrid_text *t) {
   if (link.bandwidth <= 0 && link.latency <= 0) return;
   mgrid_text_str(t, "[");
-  if (link.bandwidth > 0) mgrid_bandwidth_text(link.bandwidth, t);
+  if (link.bandwidth > 0) bandwidth_text(link.bandwidth, t);
   if (link.latency > 0 && link.bandwidth > 0) mgrid_text_str(t, ",");
   if (link.latency > 0) latency_text(link.latency, t);
   mgrid_text_str(t, "]");
