@@ -183,7 +183,7 @@ endif
 define compile
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(BACKEND_FLAGS) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(OWN_FLAGS) -c $< -o $@
 endef
 
 $(B)/%.o: src/%.c Makefile
@@ -193,8 +193,9 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
 	$(LUA) scripts/embed.lua $@ $(LACKING)
 
-$(B)/gen/bundle.o: $(B)/gen/bundle.c
-	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
+# Texts are longer than those that -Wpedantic allows.
+$(B)/gen/%.o: $(B)/gen/%.c
+	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) $(OWN_FLAGS) -c $< -o $@
 
 # The tables of the slices, which the way goes through and calls nothing of a slice otherwise: the rows mgrid_lua_slice_NAME
 # of src/NAME/lua/slice.c, mgrid_item_reader_NAME of src/NAME/item_reader.c. Written again when SLICES changes.
@@ -217,9 +218,6 @@ ifdef COV
 $(OBJ): | $(B)/lines.o
 endif
 
-$(B)/gen/slices_%.o: $(B)/gen/slices_%.c
-	$(CC) $(ALL_CFLAGS) $(VISIBILITY) -c $< -o $@
-
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(filter-out $(LACKING:%=lua/moongrid/recipes/%.lua),$(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua))
 META    := $(wildcard lua/moongrid/meta*.lua)
@@ -234,12 +232,6 @@ $(B)/gen/command.c: scripts/embed.lua $(COMMAND_LUA) Makefile
 	@mkdir -p $(@D)
 	COV=$(COV) $(LUA) scripts/embed.lua --command $@ $(LACKING_COMMANDS)
 
-$(B)/gen/command.o: $(B)/gen/command.c
-	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
-
-$(B)/gen/texts.o: $(B)/gen/texts.c
-	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
-
 # The symbols that the libraries export, with the version of the interface. libmoongrid also exports what
 # libmoongrid_lua and moongrid.so use of its inside: not hidden when it is compiled, and under the version of
 # this very release, so that the loader refuses to bring together two releases.
@@ -250,7 +242,7 @@ $(MAP): Makefile
 	@mkdir -p $(@D)
 	echo 'mgrid_$(SOVER) { global: mgrid_*; local: *; };' > $@
 
-$(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
+$(OBJ): OWN_FLAGS := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
 CORE_HEADERS := src/moongrid.h $(patsubst %,src/moongrid%.h,_families _plan _backend _carrier _state _recipe) \
                 $(wildcard $(patsubst %,src/moongrid_%.h,$(SLICES:s=)))
@@ -312,7 +304,7 @@ define link_backend
 endef
 define backend
 OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/$$(APART_$(1))%.o)
-$$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
+$$(OBJ_$(1)): OWN_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
 	$$(call link_backend,$$(OBJ_$(1)),$$(LIBS_$(1)))
@@ -322,11 +314,9 @@ $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
 	rm -f $$@
 	$$(AR) rcs $$@ $$^
 endef
-define apart
-$$(B)/$$(APART_$(1))%.o: src/%.c Makefile
-	$$(compile)
-endef
-$(foreach b,$(BACKENDS),$(if $(APART_$(b)),$(eval $(call apart,$(b))))$(eval $(call backend,$(b))))
+$(B)/$(APART_rccl)%.o: src/%.c Makefile
+	$(compile)
+$(foreach b,$(BACKENDS),$(eval $(call backend,$(b))))
 $(OBJ_mpi): $(MPI_FLAGS)
 
 # `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,

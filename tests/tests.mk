@@ -12,7 +12,8 @@ TEST_SRC := $(call without,$(sort $(wildcard tests/c/test_*.c)))
 TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
 MPI_SRC  := $(if $(HAVE_mpi),$(sort $(wildcard tests/mpi/*.c)))
 MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
-PORT_SRC := $(if $(HAVE_mpi),$(sort $(wildcard examples/ports/*.c)))
+PORT_BIN := $(if $(HAVE_mpi),$(patsubst examples/%.c,$(B)/tests/%,$(sort $(wildcard examples/ports/*.c))))
+TRAINERS := $(if $(HAVE_mpi),$(addprefix $(B)/tests/,multi_gpu rl_sync joining lua_host))
 NCCL_BIN := $(patsubst tests/nccl/%.c,$(B)/tests/nccl/%,$(wildcard tests/nccl/*.c))
 
 # What a trainer links: the shared libraries, which lie one folder up or two.
@@ -24,14 +25,16 @@ tests: all $(TEST_BIN) $(MPI_BIN)
 core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))
 
 # Some define functions of MPI, which the libraries then call. MPICH's headers do not mark them as visible.
-$(B)/tests/mpi/%.o: TEST_FLAGS = $(FLAGS_mpi) -fvisibility=default
-$(B)/tests/nccl/%.o: TEST_FLAGS = $(FLAGS_mpi) $(FLAGS_nccl) -Itests/mpi
+$(B)/tests/mpi/%.o: OWN_FLAGS = $(FLAGS_mpi) -fvisibility=default
+$(B)/tests/nccl/%.o: OWN_FLAGS = $(FLAGS_mpi) $(FLAGS_nccl) -Itests/mpi
 $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
+	$(compile)
 
-$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(B)/tests/joining.o $(B)/tests/lua_host.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
+# The examples of trainers and the ports of other systems, as their authors would build them.
+$(B)/tests/%.o: examples/%.c Makefile tests/tests.mk
+	$(compile)
+
+$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(TRAINERS:=.o) $(PORT_BIN:=.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
@@ -41,7 +44,7 @@ $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-$(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
+$(B)/tests/c/test_nulls.o: OWN_FLAGS = -I$(B)
 $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 
 # Structs that are all zero but for their size.
@@ -49,7 +52,7 @@ $(B)/gen/zeroed.h: tests/c/zeroed.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-$(B)/tests/c/test_structs.o: TEST_FLAGS = -I$(B)
+$(B)/tests/c/test_structs.o: OWN_FLAGS = -I$(B)
 $(B)/tests/c/test_structs.o: $(B)/gen/zeroed.h
 
 # What scripts/systems compares between systems, and what tests/lua/worst_spec.lua runs.
@@ -61,7 +64,7 @@ $(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $
 # Every allocation of the library goes through the test, which lets a chosen one fail. The functions are visible: musl has
 # no versions of symbols, so the linker also gives them to other libraries.
 STARVED := test_memory test_starved test_reshard test_base
-$(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
+$(STARVED:%=$(B)/tests/c/%.o): OWN_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # These use internal functions, too.
@@ -88,7 +91,7 @@ $(NCCL_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 
 # The rccl backend without a ROCm, compiled for headers that stand for RCCL's and HIP's: it runs on the stand-in alone.
 RCCL_STANDIN := $(SRC_rccl:src/%.c=$(B)/tests/rccl/%.o)
-$(RCCL_STANDIN): BACKEND_FLAGS = -DMGRID_RCCL -isystem tests/nccl/standin/rocm $(FLAGS_nccl)
+$(RCCL_STANDIN): OWN_FLAGS = -DMGRID_RCCL -isystem tests/nccl/standin/rocm $(FLAGS_nccl)
 $(B)/tests/rccl/%.o: src/%.c $(wildcard tests/nccl/standin/rocm/*/*.h) Makefile tests/tests.mk
 	$(compile)
 
@@ -108,52 +111,23 @@ build/cuda/selftest: $(wildcard tests/cuda/*.[ch]) tests/cuda/cudart.map tests/c
 	$(call SAY,CC,tests/cuda)
 	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/cuda/build.sh build/cuda
 
-# The examples of trainers, as their authors would build them.
-ifeq ($(HAVE_mpi),yes)
-tests: $(B)/tests/multi_gpu $(B)/tests/rl_sync $(B)/tests/joining $(B)/tests/lua_host
-endif
+tests: $(TRAINERS) $(PORT_BIN)
+$(TRAINERS:=.o) $(PORT_BIN:=.o): OWN_FLAGS = $(FLAGS_mpi)
+$(B)/tests/multi_gpu.o: OWN_FLAGS = $(FLAGS_mpi) $(if $(HAVE_nccl),-DWITH_NCCL $(FLAGS_nccl))
 
-$(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(if $(HAVE_nccl),-DWITH_NCCL $(FLAGS_nccl)) -c $< -o $@
-
-$(B)/tests/rl_sync.o $(B)/tests/joining.o $(B)/tests/lua_host.o: $(B)/tests/%.o: examples/%.c Makefile tests/tests.mk
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(LUA_CFLAGS) -c $< -o $@
-
-$(B)/tests/multi_gpu $(B)/tests/rl_sync $(B)/tests/joining: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
-	$(CC) $< -o $@ $(AS_TRAINER)
+$(filter-out %/lua_host,$(TRAINERS)) $(PORT_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+	$(CC) $< -o $@ $(AS_TRAINER) -lm
 
 $(B)/tests/lua_host: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER) $(B)/libmoongrid_lua.so.$(SOVER)
 	$(CC) $< -o $@ -L$(B) -lmoongrid_lua $(AS_TRAINER) $(LUA_LIBS)
 
-# The ports of other systems, each a program for mpirun.
-PORT_BIN := $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%)
-tests: $(PORT_BIN)
-
-$(B)/tests/ports/%.o: examples/ports/%.c Makefile tests/tests.mk
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) -c $< -o $@
-
-$(PORT_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
-	$(CC) $< -o $@ $(AS_TRAINER) -lm
-
 # The example of a host without MPI, which links nothing but the library.
 tests: $(B)/tests/carrier
-
-$(B)/tests/carrier.o: examples/carrier.c Makefile tests/tests.mk
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
 
--include $(RCCL_STANDIN:.o=.d) $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
-  $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/joining.d $(B)/tests/lua_host.d $(B)/tests/carrier.d
+-include $(RCCL_STANDIN:.o=.d) $(PORT_BIN:=.d) $(TRAINERS:=.d) $(B)/tests/carrier.d $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d)
 .PHONY: tests core
 
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c and replay.c is one. FUZZ=1 compiles them by clang, and links libFuzzer's
@@ -181,14 +155,14 @@ $(B)/gen/names.h: tests/fuzz/embed.lua tests/fuzz/names.lua
 	$(LUA) $^ > $@
 
 # gcc takes a variable for one that hides a type of its name.
-$(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B) -Wno-shadow
+$(B)/tests/fuzz/%.o: OWN_FLAGS = -I$(B) -Wno-shadow
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
 $(B)/tests/fuzz/names.o: $(B)/gen/names.h
 # It is not in the library: the carrier over PMIx, whose functions the target defines.
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)
 $(B)/tests/fuzz/pmix: $(B)/comm/carriers/pmix.o
-$(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) -Wno-shadow -Wno-array-parameter $(FLAGS_pmix)
+$(B)/tests/fuzz/pmix.o: OWN_FLAGS = -I$(B) -Wno-shadow -Wno-array-parameter $(FLAGS_pmix)
 $(B)/tests/fuzz/moves: FUZZED = $(shell $(PKG_CONFIG) --libs cmocka)
 $(FUZZ_BIN): %: %.o $(FUZZ_WITH) $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)

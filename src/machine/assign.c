@@ -61,9 +61,7 @@ static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
     merge(g); /* many are equal: the members of a group on two hosts */
-    if (g->nedges * 2 >= g->room) {
-      if (!MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096)) return false;
-    }
+    if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096)) return false;
   }
   g->edge[g->nedges++] = (edge){ (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a), bytes };
   return true;

@@ -120,46 +120,46 @@ typedef struct seen {
 } seen;
 
 typedef struct search {
-  size_t   n;
-  seen    *all;   /* [SEEN_MAX] */
-  int32_t *index; /* [2 * SEEN_MAX] */
-  int32_t  from, found;
+  size_t      n;
+  seen       *all;   /* [SEEN_MAX] */
+  mgrid_index index; /* of those */
+  int32_t     from, found;
+  bool        failed; /* out of memory */
 } search;
 
-static int32_t *slot_of(const search *s, const step_wait *at) {
-  size_t i = ((uint64_t)at->rank * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)at->cursor * 0x85EBCA6B) % (2 * SEEN_MAX);
-  while (s->index[i] >= 0) {
-    const step_wait *x = &s->all[s->index[i]].at;
-    if (x->rank == at->rank && x->cursor == at->cursor) break;
-    i = (i + 1) % (2 * SEEN_MAX);
-  }
-  return &s->index[i];
+static uint64_t hash_of(const step_wait *at) {
+  return (uint64_t)at->rank * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)at->cursor * 0x85EBCA6B;
+}
+
+static void note(search *s, seen x) {
+  s->failed = !mgrid_index_put(&s->index, hash_of(&x.at), (int32_t)s->n);
+  if (!s->failed) s->all[s->n++] = x;
 }
 
 /* An mgrid_step_awaited_fn: note a rank that was not seen yet; end at the first one. */
 static bool visit(const step_wait *to, bool will, void *ud) {
   search *s = ud;
   if (!will || to->cursor < 0) return false;
-  int32_t *slot = slot_of(s, to);
-  if (*slot == 0) {
+  size_t  at = 0;
+  int32_t i = mgrid_index_next(&s->index, hash_of(to), &at);
+  while (i >= 0 && (s->all[i].at.rank != to->rank || s->all[i].at.cursor != to->cursor))
+    i = mgrid_index_next(&s->index, hash_of(to), &at);
+  if (i == 0) {
     s->found = s->from;
     s->all[0].node = to->node;
     return true;
   }
-  if (*slot > 0 || s->n == SEEN_MAX) return false;
-  *slot = (int32_t)s->n;
-  s->all[s->n++] = (seen){ *to, s->from, to->node };
-  return false;
+  if (i < 0 && s->n < SEEN_MAX) note(s, (seen){ *to, s->from, to->node });
+  return s->failed;
 }
 
 /* Write the shortest cycle through the first one seen; return its length, 0: none. */
 static size_t cycle_through(const step_machine *m, search *s, step_wait start, size_t most, step_wait *out) {
   if (!mgrid_spend(&m->budget->work, SEEN_MAX / 16)) return 0;
-  memset(s->index, -1, 2 * SEEN_MAX * sizeof *s->index);
-  s->n = 1, s->found = -1;
-  s->all[0] = (seen){ start, -1, 0 };
-  *slot_of(s, &start) = 0;
-  for (s->from = 0; (size_t)s->from < s->n; s->from++) {
+  mgrid_index_clear(&s->index);
+  s->n = 0, s->found = -1;
+  note(s, (seen){ start, -1, 0 });
+  for (s->from = 0; (size_t)s->from < s->n && !s->failed; s->from++) {
     size_t depth = 1;
     for (int32_t i = s->from; i > 0; i = s->all[i].parent) depth++;
     if (depth >= most) return 0;
@@ -184,21 +184,21 @@ size_t mgrid_step_shortest_cycle(const step_machine *m, size_t most, step_wait *
   int64_t world = m->step->plan->content.world;
   bool    all = world <= 1024;
   s.all = malloc(SEEN_MAX * sizeof *s.all);
-  s.index = malloc(2 * SEEN_MAX * sizeof *s.index);
   step_wait *found = malloc((most + 1) * sizeof *found);
-  for (int64_t i = 0; s.all && s.index && found && i < (all ? world : (int64_t)m->types->n) && starts < 1024; i++) {
+  s.failed = !s.all || !found;
+  for (int64_t i = 0; !s.failed && i < (all ? world : (int64_t)m->types->n) && starts < 1024; i++) {
     int64_t rank = all ? i : m->types->type[i].first;
     int32_t type = m->types->of[rank];
     for (size_t k = m->first[type]; k < m->first[type + 1]; k++) {
-      if (!m->cursor[k].posted || best == 2) continue;
+      if (!m->cursor[k].posted || best == 2 || s.failed) continue;
       starts++;
       size_t n = cycle_through(m, &s, (step_wait){ rank, (int32_t)k, 0 }, best ? best : most + 1, found);
       if (n && (!best || n < best)) memcpy(out, found, (best = n) * sizeof *out);
     }
   }
-  if (!s.all || !s.index || !found) mgrid_oom(err);
+  if (s.failed) mgrid_oom(err);
   free(s.all);
-  free(s.index);
+  mgrid_index_free(&s.index);
   free(found);
   return best;
 }

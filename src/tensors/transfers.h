@@ -38,8 +38,7 @@ typedef struct mgrid_running {
 /* As mgrid_move_run. *begun: messages may have been sent, so that after a failure something may still write to `to`. */
 mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
                               const mgrid_move_run_options *options, bool *begun, mgrid_error *err);
-/* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank.
-*/
+/* Make lanes, and at most `window` bytes of memory, for the messages of this rank; `lanes`: those of the busiest rank. */
 mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, int64_t lanes, mgrid_error *err);
 /* Carry everything, and copy what stays on this rank. Fail after `seconds` without progress; 0: never. Errors go to
 ** r->err. */

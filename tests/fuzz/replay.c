@@ -16,7 +16,7 @@ static uint32_t next(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904
 /* Each round has a copy of its own, so that a read past its end is one past the end of an allocation. */
 static void try(const char *path, const uint8_t *data, size_t size, uint32_t round) {
   uint32_t seed = round;
-  uint8_t *copy = malloc(size + !size);
+  uint8_t *copy = malloc(size + !size), *exact;
   if (!copy) abort();
   memcpy(copy, data, size);
   for (int i = 0; i < CHANGES && round > 0 && size > 0; i++) {
@@ -24,9 +24,10 @@ static void try(const char *path, const uint8_t *data, size_t size, uint32_t rou
     copy[at] = (uint8_t)next(&seed);
   }
   if (round > 0) size -= next(&seed) % (size / 8 + 1);
+  if (!(exact = realloc(copy, size + !size))) abort();
   fprintf(stderr, "%s, round %u\n", path, (unsigned)round);
-  LLVMFuzzerTestOneInput(copy, size);
-  free(copy);
+  LLVMFuzzerTestOneInput(exact, size);
+  free(exact);
 }
 
 int main(int argc, char **argv) {
