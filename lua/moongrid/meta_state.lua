@@ -108,20 +108,24 @@ function State:coord(grid, dim) end
 ---@return boolean
 function State:has(family) end
 
----Return the step of the recipe that the state's plan is of. All ranks compare its digest, and all raise if one has another.
----Collective.
+---Return the step of the recipe that the state's plan is of. All ranks compare its digest. Raises for a plan that no recipe
+---made. Collective.
 ---@param file? string a file that returns the step, instead of the recipe's
----@return moongrid.Programs
+---@return moongrid.Programs? step
+---@return string? message
+---@return integer? status 500: ranks have different steps
 function State:step(file) end
 
 ---Execute the step for real, and return what all ranks measured, on each of them. Collective. compute: "sleep" through the
 ---time of computes, or, over MPI, a function that does some of so many flops and returns how many, called until all are
 ---done (what it raises all ranks get at the end of the step); else no compute takes time; timeout: seconds in which nothing moves on any rank, or, with GPUs, that a call may take,
 ---until all ranks give up and the error names those that are not there; timeline: rank 0 also gets what each rank did in
----the last step; file: as in `step`; unproved: also a step that is not proved. Raises on all ranks.
+---the last step; file: as in `step`; unproved: also a step that is not proved. If it fails, all ranks get
+---nil, message, status, and `moongrid.Missing` if ranks are not there; wrong options raise.
 ---@param options? { steps?: integer, scale?: number, compute?: "sleep"|fun(flops: number): number, timeout?: number, timeline?: boolean, file?: string, unproved?: boolean }
----@return moongrid.Measured
----@return moongrid.Timeline? timeline
+---@return moongrid.Measured? measured
+---@return moongrid.Timeline|string|nil timeline or the message
+---@return integer? status
 function State:run_step(options) end
 
 ---Go on without lost ranks, under Open MPI 5 (`mpirun --with-ft ulfm`; src/survive/README.md). All survivors call it,

@@ -120,13 +120,14 @@ describe("run --step", function()
       refused("run_step: scale is a number above 0, not a string", { scale = "1" })
       refused("run_step: compute is \"sleep\" or a function, not 'now'", { compute = "now" })
       refused("run_step: compute is \"sleep\" or a function, not a boolean", { compute = true })
-      refused("rank 0: cannot open /nowhere.lua: No such file or directory", { file = "/nowhere.lua" })
+      local done, why, status = state:run_step { file = "/nowhere.lua" }
+      assert(not done and why == "rank 0: cannot open /nowhere.lua: No such file or directory" and status // 100 == 1, why)
       -- ranks whose steps differ
       local path = os.tmpname()
       local own = assert(io.open(path, "w"))
       own:write(("return function(s) s:all_reduce(s.tp, %%d) end"):format(job.rank == 2 and 16 or 8))
       own:close()
-      local ok, told = pcall(state.step, state, path)
+      local ok, told = state:step(path)
       assert(not ok and told:find "ranks differ: rank 0 has the step %%x+, rank 2 has the step %%x+", told)
       os.remove(path)
       local other = assert(job:materialize(mg.plan(mg.topology(mg.world(job.world)))))
@@ -153,8 +154,8 @@ describe("run --step", function()
       end
       local function raises(flops) return job.rank == 2 and error {} or flops end
       for _, compute in ipairs { work, raises } do
-        local _, told = pcall(state.run_step, state, { compute = compute })
-        io.stderr:write("told " .. told:gsub("^.-:%%d+: ", "") .. "\n")
+        local _, told = state:run_step { compute = compute }
+        io.stderr:write("told " .. told .. "\n")
       end
       assert(state:prove())
       state:close()
@@ -174,6 +175,16 @@ describe("run --step", function()
     assert.equal(4, code)
     assert.truthy(err:find("after 2 seconds the members over run/[a-z]+%[%d%] had not met, and nothing moved: rank %d in "
       .. "[a-z_]+%([a-z]+%) examples/steps/family_order.lua:%d+ of the step"), err)
+  end)
+
+  it("lets the others name rank 0, which is stopped", function()
+    local out, line = os.tmpname(), ("exec build/moongrid run %s --step 10000000 --timeout 2"):format(file)
+    local _, err, code = run(("scripts/launch 4 sh -c '[ ${PMIX_RANK:-$PMI_RANK} = 0 ] || %s; (for i in $(seq 500); do "
+      .. "grep -q proved %s && kill -STOP $$ && break; sleep 0.1; done) & %s >%s'"):format(line, out, line, out))
+    os.remove(out)
+    assert.equal(4, code, err)
+    assert.truthy(err:find("[rank 1/4] after 2 seconds not all ranks had come: rank 0 is not there, in call 4 over all ranks: "
+      .. "execute a step", 1, true), err)
   end)
 
   it("refuses bad options", function()

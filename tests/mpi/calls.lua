@@ -21,13 +21,6 @@ local function need(ok, message, status)
   os.exit(0)
 end
 
--- A call that raises: the error is the message.
-local function try(f, ...)
-  local ok, result = pcall(f, ...)
-  if ok then return result end
-  need(nil, tostring(result), 403)
-end
-
 local path = ("%s/recipe.%d.lua"):format(folder, me)
 local file = assert(io.open(path, "w"))
 file:write [[return recipe { params = { tp = 2 }, build = function(world, p)
@@ -66,8 +59,8 @@ local calls = {
   ["Job:broadcast"] = function() need(job:broadcast("a seed", 1)) end,
   ["Job:close"] = function() need(moongrid.mpi { timeout = deadline, on_deadline = "abort" }):close() end,
   ["moongrid.mpi"] = function() need(moongrid.mpi { timeout = deadline, on_deadline = "abort" }):close() end,
-  ["State:step"] = function() try(state.step, state) end,
-  ["State:run_step"] = function() try(state.run_step, state, { timeout = deadline, compute = "sleep" }) end,
+  ["State:step"] = function() need(state:step()) end,
+  ["State:run_step"] = function() need(state:run_step { timeout = deadline, compute = "sleep" }) end,
   ["State:settle"] = function() need(state:settle()) end,
   ["State:least"] = function() need(state:least(me)) end,
   ["State:prove"] = function() need(state:prove()) end,

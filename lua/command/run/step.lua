@@ -57,10 +57,10 @@ local function execute(of, plan, state, job, planned)
     opened = true
     jobs.need(job:settle())
     host.progress "executing the step"
-    measured, timeline = state:run_step {
+    measured, timeline = jobs.need(state:run_step {
       steps = of.step, scale = of.scale, timeout = of.timeout, unproved = of.unproved, timeline = of.output ~= nil,
       compute = of.compute == "gemm" and gemm or of.compute,
-    }
+    })
     host.progress()
     if put then
       local beside = planned.price and chart.make(plan, planned.step, planned.price, planned.timeline)

@@ -17,28 +17,26 @@ static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
   return rt && *rt ? *rt : mgrid_state_runtime(state);
 }
 
-/* Push the step of the State at 1, of a file at i or the recipe's; all ranks agree on it. */
-static mgrid_step *push_step(lua_State *L, int i) {
+/* Push the step of the State at 1, of a file at i or the recipe's; all ranks agree on it. NULL: they do not. */
+static mgrid_step *push_step(lua_State *L, int i, mgrid_error *e) {
   mgrid_lua_check_state(L, 1);
   const char    *file = luaL_optstring(L, i, NULL);
-  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_step   **box = mgrid_step_lua_new(L);
   mgrid_state   *state = mgrid_lua_check_state(L, 1);
   mgrid_runtime *rt = recipe_of(L, state);
   if (!rt)
     mgrid_lua_raise_as(L, MGRID_NOT_NOW,
                        "the step of a state is its recipe's: recipe:plan(...) makes a plan that has it");
-  *box = mgrid_state_step(rt, state, file, &e);
+  *box = mgrid_state_step(rt, state, file, e);
   lua_pop(L, 1); /* the recipe */
-  if (!*box) mgrid_lua_raise_error(L, &e);
   return *box;
 }
 
-/* state:step([file]) -> Programs */
+/* state:step([file]) -> Programs; or nil, message, status, missing */
 static int state_step(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_settop(L, 2);
-  push_step(L, 2);
-  return 1;
+  return push_step(L, 2, &e) ? 1 : mgrid_lua_failure(L, &e);
 }
 
 static double positive(lua_State *L, const char *name, double usual) {
@@ -119,7 +117,7 @@ static void check_names(lua_State *L) {
 }
 
 /* state:run_step{ steps, scale, compute, timeout, unproved, timeline, file } -> what all ranks measured, on all ranks; on rank
-** 0 the Timeline */
+** 0 the Timeline; or nil, message, status, missing */
 static int state_run_step(lua_State *L) {
   step_how    how = STEP_HOW_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -143,12 +141,13 @@ static int state_run_step(lua_State *L) {
   lua_getfield(L, 2, "timeline");
   bool tells = lua_toboolean(L, -1);
   text_of(L, "file");
-  const mgrid_step *s = push_step(L, lua_gettop(L));
-  step_timeline    *t = mgrid_step_lua_new_timeline(L, s);
-  int               at = lua_gettop(L);
+  const mgrid_step *s = push_step(L, lua_gettop(L), &e);
+  if (!s) return mgrid_lua_failure(L, &e);
+  step_timeline *t = mgrid_step_lua_new_timeline(L, s);
+  int            at = lua_gettop(L);
   mgrid_lua_stack(L, 8);
   if (mgrid_step_measure(s, mgrid_lua_check_state(L, 1), &how, tells ? &t->records : NULL, &measured, &e))
-    return mgrid_lua_raise_error(L, &e);
+    return mgrid_lua_failure(L, &e);
   if (mgrid_take_json(L, measured)) return lua_error(L);
   mgrid_lua_weigh(L, t, sizeof *t + t->records.room * sizeof *t->records.record);
   if (!tells || mgrid_lua_check_state(L, 1)->view.rank != 0) return 1;
