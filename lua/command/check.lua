@@ -15,8 +15,8 @@ local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
--- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it has
--- none.
+-- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it
+-- has none.
 local function prove(plan)
   local has_step = recipe.field(plan, "has_step")
   if not has_step or not has_step(plan) then return nil end
