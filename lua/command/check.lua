@@ -21,7 +21,8 @@ local function prove(plan)
   local has_step = recipe.field(plan, "has_step")
   if not has_step or not has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
-  return proved, proved and verdict or ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
+  if proved then return true, verdict end
+  return false, ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
 end
 
 -- Check a plan. Return the laws that were checked, { name, held } in their order, with what plan:check counted; and the

@@ -95,9 +95,11 @@ function Step:on(stream) end
 ---@return moongrid.StepEvent
 function Step:event() end
 
+---Wait for all that is on a stream, or before an event; for nothing, if nothing is there.
 ---@param stream string|moongrid.StepEvent
 function Step:wait(stream) end
 
+---The same of the host, and so of all streams.
 ---@param stream string
 function Step:host_wait(stream) end
 
