@@ -78,7 +78,7 @@ end
 
 function own.picotron()
   return shared.joined(common(), {
-    schedule = param.text(nil, "of the pipeline: 1f1b or gpipe, which picotron calls afab (1f1b)", "pp_engine"),
+    schedule = param.text(nil, "of the pipeline: 1f1b or gpipe, which picotron calls afab (1f1b)"),
   })
 end
 

@@ -140,7 +140,7 @@ describe("rest", function()
       "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp, "
         .. "layers, num_layers, hidden, hidden_size, heads, num_attention_heads, kv_heads, num_query_groups, ffn, "
         .. "ffn_hidden_size, vocab, padded_vocab_size, seq, seq_length, micro_batch, micro_batch_size, global_batch, "
-        .. "global_batch_size, weight_type, schedule, pp_engine)" },
+        .. "global_batch_size, weight_type, schedule)" },
     { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }
 end)
