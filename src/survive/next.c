@@ -34,7 +34,6 @@ int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int
 
 void mgrid_comm_list_free(mgrid_comm_list *c) {
   free(c->entry);
-  free(c->group);
   free(c->start);
   free(c->member);
   mgrid_index_free(&c->index);
@@ -46,12 +45,12 @@ static bool has_comms(const mgrid_plan *p, int32_t entry) {
 }
 
 /* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no memory. */
-static bool add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t group, int64_t size) {
+static bool add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
   const int32_t *member = c->member + c->start[c->n];
   uint64_t       hash = mgrid_comm_hash(member, size);
   if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return true;
   if (!mgrid_index_put(&c->index, hash, (int32_t)c->n)) return false;
-  c->entry[c->n] = entry, c->group[c->n] = group;
+  c->entry[c->n] = entry;
   c->start[c->n + 1] = c->start[c->n] + size;
   c->n++;
   return true;
@@ -67,10 +66,9 @@ mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid
     }
   if (groups > INT32_MAX / 4) return mgrid_fail(err, MGRID_LIMIT, "more than 2^29 groups are too many to compare");
   c->entry = malloc((size_t)(groups + 1) * sizeof *c->entry);
-  c->group = malloc((size_t)(groups + 1) * sizeof *c->group);
   c->start = calloc((size_t)groups + 2, sizeof *c->start);
   c->member = malloc((size_t)(members + 1) * sizeof *c->member);
-  bool whole = c->entry && c->group && c->start && c->member;
+  bool whole = c->entry && c->start && c->member;
   for (size_t k = 0; k < p->content.nentries && whole; k++) {
     int                 i = p->order[k];
     const mgrid_family *f = p->content.entry[i].family;
@@ -78,7 +76,7 @@ mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid
       int64_t size = mgrid_family_size(f, g);
       if (size < 2) continue;
       mgrid_family_group(f, g, c->member + c->start[c->n]);
-      whole = add(c, p, i, g, size);
+      whole = add(c, p, i, size);
     }
   }
   if (whole) return MGRID_OK;

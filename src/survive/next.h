@@ -40,8 +40,7 @@ const mgrid_spares *mgrid_content_spares(const mgrid_content *c);
 /* The communicators of a plan, each once: all groups of more than one rank, of families that have any. */
 typedef struct mgrid_comm_list {
   size_t      n;
-  int32_t    *entry;  /* [n]: a family that has it, */
-  int64_t    *group;  /* [n]: and which of its groups it is */
+  int32_t    *entry;  /* [n]: a family that has it */
   int64_t    *start;  /* [n + 1], in members */
   int32_t    *member; /* ranks, in order */
   mgrid_index index;  /* by the members */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree, choose, move, rebuild, resume, each
-** a function that says what it may touch. Only `resume` touches the old state: until then all can agree on its backend, so another
-** loss meanwhile costs one more attempt, which starts there again. Two agreements, on bits and by `and`, keep the attempts of all
-** survivors in step: one after all have chosen, one after all have the new state. A host that finds the lost ranks itself gives their
-** list and a backend of the survivors, and only chooses, moves, rebuilds and resumes.
+** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree, choose, rebuild (and plan the move),
+** resume, each a function that says what it may touch. Every attempt starts from the old backend, on which all survivors can agree
+** even if the attempt before failed; so another loss meanwhile costs one more attempt. Two agreements, on bits and by `and`, keep the
+** attempts of all ranks in step: after all have chosen, and after all have the new state. A host that finds the lost ranks itself
+** gives their list and a backend of the survivors: by_host. Hosts and Lua call mgrid_state_recover.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -82,7 +82,8 @@ static mgrid_status agree(const attempt *a, mgrid_error *err) {
 }
 
 /* Agree on whether all have done a part. *again: those that failed did so only because of another loss. */
-static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again, mgrid_error *err) {
+static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again,
+                             mgrid_error *err) {
   uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
   mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
   *done = !s && bits & DONE, *again = !s && bits & AGAIN;
@@ -114,7 +115,8 @@ static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_erro
   return a->loss ? MGRID_OK : err->status;
 }
 
-static mgrid_status find(attempt *a, mgrid_error *err) {
+/* Find the lost ranks, and decide what the job becomes without them. */
+static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   mgrid_backend *b = a->old->backend;
   size_t         n = 0;
   bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
@@ -127,7 +129,9 @@ static mgrid_status find(attempt *a, mgrid_error *err) {
   return s;
 }
 
-/* Do all survivors have the same digest? Agree on two parts of it by `and`, each with its complement. */
+/* Do all survivors have the same digest? The backend gives the `and` of 31 bits. If a part of the digest and its complement both
+** come back as they went, no rank has a 0 where this one has a 1, and none a 1 where it has a 0: all have this part. Two parts of
+** 15 bits are compared. */
 static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
@@ -158,7 +162,7 @@ static mgrid_status choose(attempt *a, bool *again, mgrid_error *err) {
   bool         done = false, same = false;
   char         digest[33] = "", who[96];
   mgrid_error  mine = MGRID_ERROR_INIT;
-  mgrid_status s = settle(a, find(a, &mine), false, &done, again, err);
+  mgrid_status s = all_done(a, find_and_decide(a, &mine), false, &done, again, err);
   if (s) return s;
   if (!done) return not_all(&mine, *again, err);
   mgrid_loss_digest(a->loss, digest);
@@ -227,7 +231,7 @@ static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
   if (!a->rest) mine = ours.status;
   bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
-  if ((s = settle(a, mine, loses, &done, again, err)) || done) return s;
+  if ((s = all_done(a, mine, loses, &done, again, err)) || done) return s;
   /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own, and all stop. */
   a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
   a->nlost = a->loss->nlost;
