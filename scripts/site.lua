@@ -21,7 +21,7 @@ local menu = {
   { "Python", "src/python/README.md" },
   { "torch", "examples/torch/README.md" },
   { "Promises and limits", "src/promises.md" },
-  { "What it costs", "scripts/README.md" },
+  { "What it costs", "scripts/costs.md" },
   { "Reference", { { "C", "reference/c.md" }, { "Lua", "reference/lua.md" } } },
   { "Inside", { { "Where things are", "src/README.md" }, { "Tests", "tests/README.md" },
     { "Fuzzing", "tests/fuzz/README.md" }, { "On a GPU", "tests/gpu/README.md" },
