@@ -152,7 +152,8 @@ static void test_deep_recipes(void **unused) {
     BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f == zip(f:pick(0)))"),
     BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end r.build(w, {})"),
     BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = param.any(u) } })"),
-    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = function() end } }",
+    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = "
+    "function() end } }",
   };
   (void)unused;
   bool all = true;
