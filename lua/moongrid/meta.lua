@@ -400,6 +400,7 @@ function moongrid.options() end
 ---@field carries boolean it carries the messages of others
 ---@field carried boolean it needs one that carries
 ---@field exchanges boolean its proof includes an all-to-all
+---@field timeout integer seconds that a call over all ranks may take, if none are asked for
 
 ---@class moongrid.PartInfo
 ---@field name string "planning", or of a backend
