@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations move modes between inside
-** and index. Where no layout describes the result, they use another form.
+** form_strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations move modes between inside
+** and index. Where no layout describes the result, they use a view (form_view.c).
 */
 #include "families/classes.h"
 

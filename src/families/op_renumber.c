@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** renumber.c - the same groups in another order, or some of them.
+** op_renumber.c - the same groups in another order, or some of them: by a rule where one has that order, else as lists.
 */
 #include "families/family.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pick.c - pick some positions of every group: find which ones; the form of the family then picks them.
+** op_pick.c - pick some positions of every group: find which ones; the form of the family then picks them.
 */
 #include "families/family.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally also around the end. No
+** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group, optionally also around the end. No
 ** two ranks make two pairs: half way around a group, the pairs around the end equal those before it.
 */
 #include "families/classes.h"
