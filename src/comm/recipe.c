@@ -5,7 +5,7 @@
 **
 ** The host may have another version of Lua, or LuaJIT, with the same function names. So libmoongrid_lua is bound to its own
 ** Lua first (RTLD_DEEPBIND) and hides it from others (RTLD_LOCAL). That would also bind it to libc's allocator where a host
-** has replaced it, so it allocates and frees only through base/hooks.c.
+** has replaced it, so it allocates and frees only through base/memory.c.
 **
 ** A NULL pointer is refused here; but a NULL state keeps the error of its failed materialize.
 */

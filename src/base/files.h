@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** output.h - the one way to write files and folders: each gets its name when it is complete and on the disk, so that a
+** files.h - the one way to write files and folders: each gets its name when it is complete and on the disk, so that a
 ** full disk, a signal or a crash leaves what was there before.
 **
 ** PATH is made in the folder PATH.part, which is marked by the sticky bit of its mode. By the mark the next process knows what
 ** a killed one left, and removes it. A PATH.part without it belongs to somebody: it is refused and stays. A lock on that folder
 ** refuses the second of two processes.
 */
-#ifndef MGRID_OUTPUT_H
-#define MGRID_OUTPUT_H
+#ifndef MGRID_FILES_H
+#define MGRID_FILES_H
 
 #include "base/base.h"
 

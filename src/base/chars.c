@@ -1,11 +1,66 @@
 /* SPDX-License-Identifier: MIT
 **
-** shown.c - make text from others safe for a terminal. A name, a message or a path may hold bytes that move the cursor, clear
-** the screen or break the line. Such bytes, and what is not UTF-8, are escaped: \x1b.
+** chars.c - characters that do not depend on the host: the C locale and numbers in it, UTF-8, and text from others made
+** safe for a terminal. It is the lowest file: it calls nothing of ours, and all that prints calls it.
 */
 #include "base/base.h"
 
+#include <locale.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ============================================================== the C locale */
+
+/* A host may call setlocale for its users, but the meaning of a recipe must not change with it, nor any text that another
+** process reads: no decimal comma, no other order or upper case of letters. */
+
+/* The C library's "C" locale is a constant: to get it allocates nothing and cannot fail. If it fails nevertheless,
+** uselocale changes nothing. */
+mgrid_locale mgrid_locale_plain(void) {
+  return (mgrid_locale){ (void *)uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)) };
+}
+
+void mgrid_locale_back(mgrid_locale of) { uselocale((locale_t)of.was); }
+
+int mgrid_vformat(char *buf, size_t len, const char *fmt, va_list args) {
+  mgrid_locale host = mgrid_locale_plain();
+  int          n = vsnprintf(buf, len, fmt, args);
+  mgrid_locale_back(host);
+  return n;
+}
+
+int mgrid_format(char *buf, size_t len, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  int n = mgrid_vformat(buf, len, fmt, args);
+  va_end(args);
+  return n;
+}
+
+double mgrid_read_double(const char *text, char **end) {
+  mgrid_locale host = mgrid_locale_plain();
+  double       x = strtod(text, end);
+  mgrid_locale_back(host);
+  return x;
+}
+
+const char *mgrid_shortest(const char *number, char *buf, size_t len) {
+  char  *end, seventeen[40];
+  double x = mgrid_read_double(number, &end);
+  if (*end || end == number) return number;
+  mgrid_format(seventeen, sizeof seventeen, "%.17g", x);
+  if (strcmp(seventeen, number) != 0) return number;
+  for (int digits = 15; digits <= 17; digits++) {
+    mgrid_format(buf, len, "%.*g", digits, x);
+    if (mgrid_read_double(buf, NULL) == x) break;
+  }
+  return buf;
+}
+
+/* ================================================================= safe text */
+
+/* A name, a message or a path may hold bytes that move the cursor, clear the screen or break the line. Such bytes, and
+** what is not UTF-8, are escaped: \x1b. */
 
 /* Return the bytes of the character at s, with n bytes left, and its code; 0 if it is not UTF-8. */
 static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
@@ -58,14 +113,6 @@ bool mgrid_is_shown(const char *s, size_t len) {
   return true;
 }
 
-mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err) {
-  char shown[64];
-  if (mgrid_is_shown(s, len)) return MGRID_OK;
-  bool whole = mgrid_shown(shown, sizeof shown, s, len) < sizeof shown - 4;
-  return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text in UTF-8, without control characters, not '%s%s'",
-                    what, shown, whole ? "" : "...");
-}
-
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
   static const char digits[] = "0123456789abcdef";
   size_t            n = 0;
@@ -87,23 +134,4 @@ void mgrid_show(char *text, size_t room) {
   size_t len = strnlen(text, room - 1), most = room < sizeof shown ? room : sizeof shown;
   text[len] = '\0';
   if (!mgrid_is_shown(text, len)) memcpy(text, shown, mgrid_shown(shown, most, text, len) + 1);
-}
-
-static void add_shown(mgrid_text *t, const char *s, size_t len) {
-  char piece[256];
-  for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
-    size_t n = len - at < 60 ? len - at : 60;
-    while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
-    mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
-    at += n;
-  }
-}
-
-void mgrid_text_shown(mgrid_text *t, const char *s) { add_shown(t, s, strlen(s)); }
-
-void mgrid_text_shown_lines(mgrid_text *t, const char *s) {
-  for (size_t n; *s; s += n) {
-    add_shown(t, s, n = strcspn(s, "\n"));
-    if (s[n] == '\n') mgrid_text_put(t, "\n", 1), n++;
-  }
 }

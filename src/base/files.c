@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** output.c - write a file or a folder beside its name, then rename it.
+** files.c - files are read whole; a file or a folder is written beside its name, then renamed. A full disk, a signal or
+** a crash leaves what was there before. All files and folders of the library and the command are written here (lint).
 */
-#include "base/output.h"
+#include "base/base.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +16,76 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ====================================================================== read */
+
+/* Pipes and devices are refused: they may never end, or give each process something else. Standard input may be one,
+** because the user of the command chose it. */
+
+static mgrid_status cannot_read(const char *what, const char *path, const char *why, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
+}
+
+/* Read from fd to its end; `path` is its name in messages. */
+static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
+  char    piece[4096];
+  ssize_t n;
+  while ((n = read(fd, piece, sizeof piece)) != 0) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return cannot_read("read", path, strerror(errno), err);
+    mgrid_text_put(t, piece, (size_t)n);
+    if (t->failed) return mgrid_oom(err);
+    if (t->len > most) return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %zu bytes", path, most);
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
+  struct stat about;
+  if (fstat(fd, &about) != 0) return cannot_read("read", path, strerror(errno), err);
+  if (S_ISDIR(about.st_mode)) return cannot_read("read", path, strerror(EISDIR), err);
+  if (!S_ISREG(about.st_mode)) return cannot_read("read", path, "it is not a regular file", err);
+  return MGRID_OK;
+}
+
+static mgrid_status read_file(const char *path, const char *name, size_t most, mgrid_text *t, mgrid_error *err) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* do not wait for a pipe's other end */
+  if (fd < 0) {
+    char why[256], allowed[MGRID_ALLOWED];
+    int  number = errno;
+    snprintf(why, sizeof why, "%.100s%s", strerror(number), mgrid_allowed_by(number, allowed));
+    return cannot_read("open", name, why, err);
+  }
+  mgrid_status s = check_regular(fd, name, err);
+  if (!s) s = read_all(fd, name, most, t, err);
+  close(fd);
+  return s;
+}
+
+mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, name, MGRID_TEXT_MAX, t, err);
+}
+
+mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, path, MGRID_TEXT_MAX, t, err);
+}
+
+mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err) {
+  return read_file(path, path, most, t, err);
+}
+
+mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err) {
+  return read_all(STDIN_FILENO, "standard input", most, t, err);
+}
+
+size_t mgrid_file_begins(const char *path, char *buf, size_t room) {
+  int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  ssize_t n = fd >= 0 && !check_regular(fd, path, NULL) ? read(fd, buf, room) : -1;
+  if (fd >= 0) close(fd);
+  return n > 0 ? (size_t)n : 0;
+}
+
+/* ===================================================================== write */
 
 #define FILE_IN "file" /* the name of a file in its PATH.part */
 enum { MARK = 01000 }; /* the sticky bit */
@@ -29,7 +101,7 @@ struct mgrid_output {
   int                why;          /* errno of what failed; 0: nothing */
 };
 
-static mgrid_status cannot(const mgrid_output *o, int why, mgrid_error *err) {
+static mgrid_status cannot_write(const mgrid_output *o, int why, mgrid_error *err) {
   return mgrid_fail(err, MGRID_OUTPUT, "cannot %s %s: %s", o->folder ? "make" : "write", o->path.data, strerror(why));
 }
 
@@ -71,7 +143,7 @@ static mgrid_status walk(const mgrid_output *o, bool take, mgrid_error *err) {
   int          fd = dup(o->lock);
   DIR         *dir = fd < 0 ? NULL : fdopendir(fd);
   if (!dir) {
-    s = cannot(o, errno, err);
+    s = cannot_write(o, errno, err);
     if (fd >= 0) close(fd);
     return s;
   }
@@ -123,10 +195,10 @@ static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
   bool         made = mkdir(o->part.data, MARK | (o->folder ? 0777 : 0700)) == 0;
   mgrid_status s;
   *again = false;
-  if (!made && errno != EEXIST) return cannot(o, errno, err);
+  if (!made && errno != EEXIST) return cannot_write(o, errno, err);
   o->lock = open(o->part.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (o->lock < 0 && errno == ENOENT) return *again = true, MGRID_OK;
-  if (o->lock < 0 && made) return s = cannot(o, errno, err), rmdir(o->part.data), s;
+  if (o->lock < 0 && made) return s = cannot_write(o, errno, err), rmdir(o->part.data), s;
   if (o->lock < 0) return not_mine(o, err); /* a file, a link, or one of another user */
   s = lock(o, made, err);
   if (!s && (fstat(o->lock, &open_one) || lstat(o->part.data, &named) || !same(&open_one, &named))) *again = true;
@@ -144,7 +216,7 @@ static mgrid_status sync_above(mgrid_output *o, mgrid_error *err) {
   if (slash) slash[1] = '\0';
   int          fd = open(slash ? o->name.data : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool         good = fd >= 0 ? fsync(fd) == 0 || errno == EINVAL : errno == EACCES;
-  mgrid_status s = good ? MGRID_OK : cannot(o, errno, err);
+  mgrid_status s = good ? MGRID_OK : cannot_write(o, errno, err);
   if (fd >= 0) close(fd);
   return s;
 }
@@ -174,7 +246,7 @@ static mgrid_output *new_output(const char *path, bool folder, mgrid_error *err)
   if (o->path.failed || o->name.failed || o->part.failed || o->place.failed)
     mgrid_oom(err);
   else if (!found)
-    cannot(o, why, err);
+    cannot_write(o, why, err);
   else
     return o;
   free_output(o);
@@ -218,7 +290,7 @@ static mgrid_status open_beside(mgrid_output *o, mgrid_error *err) {
   if (s) return s;
   o->fd = openat(o->lock, FILE_IN, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (o->fd >= 0) return MGRID_OK;
-  s = cannot(o, errno, err);
+  s = cannot_write(o, errno, err);
   remove_part(o);
   return s;
 }
@@ -228,14 +300,14 @@ static mgrid_status open_file(mgrid_output *o, mgrid_writes how, mgrid_error *er
   if (how == MGRID_WRITE_NEW) {
     o->fd = open(o->path.data, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     o->made = o->fd >= 0;
-    return o->made ? MGRID_OK : cannot(o, errno, err);
+    return o->made ? MGRID_OK : cannot_write(o, errno, err);
   }
   if (how == MGRID_WRITE_HERE && lstat(o->path.data, &about) == 0 && S_ISLNK(about.st_mode))
     return mgrid_fail(err, MGRID_REFUSED, "%s is a link; nothing is written behind it; take it away", o->path.data);
   if (stat(o->path.data, &about)) return open_beside(o, err);
-  if (S_ISDIR(about.st_mode)) return cannot(o, EISDIR, err);
-  if (open_as_it_is(o, &about)) return o->fd >= 0 ? MGRID_OK : cannot(o, errno, err);
-  if (access(o->path.data, W_OK)) return cannot(o, errno, err); /* a rename would not mind */
+  if (S_ISDIR(about.st_mode)) return cannot_write(o, EISDIR, err);
+  if (open_as_it_is(o, &about)) return o->fd >= 0 ? MGRID_OK : cannot_write(o, errno, err);
+  if (access(o->path.data, W_OK)) return cannot_write(o, errno, err); /* a rename would not mind */
   o->mode = about.st_mode & 0777;
   return open_beside(o, err);
 }
@@ -253,7 +325,7 @@ mgrid_status mgrid_output_write(mgrid_output *o, const void *data, size_t n, mgr
   for (const char *p = data; n > 0;) {
     ssize_t done = write(o->fd, p, n);
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return o->why = errno, cannot(o, o->why, err);
+    if (done < 0) return o->why = errno, cannot_write(o, o->why, err);
     p += done, n -= (size_t)done;
   }
   return MGRID_OK;
@@ -268,28 +340,28 @@ FILE *mgrid_output_stream(mgrid_output *o) {
 static mgrid_status flush(mgrid_output *o, mgrid_error *err) {
   bool beside = o->lock >= 0 || o->made;
   errno = 0;
-  if (o->stream && (fflush(o->stream) || ferror(o->stream))) return cannot(o, errno ? errno : EIO, err);
+  if (o->stream && (fflush(o->stream) || ferror(o->stream))) return cannot_write(o, errno ? errno : EIO, err);
   if (o->mode) fchmod(o->fd, o->mode);
-  if (beside && fsync(o->fd)) return cannot(o, errno, err);
+  if (beside && fsync(o->fd)) return cannot_write(o, errno, err);
   bool closed = (o->stream ? fclose(o->stream) : close(o->fd)) == 0;
   o->stream = NULL, o->fd = -1;
-  return closed ? MGRID_OK : cannot(o, errno, err);
+  return closed ? MGRID_OK : cannot_write(o, errno, err);
 }
 
 /* Give it its name, and a folder the mode of others. */
 static mgrid_status name_it(const mgrid_output *o, mgrid_error *err) {
   struct stat about;
   if (o->lock < 0) return MGRID_OK;
-  if (o->folder && (fstat(o->lock, &about) || (fsync(o->lock) && errno != EINVAL))) return cannot(o, errno, err);
+  if (o->folder && (fstat(o->lock, &about) || (fsync(o->lock) && errno != EINVAL))) return cannot_write(o, errno, err);
   int rc = o->folder ? rename(o->part.data, o->name.data) : renameat(o->lock, FILE_IN, AT_FDCWD, o->name.data);
-  if (rc) return cannot(o, errno, err);
+  if (rc) return cannot_write(o, errno, err);
   if (o->folder) fchmod(o->lock, about.st_mode & 07777 & ~MARK);
   return MGRID_OK;
 }
 
 mgrid_status mgrid_output_end(mgrid_output *o, mgrid_status before, mgrid_error *err) {
   if (!o) return before;
-  mgrid_status s = before ? before : o->why ? cannot(o, o->why, err) : MGRID_OK;
+  mgrid_status s = before ? before : o->why ? cannot_write(o, o->why, err) : MGRID_OK;
   if (!s && o->fd >= 0) s = flush(o, err);
   if (!s) s = name_it(o, err);
   if (s && o->made) unlink(o->path.data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** allowance.c - the limits of this process: ulimit, and those of the cgroup that a container, Slurm or an administrator has
-** put it into. They are read after a failure, so nothing here allocates.
+** system.c - what this process learns of its system: the time, its machine, its launcher, its limits. It calls nothing
+** of ours. It is the only C file that names launchers; scripts/mpi.d/libraries does it for the scripts.
 */
 #include "base/base.h"
 
@@ -9,10 +9,106 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
+
+/* ================================================================= the clock */
+
+double mgrid_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double mgrid_processor_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void mgrid_pause(int look) {
+  struct timespec t = { 0, look < 1000 ? 50000 : 1000000 };
+  if (look >= 200)
+    nanosleep(&t, NULL);
+  else if (look >= 16)
+    sched_yield();
+}
+
+/* =============================================================== the machine */
+
+/* Identify a machine by host name and boot id, as NCCL does: several machines may have the same name, and containers on one
+** machine may have different names. */
+uint64_t mgrid_machine_id(void) {
+  char    text[160] = "";
+  size_t  len;
+  ssize_t n = 0;
+  gethostname(text, 64);
+  len = strnlen(text, 64);
+  int boot = open("/proc/sys/kernel/random/boot_id",
+                  O_RDONLY | O_CLOEXEC); /* no stdio: every rank runs this, and it is faster */
+  if (boot >= 0) {
+    n = read(boot, text + len, sizeof text - len);
+    close(boot);
+  }
+  return XXH3_64bits(text, len + (n > 0 ? (size_t)n : 0));
+}
+
+int64_t mgrid_cores(int64_t *usable) {
+  cpu_set_t set;
+  int64_t   online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (usable) *usable = sched_getaffinity(0, sizeof set, &set) ? online : CPU_COUNT(&set);
+  return online;
+}
+
+/* ============================================================== the launcher */
+
+/* What the launcher put into the environment of this process. */
+
+/* The order matters: under Slurm srun starts mpirun, and mpirun's ranks inherit srun's own variables. */
+static const struct launcher_row {
+  const char *by, *rank, *size;
+} launcher_rows[] = {
+  { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+  { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
+  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" }, /* the size is not set in the job's script itself */
+  { "a launcher with PMIx", "PMIX_RANK", NULL },
+};
+
+/* Read a number of digits only, from `least` to `most`. */
+static bool number(const char *name, int64_t least, int64_t most, int64_t *n) {
+  const char *text = name ? getenv(name) : NULL;
+  if (!text || !*text || text[strspn(text, "0123456789")]) return false;
+  int64_t said = strtoll(text, NULL, 10);
+  if (said < least || said > most) return false;
+  *n = said;
+  return true;
+}
+
+const char *mgrid_launcher_rank(size_t i) {
+  return i < sizeof launcher_rows / sizeof *launcher_rows ? launcher_rows[i].rank : NULL;
+}
+
+mgrid_launched mgrid_launcher(void) {
+  mgrid_launched l = { .pmix = getenv("PMIX_RANK") && !getenv("PMI_RANK"), .size = 1 };
+  for (size_t i = 0; i < sizeof launcher_rows / sizeof *launcher_rows; i++) {
+    l.by = launcher_rows[i].by;
+    l.size = 1;
+    l.sized = number(launcher_rows[i].size, 1, MGRID_WORLD_MAX, &l.size);
+    int64_t last = l.sized ? l.size - 1 : MGRID_WORLD_MAX - 1;
+    if ((l.sized || !launcher_rows[i].size) && number(launcher_rows[i].rank, 0, last, &l.rank)) return l;
+  }
+  return (mgrid_launched){ .size = 1 };
+}
+
+/* ==================================================================== limits */
+
+/* The limits of ulimit, and of the cgroup that a container, Slurm or an administrator has put this process into. They are
+** read after a failure, so nothing here allocates. */
 
 /* Read a small file as text. Returns its length, 0 if it cannot be read. */
 static size_t slurp(const char *path, char *text, size_t room) {
@@ -25,17 +121,17 @@ static size_t slurp(const char *path, char *text, size_t room) {
 
 /* ------------------------------------------------------------------ by ulimit */
 
-static const struct row {
+static const struct limit_row {
   mgrid_scarce of;
   int          resource, column; /* column of /proc/self/statm with what the process uses, in pages; -1: unknown */
   const char  *whose, *name;
-} rows[] = {
+} limit_rows[] = {
   { MGRID_SCARCE_MEMORY, RLIMIT_AS, 0, "process", "ulimit -v" },
   { MGRID_SCARCE_MEMORY, RLIMIT_DATA, 5, "process", "ulimit -d" },
   { MGRID_SCARCE_THREADS, RLIMIT_NPROC, -1, "user", "ulimit -u" },
   { MGRID_SCARCE_FILES, RLIMIT_NOFILE, -1, "process", "ulimit -n" },
 };
-enum { NROWS = sizeof rows / sizeof rows[0] };
+enum { NROWS = sizeof limit_rows / sizeof limit_rows[0] };
 
 static int64_t in_column(int column) {
   char text[128], *at = text;
@@ -44,7 +140,7 @@ static int64_t in_column(int column) {
   return at ? strtoll(at, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
 }
 
-static bool by_ulimit(const struct row *r, mgrid_allowance *a) {
+static bool by_ulimit(const struct limit_row *r, mgrid_allowance *a) {
   struct rlimit now;
   if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false; /* RLIM_INFINITY is larger */
   *a = (mgrid_allowance){ r->of, r->whose, r->name, (int64_t)now.rlim_cur, in_column(r->column) };
@@ -142,7 +238,7 @@ bool mgrid_cgroup_kills(int64_t *killed) {
 
 size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]) {
   size_t n = 0;
-  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&rows[i], &all[n]);
+  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&limit_rows[i], &all[n]);
   for (size_t i = 0; i < NGROUPS; i++) n += by_cgroup(&groups[i], &all[n]);
   return n;
 }
@@ -173,7 +269,7 @@ const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
   const mgrid_allowance *a = NULL;
   bool                   threads = of == MGRID_SCARCE_THREADS;
   size_t                 n = 0;
-  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&rows[i], &all[n]);
+  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&limit_rows[i], &all[n]);
   for (size_t i = 0; i < NGROUPS && threads; i++) n += groups[i].of == of && by_cgroup(&groups[i], &all[n]);
   if (threads) a = nearest(all, n, MGRID_SCARCE_MEMORY, stack);
   if (a && a->has < 0) a = NULL;
