@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - this rank's machine, and how the ranks are spread over machines. This needs no collective of its own: the
+** hosts.c - this rank's machine, and how the ranks are spread over machines. This needs no collective of its own: the
 ** first agreement of a backend also finds whether there is only one machine. If there are several, the verdict on the
 ** first creation carries the machine of every rank.
 */
