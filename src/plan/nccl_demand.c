@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - the resources of one NCCL communicator: GPU memory, thread blocks, multicast objects, file descriptors.
-** plan/nccl.h and src/comm/README.md explain the formulas.
+** nccl_demand.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects, file descriptors.
+** plan/nccl.h and src/comm/README.md explain the formulas. The table of backends points here, so every backend links it.
 */
 #include "plan/nccl.h"
 

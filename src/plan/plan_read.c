@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** read.c - read a saved plan: JSON with "rules", one for each line of the plan. It may come from anybody, so its length
+** plan_read.c - read a saved plan: JSON with "rules", one for each line of the plan. It may come from anybody, so its length
 ** and depth are limited and the work for it is paid. The plan has the digest that was saved, or there is an error.
 */
 #include "plan/plan.h"
