@@ -170,7 +170,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. What waits for Lua, other ranks or a
 # reader is as fast when built for size, and a sixth smaller.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-$(patsubst %,$(B)/%.o,families/strided families/picked families/members tensors/chunks): OPT += -O3
+$(patsubst %,$(B)/%.o,families/form_strided families/form_view families/family tensors/chunks): OPT += -O3
 $(filter $(addprefix $(B)/,checkpoints/% comm/% recipe/% survive/% tensors/lua/%),$(OBJ) $(LUA_OBJ)): OPT += -Os
 endif
 
