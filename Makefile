@@ -191,7 +191,7 @@ $(B)/%.o: src/%.c Makefile
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
-	$(LUA) scripts/embed.lua $@ $(LACKING)
+	COV=$(COV) $(LUA) scripts/embed.lua $@ $(LACKING)
 
 # Texts are longer than those that -Wpedantic allows.
 $(B)/gen/%.o: $(B)/gen/%.c

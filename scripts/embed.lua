@@ -37,6 +37,7 @@ local function release()
   return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
 end
 
+local stripped = (os.getenv "COV" or "") == ""
 local of_command = arg[1] == "--command" and table.remove(arg, 1)
 local without = {}
 for i = 2, #arg do without[arg[i]] = true end
@@ -129,13 +130,13 @@ if of_command then -- moongrid.command.why, which `require "command.why"` finds
   local list = files("lua/command", "moongrid.command.", "")
   for _, file in ipairs(parts_of("lua/command", "moongrid.command.")) do list[#list + 1] = file end
   list[#list + 1] = page "chart"
-  write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
+  write_list("cli_lua", write_texts("command", list, stripped))
   out:close()
   os.exit(0)
 end
 
 -- mgrid_prelude_NAME, so that C code which uses a missing file does not link
-local texts = write_texts("prelude", prelude)
+local texts = write_texts("prelude", prelude, stripped)
 local pointers = {}
 for i, file in ipairs(prelude) do
   out:write(("const mgrid_chunk mgrid_prelude_%s = %s;\n"):format(file[3], texts[i]))

@@ -349,13 +349,14 @@ int cli_open_words(lua_State *L) {
 
 /* --------------------------------------------------------------- its files */
 
-/* Push the chunk of lua/command/why.lua for "command.why". In messages it is "moongrid.command.why": errors of the module
-** have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */
+/* Push the chunk of lua/command/why.lua for "command.why", or that there is none. In messages it is "moongrid.command.why":
+** errors of the module have the position of a script before them, but not that of such a chunk (mgrid_lua_where). */
 static int load_source(lua_State *L, const char *root, const char *name) {
   mgrid_text  file = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   luaL_gsub(L, name, ".", "/");
   const char *path = lua_pushfstring(L, "%s/%s.lua", root, lua_tostring(L, -1));
+  if (access(path, F_OK)) return lua_pushfstring(L, "no %s", path), LUA_OK;
   if (mgrid_read_file(path, &file, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_push_text(L, &file);
   size_t      len;

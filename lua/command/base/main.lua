@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- main(words) -> exit code: find the subcommand of a command line, and run it.
+-- main(words) -> exit code, whether it joined a job: find the subcommand of a command line, and run it.
 
 local host = require "host"
 local text = require "command.base.text"
@@ -25,9 +25,11 @@ end
 -- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
 local function find(word)
   collectgarbage "stop"
-  local found = false
-  for _, name in ipairs(names()) do found = found or name == word end
-  local command = found and require("command." .. word) or nil
+  local name = "command." .. word
+  local loader = word:find "^%w+$" and package.searchers[2](name) -- find_file of words.c: a function, or why there is none
+  local there = type(loader) == "function"
+  if there then package.preload[name] = loader end
+  local command = there and require(name) or nil
   collectgarbage "restart"
   return command
 end
@@ -69,11 +71,11 @@ return function(words)
   end
   local help = word == "help"
   if help then word, words = words[2], { words[2], "--help" } end
-  local command = find(word)
+  local command, code = find(word)
   if not command then unknown(words) end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
   local line, other = reader.read(command, rest)
-  if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
-  return 0
+  if line.help then require "command.base.help".one(command) else code = command.run(line, other) end
+  return code or 0, package.loaded["command.base.job"] ~= nil
 end
