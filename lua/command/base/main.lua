@@ -8,8 +8,9 @@ local text = require "command.base.text"
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()
   local tree, list = host.source_tree(), {}
-  for _, file in ipairs(tree and host.folder(tree .. "/command") or select(2, host.text())) do
-    list[#list + 1] = file:match "^moongrid%.command%.(%w+)$" or file:match "^(%w+)%.lua$"
+  local pattern = tree and "^(%w+)%.lua$" or "^moongrid%.command%.(%w+)$"
+  for _, file in ipairs(tree and host.folder(tree .. "/command") or host.text()) do
+    list[#list + 1] = file:match(pattern)
   end
   return list
 end
@@ -24,9 +25,10 @@ end
 
 -- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
 local function find(word)
+  local name, tree = "command." .. word, host.source_tree()
+  if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end
   collectgarbage "stop"
-  local name = "command." .. word
-  local loader = word:find "^%w+$" and package.searchers[2](name) -- find_file of words.c: a function, or why there is none
+  local loader = package.searchers[2](name) -- find_file of words.c: a function, or why there is none
   local there = type(loader) == "function"
   if there then package.preload[name] = loader end
   local command = there and require(name) or nil
