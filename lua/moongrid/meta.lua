@@ -375,7 +375,10 @@ function moongrid.auto(options) end
 ---@return number
 function moongrid.now() end
 
----@return string[] names of the bundled recipes
+---Return the names of the bundled recipes; or the text of one, or of a part of one, `"megatron.grids"`, and the names of its
+---parts; nil: none has that name.
+---@return string[]
+---@overload fun(name: string): string?, string[]?
 function moongrid.recipes() end
 
 ---Return the options of `family:with`, from the library's own table: for messages, documents and tools.
