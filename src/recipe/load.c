@@ -2,15 +2,166 @@
 **
 ** load.c - turn Lua text into functions: files of recipes, and the Lua embedded in the library.
 */
+#include "recipe/bind.h"
 #include "recipe/bundle.h"
-#include "recipe/function.h"
 #include "recipe/prelude.h"
+#include "recipe/function.h"
 #include "recipe/read.h"
 #include "recipe/budget.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
+
+/* --------------------------------------------------------- what is embedded
+** Load Lua that is embedded in the library, and ask lua/prelude/hints.lua, which is loaded by need.
+*/
+
+const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name) {
+  while (list->name && strcmp(list->name, name) != 0) list++;
+  return list->name ? list : NULL;
+}
+
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
+  char name[64];
+  snprintf(name, sizeof name, "=%s", c->name);
+  if (c->binary && strstr(lua_ident, mgrid_bundle_release)) {
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
+  }
+  return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
+}
+
+void mgrid_bundle_push(lua_State *L, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "moongrid/%s.lua", name);
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_prelude, path);
+  if (!c) mgrid_lua_raise(L, "there is no %s in the prelude", path);
+  if (mgrid_bundle_load(L, c)) lua_error(L);
+}
+
+/* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
+static int hints_nearest(lua_State *L) {
+  const char *known[32];
+  size_t      n = 0;
+  lua_settop(L, 2);
+  mgrid_lua_stack(L, 32);
+  while (n < 32 && lua_rawgeti(L, 2, (lua_Integer)n + 1) == LUA_TSTRING) known[n++] = lua_tostring(L, -1);
+  lua_pushstring(L, mgrid_nearest(luaL_checkstring(L, 1), known, n));
+  return 1;
+}
+
+static const char hints_key = 'h'; /* its address: what hints.lua returned, once there was an error */
+
+void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key) != LUA_TTABLE) {
+    lua_pop(L, 1);
+    mgrid_bundle_push(L, "hints");
+    lua_pushcfunction(L, hints_nearest);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &hints_key);
+  }
+  lua_getfield(L, -1, question);
+  lua_replace(L, -2);
+  lua_insert(L, -given - 1);
+  lua_call(L, given, answers);
+}
+
+/* --------------------------------------------- files that a recipe may name
+** Which files a recipe may name: those at or below the folder of the recipe that the host has loaded. No answer
+** reveals whether anything exists outside of it: links are followed here, one by one, and a path that leaves the
+** folder is refused before the system is asked where it leads.
+*/
+
+/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be detected. */
+enum { LONGEST = 1024 };
+
+typedef struct walk {
+  const char *root;
+  bool        inside;        /* so far */
+  char        way[LONGEST];  /* the path from the root, without links and dots */
+  char        rest[LONGEST]; /* the rest of the path */
+  char        path[PATH_MAX], link[PATH_MAX], step[LONGEST];
+} walk;
+
+/* Go one step up; the root has none. */
+static void folder_leave(walk *w) {
+  char *last = strrchr(w->way, '/');
+  w->inside = w->inside && *w->way;
+  *(last ? last : w->way) = '\0';
+}
+
+/* Append to one of the texts; a path that is too long leads nowhere. */
+static void folder_append(walk *w, char *text, size_t room, const char *more) {
+  size_t n = strlen(text), len = strlen(more);
+  if (n + len >= room)
+    w->inside = false;
+  else
+    memcpy(text + n, more, len + 1);
+}
+
+/* If the path ends at a link, follow it. */
+static bool follow(walk *w) {
+  size_t len = strlen(w->root);
+  *w->path = '\0';
+  folder_append(w, w->path, sizeof w->path, w->root);
+  folder_append(w, w->path, sizeof w->path, "/");
+  folder_append(w, w->path, sizeof w->path, w->way);
+  ssize_t n = w->inside ? readlink(w->path, w->link, sizeof w->link - 1) : -1;
+  if (n < 0) return false;
+  w->link[n] = '\0';
+  folder_leave(w);
+  const char *to = w->link;
+  if (*to == '/') {
+    if (strncmp(to, w->root, len) != 0 || to[len] != '/')
+      w->inside = false;
+    else
+      to += len, *w->way = '\0';
+  }
+  *w->path = '\0';
+  folder_append(w, w->path, sizeof w->path, to);
+  folder_append(w, w->path, sizeof w->path, "/");
+  folder_append(w, w->path, sizeof w->path, w->rest);
+  *w->rest = '\0';
+  folder_append(w, w->rest, sizeof w->rest, w->path);
+  return true;
+}
+
+/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root, without links and
+** dots. Push nil and return NULL if it leads out of the folder; the system is not asked about that. */
+static const char *folder_find(lua_State *L, const char *root, const char *path) {
+  enum { LINKS = 40 };
+  walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
+  w->root = root;
+  w->inside = *path != '/';
+  *w->way = *w->rest = '\0';
+  folder_append(w, w->rest, sizeof w->rest, path);
+  for (int links = 0; w->inside && *w->rest;) {
+    size_t len = strcspn(w->rest, "/"), next = len + (w->rest[len] == '/');
+    memcpy(w->step, w->rest, len);
+    w->step[len] = '\0';
+    memmove(w->rest, w->rest + next, strlen(w->rest + next) + 1);
+    if (len == 0 || strcmp(w->step, ".") == 0) continue;
+    if (strcmp(w->step, "..") == 0) {
+      folder_leave(w);
+      continue;
+    }
+    if (*w->way) folder_append(w, w->way, sizeof w->way, "/");
+    folder_append(w, w->way, sizeof w->way, w->step);
+    if (w->inside && follow(w)) w->inside = w->inside && ++links <= LINKS;
+  }
+  if (w->inside)
+    lua_pushstring(L, w->way);
+  else
+    lua_pushnil(L);
+  lua_remove(L, -2);
+  return lua_tostring(L, -1);
+}
+
+/* --------------------------------------------------------- files of recipes */
 
 /* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
 ** pieces it comes under the budget, and its line is known. */
@@ -132,7 +283,7 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
 }
 
 /* Raise at the place of the word `recipe`. */
-static int refuse_name(lua_State *L, const char *message) {
+static int load_refuse_name(lua_State *L, const char *message) {
   mgrid_lua_note(L, MGRID_REFUSED, message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
   lua_pushstring(L, message);
@@ -198,15 +349,15 @@ static void check_path(lua_State *L, const char *name, const char *path) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
   const char *root = lua_tostring(L, -1);
   if (!root)
-    refuse_name(
+    load_refuse_name(
         L, lua_pushfstring(
                L, "'%s' is a file, and a recipe that lies in no folder, as one from standard input, names none", name));
-  const char *way = mgrid_folder_find(L, root, path);
+  const char *way = folder_find(L, root, path);
   if (!way)
-    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
-                                   *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
+    load_refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
+                                        *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
   if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
-    refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+    load_refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
   lua_pushfstring(L, "%s/%s", root, way);
   lua_remove(L, -3);
 }

@@ -115,7 +115,7 @@ static int page(lua_State *L) {
 static const luaL_Reg kinds[] = { { "text", picture }, { "svg", picture }, { "page", page }, { NULL, NULL } };
 
 /* pictures.svg: load the functions, and return that one. Upvalue: the module */
-static int load(lua_State *L) {
+static int pictures_load(lua_State *L) {
   lua_settop(L, 2);
   lua_newtable(L); /* what is loaded */
   lua_pushvalue(L, lua_upvalueindex(1));
@@ -148,7 +148,7 @@ void mgrid_lua_open_pictures(lua_State *L) {
   lua_newtable(L);
   lua_newtable(L);
   lua_pushvalue(L, -3);
-  lua_pushcclosure(L, load, 1);
+  lua_pushcclosure(L, pictures_load, 1);
   lua_setfield(L, -2, "__index");
   lua_setmetatable(L, -2);
   lua_setfield(L, -2, "pictures");
@@ -165,7 +165,7 @@ typedef struct request {
 } request;
 
 /* The sink of the picture. Upvalue: the request */
-static int put(lua_State *L) {
+static int pictures_put(lua_State *L) {
   request    *r = lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
   const char *text = luaL_checklstring(L, 1, &len);
@@ -185,7 +185,7 @@ static void push_options(lua_State *L, const request *r) {
   if (mgrid_take_json(L, v)) lua_error(L);
 }
 
-static int draw(lua_State *L) {
+static int pictures_draw(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
   lua_getfield(L, -1, "pictures");
@@ -208,7 +208,7 @@ static int draw(lua_State *L) {
     lua_insert(L, -2);
   }
   lua_pushlightuserdata(L, r);
-  lua_pushcclosure(L, put, 1);
+  lua_pushcclosure(L, pictures_put, 1);
   lua_call(L, strcmp(r->how, "page") == 0 ? 2 : 3, 0);
   return 0;
 }
@@ -220,7 +220,7 @@ mgrid_status mgrid_script_draw(const mgrid_plan *p, const char *how, const char 
   if (s) return s;
   lua_State *L = mgrid_runtime_new_lua(mgrid_allocate, NULL);
   if (!L) return mgrid_oom(err);
-  lua_pushcfunction(L, draw);
+  lua_pushcfunction(L, pictures_draw);
   lua_pushlightuserdata(L, &r);
   int         raised = lua_pcall(L, 1, 0, 0);
   const char *message = raised && raised != LUA_ERRMEM ? lua_tostring(L, -1) : NULL;
