@@ -135,7 +135,7 @@ ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(call of_pkg,--cflags $(DEPS) $(TEXT_DEPS)) 
 # Without these two lines writing out the members of groups takes twice the time (-O2 does not vectorize its loops), and the
 # libraries are a sixth larger: what waits for Lua, other ranks or a reader is as fast when it is built for size.
 ifeq ($(VARIANT),)
-$(patsubst %,$(B)/%.o,families/strided families/picked families/members tensors/chunks): OPT += -O3
+$(patsubst %,$(B)/%.o,families/form_strided families/form_view families/family tensors/chunks): OPT += -O3
 $(filter $(addprefix $(B)/,comm/% machine/% survive/%),$(OBJ)) $(LUA_OBJ) $(COMMAND): OPT += -Os
 endif
 

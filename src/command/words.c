@@ -4,7 +4,7 @@
 */
 #include "command/words.h"
 
-#include "base/output.h"
+#include "base/files.h"
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
@@ -277,7 +277,7 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   return raised ? lua_error(L), MGRID_REFUSED : status;
 }
 
-/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
+/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/files.h) */
 static int write_file(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;

@@ -38,7 +38,7 @@ void cli_progress(const char *what);
 void cli_progress_wrote(size_t bytes);
 void cli_progress_end(void);
 
-/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/output.h). `tree`: nothing
+/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/files.h). `tree`: nothing
 ** is to be written into the input either, if it is a folder. apart.c */
 mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err);
 

@@ -2,8 +2,9 @@
 **
 ** bind.c - errors, metatables, argument checks, and the C objects of userdata.
 */
-#include "recipe/budget.h"
 #include "recipe/slice.h"
+
+#include "recipe/budget.h"
 
 #include <inttypes.h>
 #include <math.h>

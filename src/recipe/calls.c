@@ -3,15 +3,16 @@
 ** calls.c - what a host asks of a recipe: plans, answers, groups, settings, its description, a changed recipe,
 ** and what slices ask. libmoongrid calls these functions by the table at the end.
 */
-#include "recipe/runtime.h"
 #include "recipe/entry.h"
+
+#include "recipe/bundle.h"
+#include "recipe/function.h"
 #include "recipe/prelude.h"
 #include "recipe/read.h"
-#include "recipe/values.h"
 #include "recipe/result.h"
-#include "recipe/function.h"
+#include "recipe/runtime.h"
 #include "recipe/slice.h"
-#include "recipe/bundle.h"
+#include "recipe/values.h"
 
 #include <inttypes.h>
 #include <string.h>

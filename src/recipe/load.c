@@ -2,12 +2,13 @@
 **
 ** load.c - turn Lua text into functions: files of recipes, and the Lua embedded in the library.
 */
-#include "recipe/bind.h"
 #include "recipe/bundle.h"
-#include "recipe/prelude.h"
-#include "recipe/function.h"
-#include "recipe/read.h"
+
+#include "recipe/bind.h"
 #include "recipe/budget.h"
+#include "recipe/function.h"
+#include "recipe/prelude.h"
+#include "recipe/read.h"
 
 #include <limits.h>
 #include <stdlib.h>

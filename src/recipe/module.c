@@ -4,15 +4,16 @@
 ** a C host and the scripts in its own Lua give each other.
 */
 #include "moongrid_lua.h"
-#include "recipe/entry.h"
-#include "recipe/runtime.h"
-#include "recipe/slice.h"
-#include "recipe/words/lookup.h"
-#include "comm/open.h"
+
+#include "comm/backend_open.h"
 #include "recipe/bind.h"
 #include "recipe/bundle.h"
+#include "recipe/entry.h"
 #include "recipe/result.h"
+#include "recipe/runtime.h"
+#include "recipe/slice.h"
 #include "recipe/values.h"
+#include "recipe/words/lookup.h"
 
 #include <lualib.h>
 #include <string.h>

@@ -4,14 +4,15 @@
 ** A recipe's text goes through load.c to lua/prelude/recipe.lua, which evaluates it; calls.c has what is asked of it, policy.c its
 ** policies.
 */
-#include "recipe/prelude.h"
-#include "recipe/bundle.h"
-#include "recipe/slice.h"
-#include "recipe/sandbox.h"
-#include "recipe/budget.h"
 #include "recipe/runtime.h"
+
+#include "recipe/budget.h"
+#include "recipe/bundle.h"
 #include "recipe/entry.h"
 #include "recipe/function.h"
+#include "recipe/prelude.h"
+#include "recipe/sandbox.h"
+#include "recipe/slice.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

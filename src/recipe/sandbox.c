@@ -6,9 +6,10 @@
 ** no metatables (finalizers run uncounted), string.rep makes short strings only.
 */
 #include "recipe/sandbox.h"
+
+#include "recipe/bind.h"
 #include "recipe/prelude.h"
 #include "recipe/values.h"
-#include "recipe/bind.h"
 
 #include <math.h>
 #include <string.h>

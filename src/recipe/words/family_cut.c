@@ -2,8 +2,8 @@
 **
 ** family_cut.c - Family for Lua: groups cut into pieces, counted in another order, and selected.
 */
-#include "recipe/bind.h"
 #include "moongrid_lua.h"
+#include "recipe/bind.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 **
 ** group.c - Group for Lua: this rank's place in one group of a state.
 */
-#include "recipe/words/lookup.h"
-#include "recipe/bind.h"
 #include "moongrid_lua.h"
+#include "recipe/bind.h"
+#include "recipe/words/lookup.h"
 
 #include <string.h>
 

@@ -2,13 +2,13 @@
 **
 ** plan.c - Plan for Lua: its contents, texts and checks.
 */
+#include "plan/json.h"
 #include "plan/plan.h"
 #include "recipe/bind.h"
-#include "plan/json.h"
 #include "recipe/budget.h"
+#include "recipe/slice.h"
 #include "recipe/values.h"
 #include "recipe/words/facts.h"
-#include "recipe/slice.h"
 
 #include <inttypes.h>
 #include <string.h>
