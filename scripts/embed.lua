@@ -8,14 +8,17 @@
 -- loads ten times faster. The library uses that form only with the release of Lua that made it.
 -- Run in the project's root by make.
 
--- These are not compiled: they are loaded by need, and then work for longer than it takes to read their text, or follow
--- an error. The same holds for lua/machine and lua/pictures.
-local BY_NEED = {}
+-- What is compiled: what a plan waits for, the subcommands that answer at once, and the recipes whose text takes half a
+-- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
+local COMPILED = {}
 for name in ([[
-  prelude/arithmetic prelude/hints prelude/import prelude/shell prelude/steps prelude/transformer prelude/words
-  command/doctor command/lose command/move command/place command/place/search command/place/sending command/reshard
-  command/run command/run/bandwidth command/run/move command/run/step command/shell
-]]):gmatch "%S+" do BY_NEED["lua/" .. name .. ".lua"] = true end
+  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
+  moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
+  command/base/ command/ask command/check command/diff command/draw command/explain command/init command/machine
+  command/plan command/policy command/recipes command/step command/why
+]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
+
+local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
 
 local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
 
@@ -77,11 +80,11 @@ end
 local function text_row(name, path) return { name, shortened(path) } end
 
 local function start_row(name, path)
-  return { name, shortened(path), compiled = not BY_NEED[path], stripped = not keep_lines }
+  return { name, shortened(path), compiled = is_compiled(path), stripped = not keep_lines }
 end
 
 -- A recipe's text is also shown, and its lines are in messages.
-local function recipe_row(name, path) return { name, whole(path), compiled = true } end
+local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
 -- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it. Without indentation and comments.
 local function page_row(name)
