@@ -14,7 +14,7 @@ local COMPILED = {}
 for name in ([[
   prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
   moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
-  command/base/ command/ask command/check command/diff command/draw command/explain command/init command/machine
+  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain command/init command/machine
   command/plan command/policy command/recipes command/step command/why
 ]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
 
@@ -120,7 +120,7 @@ end
 
 local function add_pictures(rows, in_library)
   local drawn = of_library()
-  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", text_row)) do
+  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", start_row)) do
     if (drawn[row[1]:match "[^.]+$"] or false) == in_library then rows[#rows + 1] = row end
   end
   rows[#rows + 1] = page_row(in_library and "page" or "chart")
