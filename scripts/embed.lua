@@ -14,8 +14,8 @@ local COMPILED = {}
 for name in ([[
   prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
   moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
-  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain command/init command/machine
-  command/plan command/policy command/recipes command/step command/why
+  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
+  command/init command/machine command/plan command/policy command/recipes command/step command/why
 ]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
 
 local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
@@ -60,7 +60,7 @@ for i = 2, #arg do without[arg[i]] = true end
 
 local function paths(pattern) return io.popen(("ls -d %s | LC_ALL=C sort"):format(pattern)):lines() end
 
--- A row is { name, text, compiled, stripped }. `stripped`: without lines and names of variables, which no message shows.
+-- A row is { name, text, compiled, stripped }; stripped: without lines and names of variables, which no message shows.
 
 -- Append the Lua files of a folder, and of its folders, whose names in messages are PREFIX .. FOLDER.FILE .. SUFFIX.
 -- `make` returns the row of a file.
@@ -86,7 +86,7 @@ end
 -- A recipe's text is also shown, and its lines are in messages.
 local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
--- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it. Without indentation and comments.
+-- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it; no indentation, no comments.
 local function page_row(name)
   local lines = {}
   local function add(file)

@@ -5,11 +5,11 @@
 local groups = require "pictures.groups"
 local moongrid = require "moongrid"
 local reports = require "pictures.reports"
-local words = require "pictures.words"
+local shown = require "pictures.words".shown
 
--- Return a function that returns the words of a place of the recipe, "moe.lua:28  t.dp = dense". read(file) returns the text
--- of a file, or nil.
-local function source_lines(shown, read)
+-- Return a function that returns the words of a place of the recipe, "moe.lua:28  t.dp = dense". read(file) returns the
+-- text of a file, or nil.
+local function source_lines(safe, read)
   local sources = {}
   local function lines_of(source)
     local lines = {}
@@ -20,7 +20,7 @@ local function source_lines(shown, read)
     local source, n = place:match "^(.*):(%-?%d+)$"
     sources[source] = sources[source] or lines_of(source)
     local line = (sources[source][tonumber(n)] or ""):gsub("\r.*", ""):match "^[ \t]*(.-)[ \t]*$"
-    return shown(place) .. "  " .. shown(line)
+    return safe(place) .. "  " .. safe(line)
   end
 end
 
@@ -152,13 +152,13 @@ local function again(plan, recipe)
   return moongrid.load(recipe.name, { text = recipe.text, lines = true }):plan(plan.world, recipe.args, recipe.file)
 end
 
--- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; of the command also
--- `writer` and `ranks` of a machine.
+-- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; of the command
+-- also `writer` and `ranks` of a machine.
 return function(plan, options, put)
   local recipe = options.recipe
   if recipe then plan = again(plan, recipe) end
   local read = options.read or function() end
-  local w = options.writer or { put = put, fold = options.columns or 80, on = "", off = "", shown = words.shown }
+  local w = options.writer or { put = put, fold = options.columns or 80, on = "", off = "", shown = shown }
   local r = { plan = plan, writer = w, columns = options.columns or 80,
               all = ask_all(plan, { machine_ranks = reports.machine_ranks(plan, options.ranks) }) }
   r.words_of = source_lines(w.shown, function(file)

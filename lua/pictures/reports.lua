@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- reports: text of lines that fold. A writer has put(piece), fold (the last column), on and off (around what is bold) and
--- shown(text), which makes a text safe to print.
+-- reports: text of lines that fold. A writer has put(piece), fold (the last column), on and off (around what is bold),
+-- and shown(text), which makes a text safe to print.
 
 local moongrid = require "moongrid"
 

@@ -43,7 +43,7 @@ void mgrid_lua_stack(lua_State *L, int n);
 /* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back: a
 ** recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. load.c */
+/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. */
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
 /* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say how to visit its
 ** contents. */

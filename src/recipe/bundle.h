@@ -30,7 +30,7 @@ extern const mgrid_chunk mgrid_pictures[]; /* what the library needs of lua/pict
 
 extern const char *const mgrid_bundled_names[]; /* of recipes, not of their parts; NULL at the end */
 
-/* Return that of a list; NULL: none has the name. load.c */
+/* Return that of a list; NULL: none has the name. bind.c */
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);
 /* Push the chunk as a function, as luaL_loadbuffer does. */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);

@@ -24,7 +24,6 @@
 ** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the prelude.
 */
 
-const char        mgrid_env_key = 'e', mgrid_place_key = 'l';
 static const char prelude_key = 'p'; /* its address: what recipe.lua returned, functions by name */
 
 static void note_place(lua_State *L, const char *name) {
