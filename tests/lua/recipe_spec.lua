@@ -26,6 +26,19 @@ local function values(params, given)
   return r:ask(r:plan(8, given or {}):dry(0), "all", {})
 end
 
+describe("moongrid.recipes", function()
+  it("gives the text of a bundled recipe as it was written, and the names of its parts", function()
+    local text, parts = mg.recipes "megatron"
+    assert.equal(io.open("lua/moongrid/recipes/megatron.lua"):read "a", text)
+    assert.truthy(#parts > 3)
+    for _, part in ipairs(parts) do
+      local file = ("lua/moongrid/recipes/%s.lua"):format((part:gsub("%.", "/")))
+      assert.equal(io.open(file):read "a", (mg.recipes(part)))
+    end
+    assert.same({ nil }, { mg.recipes "megatrn" })
+  end)
+end)
+
 describe("a recipe's file", function()
   local support = dofile "tests/lua/support.lua"
   local text = "return recipe { base = 'picotron' }\n"
