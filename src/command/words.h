@@ -11,8 +11,9 @@
 #include "base/base.h"
 #include "moongrid.h"
 
-/* The files of lua/command, and the page of a step; a NULL name at the end. Made by scripts/embed.lua. */
-extern const mgrid_chunk cli_lua[];
+/* The files of lua/command, the charts of a step, and as text alone what `init` writes; a NULL name at the end. Made by
+** scripts/embed.lua. */
+extern const mgrid_chunk cli_files[];
 
 /* A lua_CFunction: push the table of words. */
 int cli_open_words(lua_State *L);

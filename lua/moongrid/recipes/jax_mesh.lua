@@ -7,7 +7,9 @@
 --   slices    or processes: each is ordered by itself, then they are concatenated
 --
 -- GPUs are ordered by id, CPUs keep the order of the list.
--- Source: jax-ml/jax, jax/_src/mesh_utils.py (0.10.2).
+-- Source: jax-ml/jax, jax/_src/mesh_utils.py of the releases 0.12.0.1 (the default) and 0.10.2, parameter `version`: before
+-- 0.12 the kinds "TPU v5" and "TPU v5e" had no rings, and the cores of a TPU7 were an axis of the torus as the others.
+-- Not as there: 0.10.2 forgets prime factors of some sizes (14 = 2 x 7), and fails.
 
 local arithmetic = ...
 
@@ -51,8 +53,11 @@ local function kind_of(value)
   return #value == 3 and three or "a table"
 end
 
+-- Other names of kinds, known since 0.12.
+local named_since = { ["TPU v5e"] = "TPU v5 lite", ["TPU v5"] = "TPU v5p" }
+
 -- Return the records of the table with defaults for missing fields.
-local function devices_of(world, records)
+local function devices_of(world, records, p)
   if type(records) ~= "table" or #records ~= #world then
     refuse("devices has %d records for the %d ranks; a list with a record for each rank would do",
       type(records) == "table" and #records or 0, #world)
@@ -77,7 +82,8 @@ local function devices_of(world, records)
     seen[id] = i - 1
     devices[i] = {
       id = id, rank = world:rank(id), coords = record.coords, core = record.core_on_chip or 0,
-      platform = record.platform or record.coords and "tpu" or "cpu", kind = record.device_kind or "",
+      platform = record.platform or record.coords and "tpu" or "cpu",
+      kind = p.version ~= "0.10.2" and named_since[record.device_kind] or record.device_kind or "",
       slice_index = record.slice_index, process_index = record.process_index or 0,
     }
   end
@@ -231,15 +237,19 @@ local function contiguous_torus(torus, shape)
 end
 
 -- Return the merits of a cut, the most important first: ranks along whole axes of the torus, the number of such axes,
--- ranks along axes that are in use already.
+-- how fast they are if some are faster (the fastest, then all), ranks along axes that are in use already. Axes of size
+-- 1 count for the axis of the mesh that comes first.
 local function merits(torus, free, cut)
-  local whole, count, in_use = 1, 0, 1
+  local whole, count, slowest, slow, in_use = 1, 0, 9, 0, 1
   for i, part in ipairs(cut) do
     if part == torus[i].size then whole = whole * part end
     if part == torus[i].size and part > 1 then count = count + 1 end
+    if torus.slowness and (part > 1 or torus[i].size == 1 and free.untouched) then
+      slowest, slow = math.min(slowest, torus.slowness[i]), slow + torus.slowness[i]
+    end
     if free[i] < torus[i].size then in_use = in_use * part end
   end
-  return { whole, count, in_use }
+  return { whole, count, -slowest, -slow, in_use }
 end
 
 local function better(a, b)
@@ -273,13 +283,13 @@ end
 
 -- Return a cut for each axis of the mesh, the last one first. Nil, axis, free torus: this axis has none.
 local function cuts_of(torus, shape, split)
-  local free, cuts = {}, {}
+  local free, cuts = { untouched = true }, {}
   for i, axis in ipairs(torus) do free[i] = axis.size end
   for axis = #shape, 1, -1 do
     local cut = best_cut(torus, free, shape[axis], split)
     if not cut then return nil, axis, free end
     for i, part in ipairs(cut) do free[i] = free[i] // part end
-    cuts[axis] = cut
+    cuts[axis], free.untouched = cut, false
   end
   return cuts
 end
@@ -287,7 +297,11 @@ end
 local function on_torus(devices, shape, p)
   local places, torus = box_of(devices)
   if p.contiguous_submeshes then torus = contiguous_torus(torus, shape) end
+  if p.version ~= "0.10.2" and (places[1].kind == "TPU7" or places[1].kind == "TPU7x") then
+    torus.slowness = { 1, 2, 3, 0 } -- of x, y, z and the cores of a chip
+  end
   local cuts, axis, free = cuts_of(torus, shape, false)
+  torus.slowness = nil -- not where axes are split
   if not cuts and not p.allow_split_physical_axes then
     refuse("mesh_shape: axis %d of size %d is not a product of whole axes of the torus, of which %s is free; "
       .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
@@ -452,6 +466,7 @@ local queries = {
 return recipe {
   doc = "JAX's mesh_utils: a mesh over devices in an order that suits their network",
   params = {
+    version = param.text("0.12.0.1", "of JAX: 0.12.0.1 or 0.10.2"),
     mesh_shape = param.list(nil, "size of each axis, slowest first; -1: what remains; left out: one axis", "shape"),
     axis_names = param.any(nil, "their names: data-model; left out: axis_0, axis_1, ...", "axes"),
     groups = param.any(nil, "groups along several axes, the first one slowest: data-model,model-data"),
@@ -464,6 +479,9 @@ return recipe {
     should_sort_granules_by_key = param.flag(true, "in the order of their numbers; false: of the devices"),
   },
   build = function(world, p)
+    if p.version ~= "0.12.0.1" and p.version ~= "0.10.2" then
+      refuse("version '%s' is unknown; '0.12.0.1' or '0.10.2' would do", p.version)
+    end
     local axes, shape = axes_of(p)
     local dcn = p.dcn_mesh_shape
     if dcn and not p.devices then refuse "dcn_mesh_shape needs devices; a record for each rank would do" end
@@ -472,7 +490,7 @@ return recipe {
     end
     local mesh, sizes, inside = grid_of(world, axes, shape, dcn)
     if p.devices then
-      local order = order_of(devices_of(world, p.devices), inside, dcn, p)
+      local order = order_of(devices_of(world, p.devices, p), inside, dcn, p)
       mesh = grid(world:order(order), reversed(axes), sizes)
     end
 

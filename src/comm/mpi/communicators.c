@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - use communicators of MPI: check, destroy, prove. They are created in create.c; a backend is opened and closed in
-** open.c; wait.c waits for all ranks; together.c has collectives, move.c moves data.
-** No call of MPI here aborts the job: errors on the library's duplicate return, and a group's communicator has the error
-** handler MPI_ERRORS_RETURN during such a call and its own afterwards.
+** communicators.c - the communicators of groups: created, proved and destroyed.
+** They are created on the library's duplicate by their members alone (MPI_Comm_create_group): all ranks have just agreed, so no
+** rendezvous stands between creations, and a thread (watchdog.c) watches the deadline. Where MPI survives losses all ranks create
+** together (MPI_Comm_create): in Open MPI 5.0.11 nothing ends the wait for a lost member in MPI_Comm_create_group. Errors never end
+** the job: a group's communicator has MPI_ERRORS_RETURN during a call of the library, and the host's handler afterwards.
 */
 #include "comm/mpi/mpi.h"
 
@@ -11,28 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int  len = 0;
-  if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
-  return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
-}
-
-/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that thread, is neither set again
-** nor restored: the thread that set it restores what it found. */
-MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
-  MPI_Errhandler was = MPI_ERRHANDLER_NULL;
-  MPI_Comm_get_errhandler(comm, &was);
-  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  return was;
-}
-
-void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
-  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, was);
-  MPI_Errhandler_free(&was);
-}
-
-/* ------------------------------------------------------------ communicators */
+/* ------------------------------------------------------------------ create */
 
 /* MPI numbers its communicators. When the numbers run out some versions hang instead of failing, so refuse before that. Some
 ** numbers are left for the host and other backends, whose use is not known. */
@@ -45,7 +25,7 @@ static int64_t most_of(const mpi_backend *m) {
   return m->most > 0 ? m->most : library;
 }
 
-static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+mgrid_status mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   for (size_t i = 0; i < n; i++)
     if (spec[i].backend->native != MGRID_NATIVE_MPI)
       return mgrid_fail(err, MGRID_REFUSED,
@@ -60,7 +40,148 @@ static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
                     here, n, most);
 }
 
-static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
+/* Replace the communicator by one with the Cartesian topology of its family. MPI's dims go slowest first. Ranks keep their
+** order. */
+static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
+  int      dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
+  MPI_Comm plain = *comm;
+  for (int i = 0; i < shape->n; i++) {
+    const mgrid_side *side = &shape->side[shape->n - 1 - i];
+    dims[i] = (int)side->size;
+    periods[i] = side->periodic;
+  }
+  int rc = MPI_Cart_create(plain, shape->n, dims, periods, 0, comm);
+  return rc ? rc : MPI_Comm_free(&plain);
+}
+
+/* Without a communicator if the group has size 0. */
+static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Comm *made, mgrid_error *err) {
+  const bool  together = m->survives && spec->size != 1;
+  MPI_Group   group;
+  MPI_Comm    comm = MPI_COMM_NULL;
+  const char *call = "MPI_Group_incl", *creates = together ? "MPI_Comm_create" : "MPI_Comm_create_group";
+  int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
+  mgrid_watch_enter(m, spec, creates);
+  if (!rc) {
+    call = creates;
+    int tag = MGRID_TAGS + spec->tag % (32768 - MGRID_TAGS);
+    rc = together ? MPI_Comm_create(m->comm, group, &comm) : MPI_Comm_create_group(m->comm, group, tag, &comm);
+    if (spec->size > 0) MPI_Group_free(&group);
+  }
+  if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
+    call = "MPI_Cart_create";
+    rc = attach_shape(spec->options->shape, &comm);
+  }
+  mgrid_watch_enter(m, NULL, NULL);
+  if (rc) return mgrid_mpi_failed_in(m, err, rc, call, spec->name);
+  if (spec->size == 0) return MGRID_OK;
+  if (comm == MPI_COMM_NULL)
+    return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
+  char name[MPI_MAX_OBJECT_NAME];
+  snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
+  MPI_Comm_set_name(comm, name);
+  MPI_Comm_set_errhandler(comm, m->handler);
+  *made = comm;
+  return MGRID_OK;
+}
+
+int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
+  const mpi_backend *m = backend;
+  char               name[MPI_MAX_OBJECT_NAME] = "";
+  int                len;
+  (void)key;
+  if (((const mpi_comm *)box)->ends) return MPI_SUCCESS;
+  MPI_Comm_get_name(comm, name, &len);
+  mgrid_log(&m->base.hooks, MGRID_LOG_WARN,
+            "mpi: MPI_Comm_free of %s, which is borrowed: mgrid_state_free frees it with its state", name);
+  return MPI_ERR_COMM;
+}
+
+/* Create a communicator and its box. Without memory for the box create it all the same, because other members wait in it. */
+static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mpi_comm     here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
+  mgrid_status s = create_one(m, spec, &here.comm, err);
+  if (!s && !box) s = mgrid_oom(err);
+  if (!s) *box = here;
+  int rc = s ? MPI_SUCCESS : MPI_Comm_set_attr(here.comm, m->guard, box);
+  if (rc) s = mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", spec->name);
+  if (!s) {
+    *native = box;
+    m->made++;
+    return s;
+  }
+  if (here.comm != MPI_COMM_NULL) MPI_Comm_free(&here.comm);
+  free(box);
+  return s;
+}
+
+/* Other groups of one rank use MPI_COMM_SELF, which does not exist with sessions. */
+bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
+  bool all = ((const mpi_backend *)b)->sessions;
+  return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
+}
+
+/* MPI_Comm_create_group with one member waits for no other rank. A duplicate of MPI_COMM_SELF would call the host's
+** attribute functions, and a host with sessions has no MPI_COMM_SELF. */
+mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
+  if (!s) s = b->ops->check(b, 1, spec, err);
+  return s ? s : keep_one((mpi_backend *)b, spec, native, err);
+}
+
+/* A backend over this one makes the others. */
+static bool is_mpis(const mgrid_comm_spec *spec) { return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI; }
+
+/* Find the creation of MPI with the lowest turn after `done`; n: there is none. */
+static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
+  size_t next = n;
+  for (size_t i = 0; i < n; i++)
+    if (is_mpis(&spec[i]) && spec[i].turn > done && (next == n || spec[i].turn < spec[next].turn)) next = i;
+  return next;
+}
+
+/* All ranks make the groups of one turn after another; those in none of them take part. They agree on the next turn, and so
+** also notice before it who is missing. */
+static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec, void **native,
+                                     mgrid_error *err) {
+  const int32_t         nobody = 0;
+  const mgrid_comm_spec others = { .name = "groups of other ranks", .ranks = &nobody };
+  mgrid_status          s = MGRID_OK;
+  for (int64_t done = -1; s != MGRID_LOST_RANK;) {
+    size_t       next = find_next(n, spec, done);
+    uint64_t     own = next < n ? (uint64_t)spec[next].turn : UINT64_MAX, turn = own;
+    mgrid_status met = mgrid_mpi_allreduce(&m->base, &turn, 1, s ? NULL : err);
+    if (met || turn == UINT64_MAX) return s ? s : met;
+    done = (int64_t)turn;
+    mgrid_watch_begin(m);
+    MPI_Comm     none;
+    mgrid_status one = own == turn ? keep_one(m, &spec[next], &native[next], s ? NULL : err)
+                                   : create_one(m, &others, &none, s ? NULL : err);
+    mgrid_watch_through(m);
+    if (!s) s = one;
+  }
+  return s;
+}
+
+/* Create in sequence: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads and
+** another order were not faster (scripts/README.md). After an error create the rest all the same, because other members
+** wait in them. The verdict then undoes all. */
+mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = MGRID_OK;
+  if (m->survives) return create_together(m, n, spec, native, err);
+  if (find_next(n, spec, -1) < n) mgrid_watch_begin(m);
+  for (size_t i = 0; i < n; i++) {
+    if (!is_mpis(&spec[i])) continue;
+    mgrid_status one = keep_one(m, &spec[i], &native[i], s ? NULL : err);
+    if (!s) s = one;
+  }
+  mgrid_watch_through(m);
+  return s;
+}
+
+void mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   bool gone = !mgrid_mpi_there((mpi_backend *)b);
   for (size_t i = 0; i < n; i++) {
     mpi_comm *c = native[i];
@@ -72,6 +193,8 @@ static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
     if (!stays) free(c);
   }
 }
+
+/* ------------------------------------------------------------------- prove */
 
 /* Keep the first failure. Make the later calls all the same, because other members wait in them. */
 static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
@@ -178,7 +301,7 @@ static void prove(proving *p, mpi_proof *d) {
   if (!p->s) p->s = prove_shape(spec, comm, err);
 }
 
-static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mpi_comm    *c = native;
   proving      p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
@@ -190,43 +313,3 @@ static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (!c->stuck) free(d);
   return p.s;
 }
-
-/* ---------------------------------------------------------------------- use */
-
-static void *mpi_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
-  void *buffer = calloc(bytes ? bytes : 1, 1);
-  (void)b, (void)kind;
-  return buffer ? buffer : mgrid_null_oom(err);
-}
-
-static void mpi_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
-  (void)kind;
-  if (!((mpi_backend *)b)->pending) free(buffer); /* else MPI may still write there */
-}
-
-static mgrid_status mpi_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
-                             bool to_buffer, mgrid_error *err) {
-  (void)b, (void)kind, (void)to_buffer, (void)err;
-  memcpy(to, from, bytes);
-  return MGRID_OK;
-}
-
-const mgrid_backend_ops mgrid_mpi_ops = {
-  .allreduce_min = mgrid_mpi_allreduce,
-  .allgather = mgrid_mpi_allgather,
-  .bcast = mgrid_mpi_bcast,
-  .check = mpi_check,
-  .create = mgrid_mpi_create,
-  .destroy = mpi_destroy,
-  .revoke = mgrid_mpi_revoke,
-  .prove = mpi_prove,
-  .close = mgrid_mpi_close,
-  .buffer_new = mpi_buffer_new,
-  .buffer_free = mpi_buffer_free,
-  .copy = mpi_copy,
-  .collective = mgrid_mpi_collective,
-  .together = mgrid_mpi_together,
-  .carrier = &mgrid_mpi_carrier,
-  .transport = &mgrid_mpi_transport,
-  .survival = &mgrid_mpi_survival,
-};

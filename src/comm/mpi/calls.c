@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** wait.c - calls that wait for other ranks, on the library's duplicate of the host's communicator. Each has a deadline, after
-** which it finds out which ranks are missing.
+** calls.c - calls that wait for other ranks: over all ranks on the library's duplicate, over one group, and as a carrier for other
+** backends. Each is begun without blocking and has a deadline; while a rank waits it takes part in the roll call (arrivals.c),
+** which says who is missing. MPI cannot cancel a call: one that does not end stays in progress, its memory is leaked, and MPI is not
+** finalized. The pool, the rendezvous and the states call these through the tables of comm/backend.h.
 */
 #include "comm/mpi/mpi.h"
 
@@ -11,10 +13,72 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---------------------------------------------- the minimum over all ranks
+** Of a few words, by messages along a tree: up to rank 0 and down again. Ranks that share cores wait for each other's time slices;
+** here each rank waits twice, in an MPI_Iallreduce log2(ranks) times, which takes two to three times as long
+** (scripts/README.md). */
+
+static int64_t first_child(const mpi_backend *m) { return m->base.rank * MGRID_TREE_CHILDREN + 1; }
+
+static int from_child(mpi_backend *m, int i, size_t n) {
+  return MPI_Irecv(m->tree.child[i], (int)n, MPI_UINT64_T, (int)first_child(m) + i, MGRID_TAG_RISE, m->comm,
+                   &m->tree.children[i]);
+}
+
+static mpi_request tree_begin(mpi_backend *m, const uint64_t *words, size_t n) {
+  mpi_tree   *t = &m->tree;
+  int64_t     left = m->base.world - first_child(m);
+  mpi_request call = { .tree = m };
+  t->phase = MGRID_TREE_RISES, t->n = n;
+  t->nchildren = left < 0 ? 0 : left < MGRID_TREE_CHILDREN ? (int)left : MGRID_TREE_CHILDREN;
+  t->own[0] = t->own[1] = MPI_REQUEST_NULL;
+  memcpy(t->words, words, n * sizeof *words);
+  for (int i = 0; i < t->nchildren; i++) t->children[i] = MPI_REQUEST_NULL;
+  for (int i = 0; i < t->nchildren && !call.rc; i++) call.rc = from_child(m, i, n);
+  return call;
+}
+
+/* All children have reported: report to the parent and wait for its answer. */
+static int rise(mpi_backend *m, mpi_tree *t) {
+  for (int i = 0; i < t->nchildren; i++)
+    for (size_t k = 0; k < t->n; k++)
+      if (t->child[i][k] < t->words[k]) t->words[k] = t->child[i][k];
+  t->phase = MGRID_TREE_FALLS;
+  if (m->base.rank == 0) return MPI_SUCCESS;
+  int n = (int)t->n, parent = (int)((m->base.rank - 1) / MGRID_TREE_CHILDREN);
+  int rc = MPI_Irecv(t->answer, n, MPI_UINT64_T, parent, MGRID_TAG_FALL, m->comm, &t->own[0]);
+  return rc ? rc : MPI_Isend(t->words, n, MPI_UINT64_T, parent, MGRID_TAG_RISE, m->comm, &t->own[1]);
+}
+
+static int fall(mpi_backend *m, mpi_tree *t) {
+  int rc = MPI_SUCCESS;
+  t->phase = MGRID_TREE_ENDS;
+  if (m->base.rank > 0) memcpy(t->words, t->answer, t->n * sizeof *t->words);
+  for (int i = 0; i < t->nchildren && !rc; i++)
+    rc =
+        MPI_Isend(t->words, (int)t->n, MPI_UINT64_T, (int)first_child(m) + i, MGRID_TAG_FALL, m->comm, &t->children[i]);
+  return rc;
+}
+
+static mgrid_outcome tree_through(mpi_backend *m, int *rc) {
+  mpi_tree *t = &m->tree;
+  int       done = 1;
+  while (!*rc && done) {
+    bool falls = t->phase == MGRID_TREE_FALLS;
+    *rc = MPI_Testall(falls ? 2 : t->nchildren, falls ? t->own : t->children, &done, MPI_STATUSES_IGNORE);
+    if (*rc || !done) break;
+    if (t->phase == MGRID_TREE_ENDS) return MGRID_OK;
+    *rc = falls ? fall(m, t) : rise(m, t);
+  }
+  return *rc ? MGRID_BACKEND : MGRID_NOT_YET;
+}
+
+/* --------------------------------------------------- wait, with a deadline */
+
 mgrid_outcome mgrid_mpi_through(void *ud) {
   mpi_request *w = ud;
   int          done = 0;
-  if (w->tree) return mgrid_mpi_tree_through(w->tree, &w->rc);
+  if (w->tree) return tree_through(w->tree, &w->rc);
   if (!w->rc) w->rc = MPI_Test(&w->request, &done, MPI_STATUS_IGNORE);
   return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
 }
@@ -89,8 +153,8 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
 }
 
 /* The other member may wait in a message with a third one, so neither is the first of both: each asks the other. */
-mgrid_status mgrid_mpi_finish_message(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
-                                      int64_t position, double seconds, const char *name, mgrid_error *err) {
+static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                int64_t position, double seconds, const char *name, mgrid_error *err) {
   const int32_t me = (int32_t)m->base.rank, pair[] = { me, spec->ranks ? spec->ranks[position] : me };
   mpi_roll      roll = mgrid_roll_begin(m, pair, position == spec->position ? 1 : 2, number_of(name, 0), seconds);
   roll.pairs = true;
@@ -116,7 +180,7 @@ static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_erro
 }
 
 static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
-  mpi_request  call = mgrid_mpi_tree_begin(m, words, n);
+  mpi_request  call = tree_begin(m, words, n);
   mgrid_status s = finish(m, call, m->tree.words, "a tree of messages", err);
   if (!s) memcpy(words, m->tree.words, n * sizeof *words);
   return s;
@@ -163,7 +227,7 @@ static mgrid_outcome have_moved(void *ud) {
 }
 
 static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *err) {
-  waiting      w = { mgrid_mpi_tree_begin(m, word, 1), &m->moving.roll };
+  waiting      w = { tree_begin(m, word, 1), &m->moving.roll };
   mgrid_status s = MGRID_OK;
   m->moving.on = false;
   if (mgrid_wait(have_moved, &w, INFINITY, NULL, NULL) == MGRID_LATE)
@@ -225,6 +289,155 @@ static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid
   call.rc = MPI_Comm_idup(from, to, &call.request);
   mgrid_status s = finish(m, call, to, "MPI_Comm_idup", err);
   if (!s) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  return s;
+}
+
+enum { WORK_TAG = 1 };
+
+/* whole: in a step, which may not rely on buffers, a message ends when it is received. */
+static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Request *request) {
+  static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
+  static const MPI_Op       ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
+  MPI_Datatype              type = types[w->type];
+  MPI_Op                    op = ops[w->reduction];
+  int                       n = (int)w->count, root = (int)w->root;
+  const void               *from = w->send == w->recv ? MPI_IN_PLACE : w->send;
+  switch (w->call) {
+  case MGRID_ALLREDUCE:
+    return w->rooted ? MPI_Ireduce(w->send, w->recv, n, type, op, root, comm, request)
+                     : MPI_Iallreduce(from, w->recv, n, type, op, comm, request);
+  case MGRID_BROADCAST: return MPI_Ibcast(w->recv, n, type, root, comm, request);
+  case MGRID_ALLGATHER:
+    return w->rooted ? MPI_Igather(w->send, n, type, w->recv, n, type, root, comm, request)
+                     : MPI_Iallgather(from, n, type, w->recv, n, type, comm, request);
+  case MGRID_REDUCE_SCATTER: return MPI_Ireduce_scatter_block(from, w->recv, n, type, op, comm, request);
+  case MGRID_SENDRECV:
+    return w->to < 0 ? MPI_Irecv(w->recv, n, type, (int)w->from, WORK_TAG, comm, request)
+           : whole   ? MPI_Issend(w->send, n, type, (int)w->to, WORK_TAG, comm, request)
+                     : MPI_Isend(w->send, n, type, (int)w->to, WORK_TAG, comm, request);
+  case MGRID_BARRIER: return MPI_Ibarrier(comm, request);
+  case MGRID_ALL_TO_ALL:
+    return w->rooted ? MPI_Iscatter(w->send, n, type, w->recv, n, type, root, comm, request)
+                     : MPI_Ialltoall(w->send, n, type, w->recv, n, type, comm, request);
+  }
+  return MPI_ERR_ARG;
+}
+
+static mgrid_status check_work(const mgrid_comm_spec *spec, const mpi_comm *c, const mgrid_work *w, mgrid_error *err) {
+  if (c && c->stuck)
+    return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used", spec->name);
+  if (w->count > INT32_MAX)
+    return mgrid_fail(err, MGRID_USAGE, "mpi: a call of %zu elements over %s; at most %d", w->count, spec->name,
+                      INT32_MAX);
+  return MGRID_OK;
+}
+
+/* ------------------------------------------- a call of a host over a group */
+
+static const char *const call_names[] = { "an all-reduce", "a broadcast", "an all-gather", "a reduce-scatter",
+                                          "a message",     "a barrier",   "an all-to-all" };
+
+/* One side of a message, or another call. */
+static mgrid_status call_one(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
+                             double seconds, mgrid_error *err) {
+  mpi_comm    alone = { .comm = MPI_COMM_SELF }, *on = c ? c : &alone;
+  mpi_request call = { 0 };
+  const char *name = w->ours ? m->base.doing : call_names[w->call];
+  int64_t     other = w->to >= 0 ? w->to : w->from;
+  call.rc = begin_work(on->comm, w, false, &call.request);
+  if (call.rc) return mgrid_mpi_failed_in(m, err, call.rc, name, spec->name);
+  if (w->call == MGRID_SENDRECV) return finish_pair(m, spec, on, call, other, seconds, name, err);
+  return mgrid_mpi_finish_group(m, spec, on, call, seconds, name, err);
+}
+
+/* Begin the receive, send, and wait for both. */
+static mgrid_status exchange(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
+                             mgrid_error *err) {
+  mgrid_work  in = *w, out = *w;
+  mpi_request call = { 0 };
+  double      until = mgrid_now() + m->seconds;
+  in.to = out.from = -1;
+  call.rc = begin_work(c ? c->comm : MPI_COMM_SELF, &in, false, &call.request);
+  if (call.rc) return mgrid_mpi_failed_in(m, err, call.rc, call_names[w->call], spec->name);
+  mgrid_status s = call_one(m, spec, c, &out, m->seconds, err);
+  m->pending |= s != MGRID_OK; /* the receive stays in progress */
+  if (s) return s;
+  mpi_comm alone = { .comm = MPI_COMM_SELF };
+  return finish_pair(m, spec, c ? c : &alone, call, in.from, until - mgrid_now(), call_names[w->call], err);
+}
+
+mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                   mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mpi_comm    *c = native; /* NULL: a group of one rank */
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (!s) s = check_work(spec, c, w, err);
+  if (s) return s;
+  MPI_Comm       comm = c ? c->comm : MPI_COMM_SELF;
+  MPI_Errhandler was = mgrid_mpi_quiet(comm);
+  bool           both = w->call == MGRID_SENDRECV && w->to >= 0 && w->from >= 0;
+  s = both ? exchange(m, spec, c, w, err) : call_one(m, spec, c, w, m->seconds, err);
+  mgrid_mpi_restore(comm, was);
+  m->hurry = false; /* no verdict follows */
+  return s;
+}
+
+/* ----------------------------------------------------- the calls of a step */
+
+typedef struct step_waiting {
+  mpi_backend *m;
+  size_t       n;
+  MPI_Request *request;
+  int          rc;
+  mgrid_error *err;
+} step_waiting;
+
+/* An mgrid_look: have all ended? In a step of all ranks: are ranks missing, or does nothing move? */
+static mgrid_outcome have_ended(void *ud) {
+  step_waiting *w = ud;
+  int           flag = 0;
+  w->rc = MPI_Testall((int)w->n, w->request, &flag, MPI_STATUSES_IGNORE);
+  if (w->rc) return MGRID_BACKEND;
+  mgrid_outcome on = mgrid_mpi_goes_on(w->m, flag ? w->n : 0, w->err);
+  return on ? on : flag ? MGRID_OK : MGRID_NOT_YET;
+}
+
+static mgrid_outcome wait_for_all(mpi_backend *m, size_t n, const mgrid_together *calls, MPI_Request *request,
+                                  double seconds, mgrid_error *err) {
+  step_waiting w = { m, n, request, 0, err };
+  double       until = m->moving.on ? INFINITY : mgrid_now() + seconds;
+  mpi_comm    *alone = n == 1 && calls[0].work.call != MGRID_SENDRECV ? calls[0].native : NULL;
+  if (alone && !m->moving.on)
+    return mgrid_mpi_finish_group(m, calls[0].spec, alone, (mpi_request){ .request = request[0] }, seconds, "a step",
+                                  err);
+  mgrid_outcome ended = mgrid_wait(have_ended, &w, until, NULL, NULL);
+  if (ended == MGRID_OK) return MGRID_OK;
+  m->pending = true;
+  for (size_t i = 0; i < n; i++)
+    if (calls[i].native) ((mpi_comm *)calls[i].native)->stuck = true;
+  if (w.rc) return mgrid_mpi_failed_in(m, err, w.rc, "a call of a step", calls[0].spec->name);
+  if (ended == MGRID_GAVE_UP) return ended;
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds %s over %s had not met, and nothing moved", seconds,
+                    alone ? "the members" : "messages", calls[0].spec->name);
+}
+
+mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
+                                 mgrid_error *err) {
+  MPI_Request  request[MGRID_TOGETHER_MAX];
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  for (size_t i = 0; i < n && !s; i++) s = check_work(calls[i].spec, calls[i].native, &calls[i].work, err);
+  if (s) return s;
+  for (size_t i = 0; i < n && !s; i++) {
+    mpi_comm      *c = calls[i].native;
+    MPI_Comm       comm = c ? c->comm : MPI_COMM_SELF;
+    MPI_Errhandler was = mgrid_mpi_quiet(comm);
+    int            rc = begin_work(comm, &calls[i].work, true, &request[i]);
+    mgrid_mpi_restore(comm, was);
+    if (rc) s = mgrid_mpi_failed_in(m, err, rc, "a call of a step", calls[i].spec->name);
+  }
+  if (!s) return wait_for_all(m, n, calls, request, seconds, err);
+  m->pending = true;
   return s;
 }
 
