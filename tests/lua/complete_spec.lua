@@ -76,7 +76,7 @@ describe("moongrid complete", function()
     local info = json.decode((run "build/moongrid recipes picotron --json"))
     assert.equal("picotron\t" .. info.doc .. "\n", out)
     local list = offered "plan ''"
-    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do assert.truthy(has(list, name), name) end
+    for name in (run "build/moongrid recipes"):gmatch "\n  ([%w_]+)" do assert.truthy(has(list, name), name) end
     assert.truthy(has(list, "examples/"))
     assert.falsy(has(list, "README.md"))
     offers("plan examples/comp", { "examples/compose.lua" })
