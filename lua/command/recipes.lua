@@ -65,7 +65,10 @@ local function show_getters(of)
 end
 
 -- What the systems of the bundled recipes do; others train.
-local of_use = { sglang = "inference", vllm = "inference", xdit = "inference", deepspeed_topology = "meshes", jax_mesh = "meshes" }
+local of_use = {
+  sglang = "inference", sglang_diffusion = "inference", vllm = "inference", xdit = "inference",
+  deepspeed_topology = "meshes", jax_mesh = "meshes",
+}
 
 local function list_all(of)
   local all = {}
