@@ -39,6 +39,10 @@ return recipe {
       error(string.format("sequence_parallel_size %d needs num_attention_heads; those of the model would do",
         p.sequence_parallel_size))
     end
+    if #world % p.sequence_parallel_size > 0 then
+      error(string.format("sequence_parallel_size %d does not divide the %d ranks; %s would do",
+        p.sequence_parallel_size, #world, arithmetic.nearest(p.sequence_parallel_size, #world)))
+    end
     if ring > 1 and not p.padding_free then
       error(string.format("sequence_parallel_size %d of %d heads needs a ring of %d, and so padding_free; "
         .. "sequence_parallel_size %d, or padding_free=true, would do", p.sequence_parallel_size, p.num_attention_heads,
