@@ -70,18 +70,18 @@ local function opening(b)
       table.concat(carriers(), "|")) .. "budget?: integer, " .. ([[
 ranks_per_id?: integer, blocking?: boolean}
 ---the carrier (%s), or a job to use as one; the GPU of this rank, or those of all ranks of a machine (by default its
----index among these); let ranks share one; seconds that a creation may take (120); bytes of GPU memory for
+---index among these); let ranks share one; seconds that a creation may take (%d); bytes of GPU memory for
 ---communicators; group size above which a group gets several unique ids (128); whether a trainer's calls on the
----communicators block, as on those of ncclCommInitRank (true)]]):format(carriers()[1])
+---communicators block, as on those of ncclCommInitRank (true)]]):format(carriers()[1], b.timeout)
   elseif b.makes then
-    return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. [[
+    return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. ([[
 on_deadline?: "error"|"abort", communicators?: integer, comm?: integer}|integer
----seconds that a call over all ranks may take (120); the thread level to request from MPI (funneled), or that it must
+---seconds that a call over all ranks may take (%d); the thread level to request from MPI (funneled), or that it must
 ---have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
 ---the job on a rank; the Fortran handle of a host's communicator (MPI_Comm_c2f), in place of MPI_COMM_WORLD, also
----without a table: mpi(comm)]]
+---without a table: mpi(comm)]]):format(b.timeout)
   end
-  return "{timeout?: number} seconds that a call over all ranks may take (120)"
+  return ("{timeout?: number} seconds that a call over all ranks may take (%d)"):format(b.timeout)
 end
 
 local over = [[

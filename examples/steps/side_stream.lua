@@ -14,6 +14,7 @@ return recipe {
     if first and not p.fixed then s:on("sample"):broadcast(s.model, 4096) end
     if s.pp:prev() then s:recv(s.pp, s.pp:prev(), 1 << 20) end
     if s.pp:next() then s:send(s.pp, s.pp:next(), 1 << 20) end
+    if p.fixed then s:on("sample"):wait(s:event()) end
     if not first or p.fixed then s:on("sample"):broadcast(s.model, 4096) end
     s:wait "sample"
   end,

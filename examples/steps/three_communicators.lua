@@ -1,7 +1,7 @@
--- Three communicators at once, each on a stream of its own, launched in another order on every rank of a group.
--- Reported as rccl#2191 and pytorch#175145. `fixed=true`: one order on all ranks.
+-- Three communicators at once, launched in another order on every rank of a group: rccl#2191, pytorch#175145. One order
+-- (`ordered=true`) is not enough, as kernels of several streams start in any. `fixed=true`: each waits for the one before.
 return recipe {
-  params = { fixed = false },
+  params = { fixed = false, ordered = false },
   build = function(world)
     local g = grid(world, "tp-cp-dp", { tp = 2, cp = 2, dp = fill })
     local t = topology(world)
@@ -14,8 +14,11 @@ return recipe {
       function() s:on("b"):all_reduce(s.cp_dp, 1 << 20) end,
       function() s:on("c"):all_reduce(s.tp_dp, 1 << 20) end,
     }
-    local from = p.fixed and 0 or s.tp_cp.position
-    for i = 0, 2 do calls[(from + i) % 3 + 1]() end
+    local from, streams = (p.fixed or p.ordered) and 0 or s.tp_cp.position, { "a", "b", "c" }
+    for i = 0, 2 do
+      if p.fixed and i > 0 then s:on(streams[i + 1]):wait(streams[i]) end
+      calls[(from + i) % 3 + 1]()
+    end
     s:wait "a"
     s:wait "b"
     s:wait "c"

@@ -15,12 +15,13 @@ local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
--- Prove the step of a recipe, under the rules of NCCL; nil: it has none.
+-- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it has
+-- none.
 local function prove(plan)
   local has_step = recipe.field(plan, "has_step")
   if not has_step or not has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
-  return proved, not proved and ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
+  return proved, proved and verdict or ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
 end
 
 -- Check a plan. Return the laws that were checked, { name, held } in their order, with what plan:check counted; and the
@@ -40,7 +41,11 @@ local function check(of, plan)
     return true
   end)
   for _, law in ipairs(of.law or {}) do note(law, plan.law, plan, law, machine) end
-  note("step", prove, plan)
+  note("step", function()
+    local proved, why = prove(plan)
+    if proved then laws.assumes = why end
+    return proved, why
+  end)
   for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end -- else no plan
   return laws, message, status
 end
@@ -64,7 +69,7 @@ local function json_line(world, plan, laws, message, status)
   for _, law in ipairs(laws) do of.laws[law[1]] = law[2] end
   if message then return of end
   of.families, of.members, of.digest = #plan, laws.members, plan.digest
-  of.sampled, of.communicators = not laws.communicators, laws.communicators
+  of.sampled, of.communicators, of.assumes = not laws.communicators, laws.communicators, laws.assumes
   of.notes = #plan.notes > 0 and plan.notes or nil
   return of
 end
@@ -74,6 +79,7 @@ local function shape_of(one)
   local keys = { "communicators", "digest", "families", "laws", "members", "ok", "sampled", "world",
                  laws = { named = true } }
   if one.notes then table.insert(keys, 6, "notes") end
+  if one.assumes then table.insert(keys, 1, "assumes") end
   return keys
 end
 
@@ -126,7 +132,7 @@ end
 
 local function run(of)
   line.needs(of, true)
-  local worlds, is_saved, verdicts, lines, worst = of.world, line.is_saved(of), {}, {}, nil
+  local worlds, is_saved, verdicts, lines, worst, assumes = of.world, line.is_saved(of), {}, {}, nil, nil
   if not worlds and not is_saved then text.usage "check needs --world N[,N...], the numbers of ranks" end
   of.world = nil
   local saved, loaded = is_saved and recipe.plan(of), not is_saved and recipe.load(of)
@@ -143,6 +149,7 @@ local function run(of)
     end
     if not message then overview.notes(plan) end
     note_verdicts(verdicts, i, world, laws)
+    assumes = assumes or laws.assumes
     if of.json then
       lines[i] = json_line(world, plan, laws, message, status)
     elseif message then
@@ -156,6 +163,7 @@ local function run(of)
     json.put(lines, shape_of)
   else
     put_verdicts(verdicts, #worlds)
+    if assumes then text.put_lines("the proof of the step assumes that " .. overview.assumes(assumes) .. "\n") end
   end
   return worst and worst // 100
 end

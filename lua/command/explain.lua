@@ -5,6 +5,7 @@
 local groups = require "pictures.groups"
 local host = require "host"
 local line = require "command.base.line"
+local mg = require "moongrid"
 local overview = require "command.base.overview"
 local recipe = require "command.base.recipe"
 local text = require "command.base.text"
@@ -15,7 +16,8 @@ local function source_lines(of)
   local function lines_of(source)
     local all, lines = nil, {}
     if source == "stdin" and line.from_stdin(of) then all = line.stdin() end
-    for one in (all or host.text(source) or host.read(source) or ""):gmatch "([^\n]*)\n?" do lines[#lines + 1] = one end
+    all = all or mg.recipes(source) or host.read(source) or ""
+    for one in all:gmatch "([^\n]*)\n?" do lines[#lines + 1] = one end
     return lines
   end
   return function(place)

@@ -36,15 +36,13 @@ end
 
 -- Print the text of a file, or of a bundled recipe and its parts, each after a line that names it.
 local function show_source(of)
-  local name, source = of.recipe, host.text(of.recipe)
+  local source, parts = mg.recipes(of.recipe)
   if not source then
     recipe.load(of) -- reports what is wrong with the name, or the file
-    return put_source(line.from_stdin(of) and line.stdin() or host.read(name) or "")
+    return put_source(line.from_stdin(of) and line.stdin() or host.read(of.recipe) or "")
   end
   text.put(source)
-  for _, part in ipairs((host.text())) do
-    if part:sub(1, #name + 1) == name .. "." then text.put("\n-- ", part, "\n", host.text(part)) end
-  end
+  for _, part in ipairs(parts) do text.put("\n-- ", part, "\n", (mg.recipes(part))) end
 end
 
 -- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". Not folded, for grep.

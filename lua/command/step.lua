@@ -7,6 +7,7 @@ local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
 local mg = require "moongrid"
+local overview = require "command.base.overview"
 local recipe = require "command.base.recipe"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
@@ -140,6 +141,7 @@ local function put_memory(memory)
 end
 
 local function put_text(of, plan, all, price)
+  if all.assumes then text.put_lines("proved, assuming that " .. overview.assumes(all.assumes) .. "\n\n") end
   text.head(plan, "step of ")
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, text.plural(all.operations))
@@ -154,8 +156,8 @@ local function put_text(of, plan, all, price)
   end
   if all.memory.peak > 0 then put_memory(all.memory) end
   if price then put_price(of, plan, price) end
-  text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s\n", all.digest, all.verdict, of.rules:upper(),
-              MEANINGS[all.verdict])
+  text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s%s\n", all.digest, all.verdict, of.rules:upper(),
+              MEANINGS[all.verdict], all.assumes and ", if what the first line assumes holds" or "")
   if all.counterexample[1] then text.put_lines("  " .. all.message .. "\n") end
 end
 
@@ -184,13 +186,14 @@ local function run(of)
   local step = plan:step(of.step)
   if of.rank then return text.put(step:text(of.rank)) end
   local proved, verdict, message, counterexample = step:prove(of.rules, of.eager)
-  verdict = verdict or "proved"
+  local assumes = proved and verdict or nil
+  if proved then verdict = "proved" end
   local sums = step:sums()
   local all = {
     verdict = verdict, classes = step.classes, programs = step.programs, operations = step.operations,
     digest = step.digest, reads = reads_text(step), rules = of.rules, families = sums.families,
     memory = sums.memory,
-    counterexample = counterexample or {}, message = message or "",
+    counterexample = counterexample or {}, message = message or "", assumes = assumes,
   }
   local price
   if proved or verdict == "hazard" then

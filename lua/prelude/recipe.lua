@@ -392,12 +392,13 @@ local function step_of(body, p, own)
   return function(s) fn(s, p, base) end
 end
 
--- For the step of a plan. own: a function instead of the recipe's, which is its base then.
+-- For the step of a plan; and whether it is one that is not known with these parameters. own: a function instead of the
+-- recipe's, which is its base then.
 function M.step(self, plan, own)
   local body = body_of(self)
   local p = parameters.resolve_plan(body.params, plan)
   if own then body = { base = body } end
-  return step_of(body, p, own)
+  return step_of(body, p, own), steps and not own and steps.unknown(body.step, p)
 end
 
 local function info_of(declared)

@@ -1,72 +1,149 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The bundled steps: `steps.NAME { settings }` makes the step of a recipe, which then has the parameters of that step.
--- transformer.lua is loaded when a step is first evaluated.
+-- Each is the step of one system, in a file of its name, which is loaded when a step is first evaluated:
+--   transformer  Megatron-core
+--   picotron     picotron
+--   fsdp2        torch's FSDP2 (fully_shard) around a Llama, with tensor parallelism as torchtitan plans it
 
 local core, shared, parameters = ...
 local param = parameters.param
-local makers, params = {}, setmetatable({}, { __mode = "k" }) -- by step: its parameters by name
+local weak = { __mode = "k" }
+local makers, params, names = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step: its parameters, its name
 
-local function transformer_params()
+-- The model and the batch. Other names are Megatron-LM's arguments.
+local function common()
   return {
-    layers = param.size(nil, "layers of the model, a multiple of the stages (32)"),
-    hidden = param.size(nil, "width of the model (4096)"),
-    heads = param.size(nil, "attention heads (32)"),
-    kv_heads = param.size(nil, "heads of keys and values (as heads)"),
-    ffn = param.size(nil, "width of the feed-forward (4 x hidden)"),
-    vocab = param.size(nil, "words of the vocabulary (51200)"),
-    seq = param.size(nil, "tokens of a sample (2048)"),
-    micro_batch = param.size(nil, "samples of a microbatch (1)"),
-    global_batch = param.size(nil, "samples of a step (4 microbatches for each stage and replica)"),
-    experts = param.size(nil, "experts of a layer; left out, the model is dense"),
-    topk = param.size(nil, "experts that a token goes to (2)"),
-    moe_ffn = param.size(nil, "width of an expert (as ffn)"),
-    recompute = param.text(nil, "what the backward pass computes again: none, selective or full (none)"),
-    sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (false)"),
-    interleave = param.size(nil, "chunks of layers of a stage (1)"),
-    schedule = param.text(nil, "of the pipeline: 1f1b, gpipe or zero_bubble (1f1b)"),
-    zero = param.index(nil, "what data parallelism shards: 1 the optimizer, 2 gradients, 3 weights (0)"),
-    overlap = param.flag(nil, "gradients and weights travel on a stream of their own (false)"),
+    layers = param.size(nil, "layers of the model (32, or the next multiple of the stages)", "num_layers"),
+    hidden = param.size(nil, "width of the model (4096)", "hidden_size"),
+    heads = param.size(nil, "attention heads (32)", "num_attention_heads"),
+    kv_heads = param.size(nil, "heads of keys and values (as heads)", "num_query_groups"),
+    ffn = param.size(nil, "width of the feed-forward (4 x hidden)", "ffn_hidden_size"),
+    vocab = param.size(nil, "words of the vocabulary (51200)", "padded_vocab_size"),
+    seq = param.size(nil, "tokens of a sample (2048)", "seq_length"),
+    micro_batch = param.size(nil, "samples of a microbatch (1)", "micro_batch_size"),
+    global_batch = param.size(nil, "samples of a step (4 microbatches for each stage and replica)", "global_batch_size"),
     weight_type = param.text(nil, "of weights and activations: fp8, bf16, fp16 or fp32 (bf16)"),
-    grad_type = param.text(nil, "of gradients that are summed over replicas (fp32)"),
   }
 end
 
--- The families by role: a name, or a list of which the first that the plan has counts; false: none.
-local roles = { tp = "tp", pp = "pp", dp = { "dp_cp", "dp" }, cp = "cp", ep = "ep",
-                expert_dp = { "expt_dp", "expert_data" } }
-local function is_text(v) return type(v) == "string" end
+local own = {}
 
-function makers.transformer(settings)
-  local where = core.where()
-  settings = settings == nil and {} or settings
-  if type(settings) ~= "table" then
-    core.raise_at(where, "steps.transformer takes a table of settings, not " .. shared.show(settings))
-  end
-  local own, families, defaults = transformer_params(), {}, {}
-  for role, name in pairs(roles) do families[role] = name end
-  for key, value in shared.sorted_pairs(settings) do
-    if roles[key] then
-      if not is_text(value) and value ~= false and not shared.is_list(value, is_text) then
-        core.raise_at(where, string.format("steps.transformer: '%s' is the name of a family, a list of names or false, "
-          .. "not %s", key, shared.show(value)))
-      end
-      families[key] = value
-    elseif own[key] then
-      defaults[key] = value
-    else
-      local known = core.keys(own)
-      for _, role in ipairs(core.keys(roles)) do known[#known + 1] = role end
-      core.unknown("setting of steps.transformer", shared.word(key), known, where)
-    end
-  end
-  local make
-  local function step(s, p)
-    make = make or core.library("transformer", core, shared, core.library "arithmetic")
-    make(s, p, families, defaults, where)
-  end
-  params[step] = own
-  return step
+function own.transformer()
+  return shared.joined(common(), {
+    tied = param.flag(nil, "the embedding is the head's matrix, too (true)"),
+    untie_embeddings_and_output_weights = param.flag(nil, "Megatron-LM's tied=false"),
+    gated = param.flag(nil, "the feed-forward has a gate, a third matrix (false)", "swiglu"),
+    bias = param.flag(nil, "linear layers have biases (true)", "add_bias_linear"),
+    disable_bias_linear = param.flag(nil, "Megatron-LM's bias=false"),
+    norm = param.text(nil, "layer or rms (layer)", "normalization"),
+    qk_norm = param.flag(nil, "norms of queries and keys (false)", "qk_layernorm"),
+    positions = param.text(nil, "learned or rope (learned)", "position_embedding_type"),
+    experts = param.size(nil, "experts of a layer; left out, the model is dense", "num_experts"),
+    topk = param.size(nil, "experts that a token goes to (2)", "moe_router_topk"),
+    moe_ffn = param.size(nil, "width of an expert (as ffn)", "moe_ffn_hidden_size"),
+    moe_every = param.size(nil, "one layer of this many has experts, from the first one on (1)", "moe_layer_freq"),
+    shared_ffn = param.size(nil, "width of experts that all tokens go to", "moe_shared_expert_intermediate_size"),
+    dispatcher = param.text(nil, "alltoall or allgather (alltoall)", "moe_token_dispatcher_type"),
+    dropless = param.flag(nil, "no expert has a capacity: counts of tokens travel first (false)"),
+    load = param.number(nil, "of dropless experts: tokens that a rank's experts get, over the mean (1)"),
+    aux_loss = param.flag(nil, "a loss balances experts: the router's counts are summed (false)"),
+    expert_bias = param.flag(nil, "biases balance experts: their counts are summed (false)",
+      "moe_router_enable_expert_bias"),
+    first_stage_layers = param.size(nil, "layers of the first stage (as the others)", "decoder_first_pipeline_num_layers",
+      "num_layers_in_first_pipeline_stage"),
+    last_stage_layers = param.size(nil, "layers of the last stage (as the others)", "decoder_last_pipeline_num_layers",
+      "num_layers_in_last_pipeline_stage"),
+    recompute = param.text(nil, "what the backward pass computes again: none, selective or full (none)",
+      "recompute_granularity"),
+    sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (false)"),
+    interleave = param.size(nil, "chunks of layers of a stage (1, or the recipe's vpp)"),
+    schedule = param.text(nil, "of the pipeline: 1f1b, gpipe or zero_bubble (1f1b)"),
+    zero = param.index(nil, "what data parallelism shards: 1 the optimizer, 2 gradients, 3 weights (0; with instances 1)"),
+    use_distributed_optimizer = param.flag(nil, "Megatron-LM's zero=1"),
+    overlap = param.any(nil, "what travels beside computes: gradients, weights, or both with a comma (none)"),
+    overlap_grad_reduce = param.flag(nil, "Megatron-LM's overlap=gradients"),
+    overlap_param_gather = param.flag(nil, "Megatron-LM's overlap=weights"),
+    overlap_p2p = param.flag(nil, "messages of the interleaved schedule go one by one (false)",
+      "overlap_p2p_communication", "overlap_p2p_comm"),
+    bucket = param.size(nil, "elements of a bucket, with overlap of gradients (40e6, or 1e6 x dp)", "ddp_bucket_size"),
+    per_token_loss = param.flag(nil, "the loss is a mean over tokens, whose number is summed (false)",
+      "calculate_per_token_loss"),
+    fused_loss = param.flag(nil, "cross entropy makes two calls instead of three (false)", "cross_entropy_loss_fusion"),
+    training_loop = param.flag(nil, "what Megatron-LM's loop adds: success and norm over mp, the logged loss (false)"),
+    grad_type = param.text(nil, "of gradients that are summed over replicas (fp32)"),
+  })
 end
 
-return { makers = makers, params = params }
+function own.picotron()
+  return shared.joined(common(), { schedule = param.text(nil, "of the pipeline: 1f1b or gpipe (afab) (1f1b)", "pp_engine") })
+end
+
+function own.fsdp2()
+  return shared.joined(common(), {
+    sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (true)"),
+    reshard = param.flag(nil, "weights are freed after the forward pass, and gathered again (true)",
+      "reshard_after_forward"),
+    clip = param.flag(nil, "gradients are clipped: their norms are summed (false)"),
+    zero = param.index(nil, "3, which this step is"),
+    grad_type = param.text(nil, "of gradients that are summed over replicas (fp32)"),
+  })
+end
+
+-- The families by role: a name, or a list of which the first that the plan has counts; false: none.
+local roles = {
+  transformer = { tp = "tp", pp = "pp", dp = { "dp_cp", "dp" }, cp = "cp", ep = "ep",
+                  expert_dp = { "expt_dp", "expert_data" }, expert_tp = "expt_tp", tp_ep = "tp_ep", tp_cp = "tp_cp",
+                  tp_dp_cp = "tp_dp_cp", embeddings = "embd", model = "mp", expert_model = "tp_ep_pp",
+                  optimizer = "intra_dist_opt", shards = "intra_dp_cp", expert_shards = "intra_expt_dp",
+                  instances = "inter_dist_opt", world = "default_pg" },
+  picotron = { tp = "tp", pp = "pp", cp = "cp", dp = "dp", cp_dp = "cp_dp", world = "world_group" },
+  fsdp2 = { tp = "tp", pp = "pp", cp = "cp", ep = "ep", shard = "fsdp", whole = "loss", dp_shard = "dp_shard",
+            replicate = "dp_replicate" },
+}
+local function is_text(v) return type(v) == "string" end
+
+local function maker(name)
+  return function(settings)
+    local where = core.where()
+    settings = settings == nil and {} or settings
+    if type(settings) ~= "table" then
+      core.raise_at(where, string.format("steps.%s takes a table of settings, not %s", name, shared.show(settings)))
+    end
+    local mine, families, defaults = own[name](), shared.joined({}, roles[name]), {}
+    for key, value in shared.sorted_pairs(settings) do
+      if roles[name][key] then
+        if not is_text(value) and value ~= false and not shared.is_list(value, is_text) then
+          core.raise_at(where, string.format("steps.%s: '%s' is the name of a family, a list of names or false, not %s",
+            name, key, shared.show(value)))
+        end
+        families[key] = value
+      elseif mine[key] then
+        defaults[key] = value
+      else
+        local known = core.keys(mine)
+        for _, role in ipairs(core.keys(roles[name])) do known[#known + 1] = role end
+        core.unknown("setting of steps." .. name, shared.word(key), known, where)
+      end
+    end
+    local make
+    local function step(s, p)
+      if not make then
+        local model = core.library("model", core, shared, core.library "arithmetic")
+        make = core.library(name, core, shared, model, core.library("pipeline", model))
+      end
+      make(s, p, families, defaults, mine, where)
+    end
+    params[step], names[step] = mine, name
+    return step
+  end
+end
+
+for name in pairs(own) do makers[name] = maker(name) end
+
+-- Return whether a step is a bundled one whose calls are not known with these parameters, as they were not recorded.
+local function unknown(step, p)
+  return params[step] ~= nil and names[step] == "fsdp2" and ((p.pp or 1) > 1 or (p.ep or 1) > 1)
+end
+
+return { makers = makers, params = params, unknown = unknown }

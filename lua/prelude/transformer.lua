@@ -1,330 +1,450 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.transformer: one training step of a transformer with tensor, sequence, pipeline, context, expert and data
--- parallelism. Sources of the formulas:
---   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1), the schedules (section 2.2)
---   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4), sequence parallelism (4.2.2)
+-- steps.transformer: one training step of Megatron-core, call by call. tests/golden/steps has recordings of 0.19.2 that
+-- it equals. Each function names the file of megatron/core that makes its calls, the same in 0.16.1 and 0.19.2.
+-- Compute, memory, ZeRO 2 and 3 and attention over cp are not of recordings:
+--   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
+--   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
 --   [R]  Liu et al. 2023, arXiv 2310.01889: ring attention, which sends keys and values around
---   [G]  Lepikhin et al. 2020, arXiv 2006.16668: two all-to-alls for each layer of experts
---   [B]  Qi et al. 2024, arXiv 2401.10241: ZB-H1, which delays the gradients of weights
---   Megatron-core: tensor_parallel/layers.py (calls over tp), pipeline_parallel/schedules.py (their order over pp)
 
-local core, shared, arithmetic = ...
+local core, shared, model, run_pipeline = ...
+local multiple, new_replicas = model.multiple, core.library("replicas", model)
 
-local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
-local kinds = { recompute = { none = 1, selective = 1, full = 1 },
-                schedule = { ["1f1b"] = 1, gpipe = 1, zero_bubble = 1 }, weight_type = bytes_of, grad_type = bytes_of }
-local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
-                recompute = "none", sequence_parallel = false, interleave = 1, schedule = "1f1b", zero = 0,
-                overlap = false, weight_type = "bf16", grad_type = "fp32" }
-local optional = { "global_batch", "experts", "kv_heads", "ffn", "moe_ffn", "topk" }
+local norms = { layer = "layer", rms = "rms", LayerNorm = "layer", RMSNorm = "rms" }
+local positions = { learned = "learned", rope = "rope", learned_absolute = "learned" }
+local recomputes = { none = "none", selective = "selective", full = "full" }
+local schedules = { ["1f1b"] = "1f1b", gpipe = "gpipe", zero_bubble = "zero_bubble" }
+local kinds = { norm = norms, positions = positions, recompute = recomputes, schedule = schedules,
+                dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
+local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
+                gated = false, bias = true, norm = "layer", positions = "learned", dispatcher = "alltoall",
+                moe_every = 1, load = 1, recompute = "none", schedule = "1f1b", weight_type = "bf16", grad_type = "fp32" }
 
--- Return the values: those given, the recipe's defaults, then the usual ones.
-local function read(p, defaults, refuse)
-  local v = {}
-  local function take(name)
-    v[name] = p[name]
-    if v[name] == nil then v[name] = defaults[name] end
-    if v[name] == nil then v[name] = usual[name] end
-  end
-  for name in shared.sorted_pairs(usual) do take(name) end
-  for _, name in ipairs(optional) do take(name) end
-  for name, known in shared.sorted_pairs(kinds) do
-    if not known[v[name]] then core.unknown(name .. " of steps.transformer", shared.word(v[name]), core.keys(known)) end
-  end
-  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
-  if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
-  return v
-end
-
--- Return the groups by role; one of a single rank counts as none, as nothing travels over it.
-local function groups_of(s, families)
-  local g, size, position = {}, {}, {}
-  for role, names in shared.sorted_pairs(families) do
-    local group
-    for _, name in ipairs(type(names) == "table" and names or { names or nil }) do
-      if not group and s:has(name) then group = s[name] end
+-- Megatron-LM's arguments that say the opposite, or one of several things.
+local function read_arguments(v, instances, refuse)
+  v.zero = v.zero or instances > 1 and 1 or 0 -- instances are of the distributed optimizer
+  if v.untie_embeddings_and_output_weights then v.tied = false end
+  if v.disable_bias_linear then v.bias = false end
+  if v.use_distributed_optimizer then v.zero = math.max(v.zero, 1) end
+  local words, all = v.overlap, { gradients = v.overlap_grad_reduce, weights = v.overlap_param_gather }
+  if words == true then words = { "gradients", v.zero > 0 and "weights" or nil } end
+  if words and type(words) ~= "table" then words = { words } end
+  for _, list in ipairs(words or {}) do
+    for word in string.gmatch(tostring(list), "[^,]+") do
+      if word ~= "gradients" and word ~= "weights" then
+        refuse("overlap is gradients, weights, or both with a comma, not %s", shared.show(list))
+      end
+      all[word] = true
     end
-    size[role], position[role] = group and group.size or 1, 0
-    if size[role] > 1 then g[role] = group end
   end
-  if g.pp then position.pp = g.pp.position end
-  return g, size, position
+  v.overlap = all
 end
 
-local function multiple(refuse, what, n, of, words)
-  if n % of ~= 0 then
-    local below = n // of * of
-    refuse("%s %d is no multiple of %s, %d; nearest: %s%d", what, n, words, of, below > 0 and below .. " or " or "",
-      below + of)
-  end
-end
-
--- Refuse sizes of the model that its trainers refuse: ranks of tp have whole heads, and as many each; a head of keys
--- and values is on one rank, or on neighbours as copies; the tokens of a sample are cut evenly, over cp into twice as
--- many pieces as ranks, so that causal attention is balanced.
-local function check_model(v, tp, cp, refuse)
-  local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
-  local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
-  local function refuse_heads(why, of)
-    local near = arithmetic.nearest(heads, hidden, suits)
-      or arithmetic.nearest(heads, hidden, function(n) return n % tp == 0 end)
-    refuse("heads %d %s, %d%s", heads, why, of, near and "; nearest: " .. near or "")
-  end
-  if hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
-  if heads % tp ~= 0 then refuse_heads("is no multiple of tp", tp) end
-  kv = kv or heads
-  local function shares(n) return n % tp == 0 or tp % n == 0 end
-  if heads % kv ~= 0 or not shares(kv) then
-    refuse("kv_heads %d %s; nearest: %s", kv, heads % kv ~= 0 and "does not divide heads, " .. heads
-      or "neither divides tp nor is a multiple of it, " .. tp, arithmetic.nearest(kv, heads, shares))
-  end
-  if not v.experts then multiple(refuse, "ffn", v.ffn or 4 * hidden, tp, "tp") end
+-- Refuse what Megatron-core refuses: transformer_config.py, optimizer_config.py, schedules.py, parallel_state.py.
+local function check(v, tp, cp, ep, etp, refuse)
+  model.check_heads(v, tp, refuse, true)
+  if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
+  if v.load <= 0 then refuse("load is above 0, not %.14g; 1 would do", v.load) end
+  local ffn = v.ffn or 4 * v.hidden
+  if not v.experts or v.moe_every > 1 then multiple(refuse, "ffn", ffn, tp, "tp") end
+  if tp > 1 then multiple(refuse, "vocab", v.vocab, tp, "tp") end
   local by, words = 1, {}
-  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end
+  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end -- two pieces a rank balance causal attention
   if v.sequence_parallel and tp > 1 then
     if cp > 1 and tp % 2 == 0 then by, words = cp, { "cp" } end -- tp has the 2
     by, words[#words + 1] = by * tp, "tp"
   end
   multiple(refuse, "seq", v.seq, by, table.concat(words, " x "))
-  if v.experts and v.topk > v.experts then
-    refuse("topk %d is more than the %d experts; nearest is %d", v.topk, v.experts, v.experts)
+  if v.experts then
+    multiple(refuse, "experts", v.experts, ep, "ep")
+    if v.topk > v.experts then
+      refuse("topk %d is more than the %d experts; nearest is %d", v.topk, v.experts, v.experts)
+    end
+    multiple(refuse, "moe_ffn", v.moe_ffn or ffn, etp, "etp")
+    if v.shared_ffn then multiple(refuse, "shared_ffn", v.shared_ffn, tp, "tp") end
   end
 end
 
-return function(s, p, families, defaults, where)
-  local function refuse(message, ...) core.raise_at(where, string.format("steps.transformer: " .. message, ...)) end
-  local v = read(p, defaults, refuse)
-  local g, size, position = groups_of(s, families)
-  local tp, pp, cp, ep = size.tp, size.pp, size.cp, size.ep
-  local stage, chunks = position.pp, v.interleave
-  multiple(refuse, "layers", v.layers, pp * chunks, chunks > 1 and "pp x interleave" or "pp")
-  if chunks > 1 and (pp == 1 or v.schedule ~= "1f1b") then
-    refuse("interleave %d needs pp of 2 or more and the schedule 1f1b", chunks)
+-- Return the layers of each stage: transformer/transformer_block.py, get_num_layers_to_build.
+local function split_layers(v, pp, chunks, refuse)
+  local first, last = v.first_stage_layers, v.last_stage_layers
+  if not first and not last then
+    multiple(refuse, "layers", v.layers, pp * chunks, chunks > 1 and "pp x interleave" or "pp")
   end
-  local replicas = s.world // (tp * pp * cp)
-  local samples = v.global_batch or 4 * pp * replicas * v.micro_batch
-  multiple(refuse, "global_batch", samples, replicas * v.micro_batch * (chunks > 1 and pp or 1),
-    chunks > 1 and "replicas x micro_batch x pp" or "replicas x micro_batch")
-  local microbatches = samples // (replicas * v.micro_batch)
-  local layers = v.layers // (pp * chunks) -- of a chunk
-  if v.experts then multiple(refuse, "experts", v.experts, ep, "ep") end
-  check_model(v, tp, cp, refuse)
-  v.kv_heads, v.ffn = v.kv_heads or v.heads, v.ffn or 4 * v.hidden
-  v.moe_ffn = v.moe_ffn or v.ffn
+  if pp == 1 and (first or last) then refuse("first_stage_layers and last_stage_layers need pp of 2 or more") end
+  if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
+  if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
+  local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
+  local each = stages * chunks -- layers are a multiple of it, without those of the ends; none at all without such stages
+  local rest = v.layers - ends
+  if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
+    local below = ends + rest // math.max(each, 1) * each
+    local near = stages == 0 and ends or rest < each and ends + each or below .. " or " .. below + each
+    refuse("layers %d are not those of the first and last stage, %d, and a multiple of the other stages' chunks, %d; "
+      .. "nearest: %s", v.layers, ends, each, near)
+  end
+  local of = {}
+  for stage = 0, pp - 1 do of[stage] = stage == 0 and first or stage == pp - 1 and last or rest // stages end
+  return of
+end
 
-  local width, grad = bytes_of[v.weight_type], bytes_of[v.grad_type]
-  local b, q, h = v.micro_batch, v.seq // cp, v.hidden
-  local cut = v.sequence_parallel and tp or 1
-  local act, kv = b * q * h * width, 2 * b * q * (h * v.kv_heads // v.heads) // tp * width
-  local ffn = v.experts and v.moe_ffn * v.topk or v.ffn
+return function(s, p, families, defaults, own, where)
+  local v, refuse = model.read("transformer", p, defaults, own, usual, kinds, where)
+  local group, size = model.groups(s, families)
+  read_arguments(v, size "instances", refuse)
+  local tp, pp, cp, ep = size "tp", size "pp", size "cp", size "ep"
+  local etp = families.expert_tp and s:has(families.expert_tp) and size "expert_tp" or tp
+  local vpp = p.virtual_pipeline_model_parallel_size
+  if vpp and v.interleave and vpp ~= v.interleave then
+    refuse("interleave %d is not vpp, %d; leave one of them out", v.interleave, vpp)
+  end
+  local chunks = v.interleave or vpp or 1
+  if chunks > 1 and (pp == 1 or v.schedule ~= "1f1b") then
+    refuse("%s %d needs pp of 2 or more and the schedule 1f1b", v.interleave and "interleave" or "vpp", chunks)
+  end
+  if v.overlap_p2p and chunks == 1 then refuse("overlap_p2p needs interleave of 2 or more; schedules.py has it so") end
+  if size "instances" > 1 and v.zero == 0 then
+    refuse("zero 0 is no distributed optimizer, of which there are %d instances; zero 1 would do", size "instances")
+  end
+  if v.overlap.weights and v.zero == 0 then refuse("overlap of weights needs zero=1, the distributed optimizer") end
+  if v.experts then v.topk = v.topk or math.min(2, v.experts) end
+  v.layers = v.layers or (32 + pp * chunks - 1) // (pp * chunks) * pp * chunks
+  local stage_layers = split_layers(v, pp, chunks, refuse)
+  local dp = s.world // (tp * pp * cp)
+  local microbatches = model.microbatches(v, dp, pp, refuse, chunks > 1 and pp or nil)
+  check(v, tp, cp, ep, etp, refuse)
 
-  -- Flops of a layer forward on this rank: projections, attention over all tokens, feed-forward [M, for equal heads].
-  local core_flops = 4 * b * q * v.seq * h // tp
-  local flops = (2 * b * q * h * (2 * h + 2 * (h * v.kv_heads // v.heads)) + 4 * b * q * h * ffn) // tp + core_flops
-  local again = v.recompute == "full" and flops or v.recompute == "selective" and core_flops or 0
+  local stage = pp > 1 and group "pp".position or 0
+  local sp, h, w, grad = v.sequence_parallel and tp > 1, v.hidden, v.width, v.grad
+  local ffn, b, q = v.ffn or 4 * h, v.micro_batch, v.seq // cp
+  local moe_ffn, matrices, head = v.moe_ffn or ffn, v.gated and 2 or 1, h // v.heads
+  local cut, act = sp and tp or 1, b * q * h * w
+  local layers = stage_layers[stage] // chunks -- of a chunk
+  local before = 0
+  for i = 0, stage - 1 do before = before + stage_layers[i] end
+  local function is_first(chunk) return stage == 0 and chunk == 0 end
+  local function is_last(chunk) return stage == pp - 1 and chunk == chunks - 1 end
+  local function has_experts(i) return v.experts and i % v.moe_every == 0 end
+  -- The number of the first layer of a chunk in the model.
+  local function begin(chunk)
+    if v.first_stage_layers or v.last_stage_layers or chunks == 1 then return before + chunk * layers end
+    return (chunk * pp + stage) * layers
+  end
 
-  -- Weights of a layer on this rank: attention and feed-forward; experts are cut over ep.
-  local dense = (2 * h * h + 2 * h * (h * v.kv_heads // v.heads) + (v.experts and 0 or 2 * h * v.ffn)) // tp
-  local expert = v.experts and 2 * h * v.moe_ffn * (v.experts // ep) // tp or 0
-  local ends = (stage == 0 or stage == pp - 1) and h * v.vocab // tp or 0
-  local all_dense, all_expert = dense * layers * chunks + ends, expert * layers * chunks
+  local sharded, instances = v.zero > 0, size "instances"
+  local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of what travels beside computes
+  local travel = beside and s:on(beside) or s
+  local replicas = new_replicas {
+    s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, layers = layers,
+    replicas = dp, begin = begin, has_experts = has_experts, is_first = is_first, is_last = is_last,
+    sharded = sharded, instances = instances, travel = travel,
+  }
+  local function nothing() end
+  local use, ready = nothing, nothing
 
-  -- Bytes of activations of a layer for a microbatch, of 16 bits [K, equations 1 to 4, and 2sbh if all is recomputed].
-  local sbh, scores = b * q * h, 5 * v.heads * v.seq
+  -------------------------------------------------------------------------------------------------- the model
+
+  -- A matrix cut by columns and the next one, cut by rows: tensor_parallel/layers.py, ColumnParallelLinear and
+  -- RowParallelLinear; backward gathers the input of the first again.
+  local tensor = group "tp"
+  local function region(column, row)
+    use(column)
+    if sp then s:all_gather(tensor, act) end
+    use(row)
+    if sp then s:reduce_scatter(tensor, act) elseif tensor then s:all_reduce(tensor, act) end
+  end
+  local function region_back(column, row)
+    ready(row .. ".bias")
+    if sp then s:all_gather(tensor, act) end
+    ready(row)
+    if sp then
+      s:all_gather(tensor, act)
+      s:reduce_scatter(tensor, act)
+    elseif tensor then
+      s:all_reduce(tensor, act)
+    end
+    ready(column)
+  end
+
+  -- With more ranks of tp than heads of keys, ranks gather what they then have copies of: transformer/attention.py,
+  -- get_query_key_value_tensors.
+  local copies = v.kv < tp and b * q * (h + 2 * v.kv * head) * w
+  local function attention(i)
+    use(i .. "norm")
+    use(i .. "qkv")
+    if sp then s:all_gather(tensor, act) end
+    if copies then s:all_gather(tensor, copies) end
+    use(i .. "qk")
+    use(i .. "proj")
+    if sp then s:reduce_scatter(tensor, act) elseif tensor then s:all_reduce(tensor, act) end
+  end
+  local function attention_back(i)
+    ready(i .. "proj.bias")
+    if sp then s:all_gather(tensor, act) end
+    ready(i .. "proj")
+    ready(i .. "qk")
+    if copies then s:reduce_scatter(tensor, copies) end
+    if sp then
+      s:all_gather(tensor, act)
+      s:reduce_scatter(tensor, act)
+    elseif tensor then
+      s:all_reduce(tensor, act)
+    end
+    ready(i .. "qkv")
+    ready(i .. "norm")
+  end
+
+  -- Experts: transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher and MoEAllGatherTokenDispatcher; the
+  -- router's counts: router.py. With dropless experts bytes after the first exchange follow the data: `load`.
+  local tokens, over_ep, over_etp, over_both = b * q // cut, group "ep", group "expert_tp", group "tp_ep"
+  local routed = v.experts and tokens * v.topk
+  local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
+  local all = size "tp_ep"
+  local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
+  local function experts(i)
+    use(i .. "router")
+    if v.aux_loss then call(group "tp_cp", "all_reduce", 8 * v.experts) end
+    if v.dispatcher == "alltoall" then
+      if v.dropless then call(over_both, "all_gather", 8 * v.experts * all) end
+      call(over_ep, "all_to_all", routed * h * w)
+      call(over_ep, "all_to_all", routed * w) -- probabilities
+      call(over_etp, "all_gather", loaded * h * w * etp)
+      call(over_etp, "all_gather", loaded * w * etp)
+      use(i .. "experts")
+      call(over_etp, "reduce_scatter", loaded * h * w * etp)
+      call(over_ep, "all_to_all", loaded * h * w)
+    else
+      call(over_both, "all_gather", tokens * v.experts * all) -- which token goes where
+      call(over_both, "all_gather", tokens * v.experts * w * all)
+      call(over_both, "all_gather", tokens * h * w * all)
+      use(i .. "experts")
+      call(over_both, "reduce_scatter", tokens * h * w * all)
+    end
+  end
+  local function experts_back(i)
+    if v.dispatcher == "alltoall" then
+      call(over_ep, "all_to_all", routed * h * w)
+      call(over_etp, "all_gather", loaded * h * w * etp)
+      ready(i .. "experts")
+      call(over_etp, "reduce_scatter", loaded * w * etp)
+      call(over_etp, "reduce_scatter", loaded * h * w * etp)
+      call(over_ep, "all_to_all", loaded * w)
+      call(over_ep, "all_to_all", loaded * h * w)
+    else
+      call(over_both, "all_gather", tokens * h * w * all)
+      ready(i .. "experts")
+      call(over_both, "reduce_scatter", tokens * h * w * all)
+      call(over_both, "reduce_scatter", tokens * v.experts * w * all)
+    end
+    ready(i .. "router")
+  end
+
+  -- Attention over cp: keys and values go around the ring [R]; Transformer Engine's calls are not recorded.
+  local kv = 2 * b * q * v.kv * head // tp * w
+  local function around_ring(bytes)
+    local ring = group "cp"
+    if ring then
+      s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end)
+    end
+  end
+
+  -- Flops of a layer forward on this rank: projections, attention over all tokens, feed-forward [M, for equal heads];
+  -- and of the head. Bytes of activations of a layer for a microbatch, of 16 bits [K, equations 1 to 4, and 2sbh if all
+  -- is recomputed].
+  local core_flops, sbh, scores = 4 * b * q * v.seq * h // tp, b * q * h, 5 * v.heads * v.seq
+  local function flops_of(i)
+    local width = has_experts(i) and moe_ffn * v.topk + (v.shared_ffn or 0) or ffn
+    return (2 * b * q * h * (2 * h + 2 * v.kv * head) + 2 * b * q * h * (matrices + 1) * width) // tp + core_flops
+  end
+  local head_flops = 2 * b * q * h * v.vocab // tp
   local kept = v.recompute == "full" and 2 * sbh // cut
-    or v.sequence_parallel and (34 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
+    or sp and (34 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
     or 10 * sbh + (24 * sbh + (v.recompute == "none" and sbh * scores // h or 0)) // tp
 
-  local travel = v.overlap and s:on "data" or s
-  local function together() if v.overlap then s:wait "data" end end
-  local function after_computes() if v.overlap then travel:wait(s:event()) end end -- gradients travel once they exist
-
-  -- Calls over tp around a matrix that is cut by columns and the next one by rows: all-reduces, or with the sequence
-  -- cut an all-gather and a reduce-scatter [K]; backward gathers the input of the first again, and the gradient of the
-  -- second's output (layers.py).
-  local function over_tp(times, backward)
-    if not g.tp then return end
-    s:loop(times, function()
-      if not v.sequence_parallel then
-        s:all_reduce(g.tp, act)
-      else
-        s:all_gather(g.tp, act)
-        if backward then s:all_gather(g.tp, act) end
-        s:reduce_scatter(g.tp, act)
-      end
-    end)
-  end
-  local function around_ring(bytes)
-    if not g.cp then return end
-    s:loop(cp - 1, function() s:sendrecv(g.cp, g.cp:next "wrap", g.cp:prev "wrap", bytes) end)
-  end
-  local function to_experts()
-    if v.experts and g.ep then s:loop(2, function() s:all_to_all(g.ep, act // cut * v.topk) end) end
-  end
   -- ZeRO's third stage gathers the weights of a layer before they are used [Z, section 7.2.2].
-  local function gather()
+  local function gather_layer(c, i)
     if v.zero < 3 then return end
-    if g.dp then travel:all_gather(g.dp, dense * width) end
-    if g.expert_dp and expert > 0 then travel:all_gather(g.expert_dp, expert * width) end
-    if g.dp or g.expert_dp and expert > 0 then together() end
-  end
-  local function scatter(bytes_dense, bytes_expert)
-    after_computes()
-    if g.dp and bytes_dense > 0 then travel:reduce_scatter(g.dp, bytes_dense * grad) end
-    if g.expert_dp and bytes_expert > 0 then travel:reduce_scatter(g.expert_dp, bytes_expert * grad) end
+    replicas.each_shard(c, i, function(shard) replicas.gather(shard, travel) end)
+    if v.overlap.weights then s:wait(beside) end
   end
 
-  local function forward()
+  local function layer(c, i)
+    gather_layer(c, i)
+    around_ring(kv)
+    s:compute { name = "forward", flops = flops_of(i) }
+    attention(i)
+    use(i .. "norm2")
+    if not has_experts(i) then return region(i .. "fc1", i .. "fc2") end
+    if v.shared_ffn then region(i .. "shared1", i .. "shared2") end
+    experts(i)
+  end
+  local delayed = v.schedule == "zero_bubble" and pp > 1 -- gradients of weights apart from those of inputs
+  local function layer_back(c, i)
+    if v.recompute == "full" then
+      local now = use
+      use = nothing
+      layer(c, i)
+      use = now
+    else
+      gather_layer(c, i)
+      if v.recompute == "selective" then s:compute { name = "recompute", flops = core_flops } end
+    end
+    around_ring(2 * kv)
+    s:compute { name = "backward", flops = delayed and flops_of(i) or 2 * flops_of(i) }
+    if has_experts(i) then
+      experts_back(i)
+      if v.shared_ffn then region_back(i .. "shared1", i .. "shared2") end
+    else
+      region_back(i .. "fc1", i .. "fc2")
+    end
+    ready(i .. "norm2")
+    attention_back(i)
+    if v.zero == 3 then
+      if v.overlap.gradients then travel:wait(s:event()) end
+      replicas.each_shard(c, i, function(shard) replicas.reduce(shard, travel) end)
+    end
+  end
+
+  -- Call pass(c, i) for the layers of a chunk; equal ones in a row, if nothing tells them apart, as a loop.
+  local function each_layer(c, apart, backward, pass)
+    local from, to = begin(c), begin(c) + layers - 1
+    if apart or v.experts and v.moe_every > 1 then
+      for k = 0, layers - 1 do pass(c, backward and to - k or from + k) end
+    else
+      s:loop(layers, function() pass(c, from) end)
+    end
+  end
+
+  -- The embedding: tensor_parallel/layers.py, VocabParallelEmbedding, and language_model_embedding.py. The head:
+  -- ColumnParallelLinear. The loss: tensor_parallel/cross_entropy.py, fusions/fused_cross_entropy.py.
+  local loss = b * q * 4
+  local function forward(k, c)
     s:mark "forward"
     s:alloc("activations", kept * layers)
-    s:loop(layers, function()
-      gather()
-      around_ring(kv)
-      s:compute { name = "forward", flops = flops }
-      over_tp(2)
-      to_experts()
-    end)
+    use = k == 0 and v.overlap.weights and sharded and v.zero < 3 and replicas.gathering(c) or nothing
+    if is_first(c) then
+      use "word"
+      if sp and v.positions == "rope" then
+        s:reduce_scatter(tensor, act)
+      elseif tensor then
+        s:all_reduce(tensor, act)
+      end
+      use "positions"
+    end
+    each_layer(c, use ~= nothing, false, layer)
+    if is_last(c) then
+      use "last norm"
+      use "head"
+      if sp then s:all_gather(tensor, act) end
+      s:compute { name = "head", flops = head_flops }
+      if tensor and v.fused_loss then
+        s:all_reduce(tensor, loss)
+        s:all_reduce(tensor, 2 * loss)
+      elseif tensor then
+        s:loop(3, function() s:all_reduce(tensor, loss) end)
+      end
+    end
   end
-  local split = v.schedule == "zero_bubble" -- gradients of weights apart from those of inputs [B]
-  local function weights() s:compute { name = "weights", flops = flops * layers } end
-  local function backward(later)
+  local function weights()
+    for i = begin(0), begin(0) + layers - 1 do s:compute { name = "weights", flops = flops_of(i) } end
+  end
+  local function backward(k, c, later)
     s:mark "backward"
-    s:loop(layers, function()
-      gather()
-      if again > 0 then s:compute { name = "recompute", flops = again } end
-      if v.recompute == "full" then over_tp(2) to_experts() end
-      around_ring(2 * kv)
-      to_experts()
-      s:compute { name = "backward", flops = split and flops or 2 * flops }
-      over_tp(2, true)
-      if v.zero == 3 then scatter(dense, expert) end
-    end)
-    if split and not later then weights() end
+    ready = k == microbatches - 1 and v.overlap.gradients and v.zero < 3 and replicas.reducing(c) or nothing
+    if is_last(c) then
+      s:compute { name = "head", flops = 2 * head_flops }
+      if sp then
+        s:all_gather(tensor, act)
+        s:reduce_scatter(tensor, act)
+      elseif tensor then
+        s:all_reduce(tensor, act)
+      end
+      ready "head"
+      ready "last norm"
+    end
+    each_layer(c, ready ~= nothing, true, layer_back)
+    if is_first(c) then
+      if sp then s:all_gather(tensor, act) end
+      ready "positions"
+      ready "word"
+    end
+    if delayed and not later then weights() end
     s:free "activations"
   end
 
-  -- The pipeline. A message has the activations between two layers.
-  local line, message = g.pp, act // cut
-  local first, last = stage == 0, stage == pp - 1
-  local function up() if not last then s:send(line, stage + 1, message) end end
-  local function from_below() if not first then s:recv(line, stage - 1, message) end end
-  local function down() if not first then s:send(line, stage - 1, message) end end
-  local function from_above() if not last then s:recv(line, stage + 1, message) end end
-  local function both(a, c) s:group(function() a() c() end) end
-
-  local schedules = {}
-  function schedules.gpipe()
-    s:loop(microbatches, function() from_below() forward() up() end)
-    s:loop(microbatches, function() from_above() backward() down() end)
-  end
-
-  -- One forward, one backward [M]; as forward_backward_pipelining_without_interleaving.
-  schedules["1f1b"] = function()
-    local warm = math.min(pp - 1 - stage, microbatches)
-    local steady, late = microbatches - warm, split and math.min(stage, microbatches) or 0
-    s:loop(warm, function() from_below() forward() up() end)
-    if steady > 0 then from_below() end
-    local function one(later)
-      forward()
-      if not last then both(up, from_above) end
-      backward(later)
-    end
-    -- ZB-H1: the first stages' worth of gradients of weights waits for the bubble at the end [B, section 2.3]
-    for i = 1, math.min(late, steady - 1) do
-      one(i <= late)
-      if not first then both(down, from_below) end
-    end
-    s:loop(math.max(steady - 1 - late, 0), function()
-      one()
-      if not first then both(down, from_below) end
-    end)
-    if steady > 0 then one(late >= steady) down() end
-    s:loop(warm, function() from_above() backward() down() end)
-    s:loop(late, weights)
-  end
-  schedules.zero_bubble = schedules["1f1b"]
-
-  -- Several chunks of layers on a stage; as forward_backward_pipelining_with_interleaving, whose messages go around:
-  -- what the last stage makes of a chunk, the first one takes for the next.
-  function schedules.interleaved()
-    local total, round = microbatches * chunks, pp * chunks
-    local warm = math.min((pp - stage - 1) * 2 + (chunks - 1) * pp, total)
-    if microbatches == pp then warm = total end
-    local function chunk(k, is_forward)
-      local id = k % round // pp
-      return is_forward and id or chunks - 1 - id
-    end
-    local next, prev = (stage + 1) % pp, (stage - 1) % pp
-    local function exchange(t)
-      if not (t.up or t.down or t.above or t.below) then return end
-      s:group(function()
-        if t.up then s:send(line, next, message) end
-        if t.below then s:recv(line, prev, message) end
-        if t.down then s:send(line, prev, message) end
-        if t.above then s:recv(line, next, message) end
-      end)
-    end
-    local function sends_up(k) return not (last and chunk(k, true) == chunks - 1) end
-    local function sends_down(k) return not (first and chunk(k, false) == 0) end
-    if not first then exchange { below = true } end
-    for k = 0, warm - 1 do
-      local takes = k < total - 1 and not (first and chunk(k + 1, true) == 0)
-      forward()
-      exchange { up = sends_up(k), below = takes, above = k == warm - 1 and warm < total and not last }
-    end
-    for k = 0, total - warm - 1 do
-      local ahead = k + warm
-      forward()
-      backward()
-      -- the first stage takes what the last one makes pp - 1 microbatches behind it, and the last what the first does
-      local takes = k < total - warm - 1
-      if first and takes then
-        takes = chunk(ahead - (pp - 1), true) ~= chunks - 1
+  -- Messages: pipeline_parallel/p2p_communication.py. In a batch, or with overlap one by one; of two stages what the
+  -- odd one sends then takes the default group, so that both directions move at once.
+  local line, message = { together = function(body) s:group(body) end }, act // cut
+  local function sender(op, odd)
+    return function(to)
+      local over = group "pp"
+      if v.overlap_p2p and pp == 2 and stage % 2 == odd then
+        over = group "world" or refuse("overlap_p2p with pp 2 needs a family of the whole world")
+        to = over:at(group "pp":at(to).rank)
       end
-      local given = true
-      if last then given = chunk(k - (pp - 1), false) ~= 0 end
-      exchange { up = sends_up(ahead), down = sends_down(k), below = takes, above = given }
-    end
-    if warm == total and not last then exchange { above = true } end
-    for k = total - warm, total - 1 do
-      backward()
-      local given = k < total - 1
-      if last and given then given = chunk(k + 1, false) ~= chunks - 1 end
-      exchange { down = sends_down(k), above = given }
+      s[op](s, over, to, message)
     end
   end
+  line.send, line.recv = sender("send", 1), sender("recv", 0)
 
   -- Memory that is there all the time: weights, gradients, and for Adam 12 bytes a weight [Z, section 3.1].
-  local d, e = size.dp, size.expert_dp
   local function held(each, from)
-    local cut_dense, cut_expert = v.zero >= from and d or 1, v.zero >= from and e or 1
-    return all_dense * each // cut_dense + all_expert * each // cut_expert
+    local d, e = v.zero >= from and size "dp" or 1, v.zero >= from and size "expert_dp" or 1
+    return replicas.dense * each // d + replicas.expert * each // e
   end
-  s:alloc("weights", held(width, 3))
+  s:alloc("weights", held(w, 3))
   s:alloc("gradients", held(grad, 2))
   s:alloc("optimizer", held(12, 1))
 
-  if pp == 1 then
-    s:loop(microbatches, function() forward() backward() end)
-  elseif chunks > 1 then
-    schedules.interleaved()
-  else
-    schedules[v.schedule]()
+  local apart = {}
+  if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
+  if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
+  run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
+                    line = line, forward = forward, backward = backward, weights = delayed and weights, apart = apart,
+                    one_by_one = v.overlap_p2p })
+
+  -- What follows the last backward pass: distributed/finalize_model_grads.py.
+  s:mark "optimizer"
+  if v.overlap.gradients then
+    s:wait(beside)
+  elseif v.zero < 3 then
+    replicas.each_bucket(function(one) replicas.reduce(one, s) end)
+  end
+  if sp or v.qk_norm then call(tensor, "all_reduce", replicas.whole * grad) end
+  if v.tied and pp > 1 and (stage == 0 or stage == pp - 1) then
+    call(group "embeddings", "all_reduce", v.vocab // tp * h * grad)
+  end
+  if v.experts and v.expert_bias then
+    local n = 0
+    for c = 0, chunks - 1 do
+      for i = begin(c), begin(c) + layers - 1 do n = n + (has_experts(i) and 1 or 0) end
+    end
+    if n > 0 then call(group "tp_dp_cp", "all_reduce", n * v.experts * w) end
+  end
+  if v.per_token_loss then
+    if pp > 1 then s:broadcast(group "pp", 4, { root = pp - 1 }) end
+    call(group "dp", "all_reduce", 4)
   end
 
-  -- Gradients over the replicas: an all-reduce, or with ZeRO a reduce-scatter, and the new weights back [Z, section 7].
-  s:mark "optimizer"
-  if v.zero == 0 then
-    after_computes()
-    if g.dp then travel:all_reduce(g.dp, all_dense * grad) end
-    if g.expert_dp and all_expert > 0 then travel:all_reduce(g.expert_dp, all_expert * grad) end
-  elseif v.zero < 3 then
-    scatter(all_dense, all_expert)
-    if g.dp then travel:all_gather(g.dp, all_dense * width) end
-    if g.expert_dp and all_expert > 0 then travel:all_gather(g.expert_dp, all_expert * width) end
+  -- The norm of gradients, and for fp16 before it whether they are finite: optimizer/clip_grads.py, optimizer.py; then
+  -- the distributed optimizer's new weights, with experts once for each of its two optimizers: distrib_optimizer.py.
+  local function sum_norm()
+    if sharded then return call(group "optimizer", "all_reduce", 4) end
+    call(group "model", "all_reduce", 4)
+    if v.experts then call(group "expert_model", "all_reduce", 4) end
   end
-  if v.overlap and (g.dp or g.expert_dp and all_expert > 0) then s:wait "data" end
+  if v.weight_type == "fp16" then sum_norm() end
+  sum_norm()
   s:compute { name = "optimizer", bytes = held(12, 1) }
+  if sharded and not v.overlap.weights then
+    for _ = 1, v.experts and 2 or 1 do
+      replicas.each_bucket(function(one) replicas.gather(one, s) end)
+    end
+  end
+  if v.training_loop then -- Megatron-LM's training/training.py, train_step: success, the norm, the loss that is logged
+    call(group "model", "all_reduce", 4)
+    call(group "model", "all_reduce", 4)
+    if stage == pp - 1 then call(group "dp", "all_reduce", 8) end
+  end
 end

@@ -13,7 +13,7 @@
 #ifndef MGRID_SHARDS_H
 #define MGRID_SHARDS_H
 
-#include "base/output.h"
+#include "base/files.h"
 #include "checkpoints/safetensors.h"
 
 #define SHARDS_INDEX  "model.safetensors.index.json"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the table of options, and the record of the options of a family.
+** options.c - the table of options, a row each, and the record of the options of a family. Lua, C, text, JSON, sharing
+** and the documents follow from the rows.
 */
 #include "plan/options.h"
 

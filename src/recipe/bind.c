@@ -150,7 +150,7 @@ int mgrid_lua_no_iterator(lua_State *L, const char *class) { return refuse(L, cl
 
 static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
   for (; list && list->name; list++)
-    if (strcmp(list->name, key) == 0) return list;
+    if (*list->name == *key && strcmp(list->name, key) == 0) return list;
   return NULL;
 }
 

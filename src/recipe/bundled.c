@@ -7,6 +7,11 @@
 
 #include <string.h>
 
+const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name) {
+  while (list->name && strcmp(list->name, name) != 0) list++;
+  return list->name ? list : NULL;
+}
+
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   char name[64];
   snprintf(name, sizeof name, "=%s", c->name);
@@ -15,6 +20,14 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
     lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
   }
   return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
+}
+
+void mgrid_bundle_push(lua_State *L, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "moongrid/%s.lua", name);
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_prelude, path);
+  if (!c) mgrid_lua_raise(L, "there is no %s in the prelude", path);
+  if (mgrid_bundle_load(L, c)) lua_error(L);
 }
 
 /* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
@@ -33,7 +46,7 @@ static const char hints_key = 'h'; /* its address: what hints.lua returned, once
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key) != LUA_TTABLE) {
     lua_pop(L, 1);
-    if (mgrid_bundle_load(L, &mgrid_prelude_hints)) lua_error(L);
+    mgrid_bundle_push(L, "hints");
     lua_pushcfunction(L, nearest);
     lua_call(L, 1, 1);
     lua_pushvalue(L, -1);

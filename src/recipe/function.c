@@ -175,7 +175,7 @@ void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_host_function *list = functions_of(L);
   for (mgrid_host_function *own = list; own; own = own->next) own->named = false;
   if (!list || !text) return;
-  if (mgrid_bundle_load(L, &mgrid_prelude_words)) lua_error(L);
+  mgrid_bundle_push(L, "words");
   lua_pushlstring(L, text, len);
   lua_call(L, 1, 1);
   const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL; /* it reaches all globals by names that no text shows */

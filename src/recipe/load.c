@@ -12,12 +12,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const mgrid_chunk *bundled(const char *name) {
-  for (const mgrid_chunk *c = mgrid_bundled; c->name; c++)
-    if (strcmp(c->name, name) == 0) return c;
-  return NULL;
-}
-
 /* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
 ** pieces it comes under the budget, and its line is known. */
 typedef struct reader {
@@ -264,7 +258,7 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
 /* load(name [, path of the file that is being run] [, by the host]): prelude.h */
 int mgrid_core_load(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1);
-  const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  const mgrid_chunk *ours = looks_like_path(name) ? NULL : mgrid_bundle_find(mgrid_bundled, name);
   uint64_t           hash = 0;
   int                rc;
   mgrid_functions_note(L, NULL, 0);
@@ -292,12 +286,7 @@ int mgrid_core_load(lua_State *L) {
 }
 
 int mgrid_core_library(lua_State *L) {
-  const mgrid_chunk *const *c = mgrid_prelude;
-  char                      name[64];
-  snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
-  while (*c && strcmp((*c)->name, name) != 0) c++;
-  if (!*c) return mgrid_lua_raise(L, "there is no %s in the prelude", name);
-  if (mgrid_bundle_load(L, *c)) return lua_error(L);
+  mgrid_bundle_push(L, luaL_checkstring(L, 1));
   lua_replace(L, 1);
   lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
   return lua_gettop(L);

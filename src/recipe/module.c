@@ -258,8 +258,23 @@ static int status(lua_State *L) {
 
 static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
 
+/* moongrid.recipes([name]) -> the names of the bundled recipes; or the text of one or of a part of one, and the names of the
+** parts of it; nil: no such name */
 static int recipes(lua_State *L) {
   size_t n = 0;
+  if (!lua_isnoneornil(L, 1)) {
+    const mgrid_chunk *c = mgrid_bundle_find(mgrid_bundled, luaL_checkstring(L, 1));
+    if (!c) return lua_pushnil(L), 1;
+    lua_pushlstring(L, (const char *)c->text, c->text_size);
+    lua_newtable(L);
+    size_t len = strlen(c->name);
+    for (const mgrid_chunk *part = mgrid_bundled; part->name; part++) {
+      if (strncmp(part->name, c->name, len) != 0 || part->name[len] != '.') continue;
+      lua_pushstring(L, part->name);
+      lua_rawseti(L, -2, (lua_Integer)++n);
+    }
+    return 2;
+  }
   while (mgrid_bundled_names[n]) n++;
   MGRID_LUA_LIST(L, n, lua_pushstring(L, mgrid_bundled_names[i]));
   return 1;

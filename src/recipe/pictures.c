@@ -17,9 +17,8 @@
 static int require(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL) return 1;
-  const mgrid_chunk *c = mgrid_pictures;
-  while (c->name && strcmp(c->name + strlen("moongrid."), name) != 0) c++;
-  if (!c->name) return luaL_error(L, "no lua/%s.lua", name);
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_pictures, lua_pushfstring(L, "moongrid.%s", name));
+  if (!c) return luaL_error(L, "no lua/%s.lua", name);
   if (mgrid_bundle_load(L, c)) return lua_error(L);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_setupvalue(L, -2, 1);

@@ -48,7 +48,7 @@ void mgrid_prelude_open(lua_State *L) {
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }
-  if (mgrid_bundle_load(L, &mgrid_prelude_recipe)) lua_error(L);
+  mgrid_bundle_push(L, "recipe");
   mgrid_core_push(L);
   lua_call(L, 1, 1);
   static const char *const from_prelude[] = { "recipe", "param", "policies", "steps" };

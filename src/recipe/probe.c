@@ -2,7 +2,7 @@
 **
 ** probe.c - what works on this machine, for stock Lua.
 */
-#include "comm/open.h"
+#include "comm/backend_open.h"
 #include "recipe/bind.h"
 #include "recipe/entry.h"
 #include "recipe/runtime.h"

@@ -414,7 +414,12 @@ typedef struct step_waiting {
   uint32_t node; /* the program's n: it has ended */
 } step_waiting;
 
-enum { STEP_WAITING_MAX = 64 }; /* ranks of a counterexample */
+enum { STEP_WAITING_MAX = 64 };  /* ranks of a counterexample */
+enum { STEP_ASSUMES_MAX = 256 }; /* pairs of families that a proof assumes something of */
+
+typedef struct step_pair {
+  int32_t a, b; /* families, a before b */
+} step_pair;
 
 typedef enum step_told { STEP_PROVED, STEP_MISMATCH, STEP_UNMATCHED, STEP_CYCLE, STEP_HAZARD } step_told;
 extern const char *const mgrid_step_told_names[]; /* by step_told: "proved" */
@@ -423,10 +428,14 @@ typedef struct step_verdict {
   step_told    told;
   size_t       n;
   step_waiting waiting[STEP_WAITING_MAX]; /* [n]: the counterexample */
+  size_t       nassumes;
+  step_pair    assumes[STEP_ASSUMES_MAX]; /* [nassumes]: proved if these fit on a GPU together, or start in order */
 } step_verdict;
 
 mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t eager, step_verdict *v,
                                  mgrid_error *err);
+/* assumes.c: set what the proof assumes under the rules of NCCL. */
+mgrid_status mgrid_step_assumptions(const mgrid_step *s, step_budget *b, step_verdict *v, mgrid_error *err);
 /* Append one sentence: "rank 5 (pp 1, tp 1) waits in ...". */
 void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_text *t);
 

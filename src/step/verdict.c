@@ -155,6 +155,7 @@ mgrid_status mgrid_step_conclude(const mgrid_step *s, step_rules rules, int64_t 
       v->told = allowed ? STEP_PROVED : STEP_HAZARD;
       if (allowed) v->n = 0;
     }
+    if (!status && v->told == STEP_PROVED) status = mgrid_step_assumptions(s, &b, v, &own);
   }
   mgrid_step_types_free(&t);
   return status ? mgrid_error_pass(err, &own) : MGRID_OK;

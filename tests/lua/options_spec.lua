@@ -108,7 +108,7 @@ for _, f in ipairs(fields) do
 
     it("reaches NCCL", function()
       local case = "case MGRID_NCCL_" .. f.name:upper() .. ":"
-      assert.are.equal(f.version > 0, read "src/comm/nccl/config.c":find(case, 1, true) ~= nil)
+      assert.are.equal(f.version > 0, read "src/comm/nccl/comm.c":find(case, 1, true) ~= nil)
     end)
   end)
 end

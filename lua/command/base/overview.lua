@@ -16,6 +16,15 @@ local SMS, SLOTS, RANKS, MOST = 132, 128, 8, 4096 -- of an H100; of 8 H200; rank
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
+-- What the proof of a step assumes of pairs of families.
+function M.assumes(pairs_of)
+  local list = {}
+  for i, pair in ipairs(pairs_of) do list[i] = pair[1] .. " and " .. pair[2] end
+  return ("calls of %s fit on a GPU together, or start in one order on all ranks: they are under way at once, on two "
+    .. "streams, and neither waits for the other. An event between them, one stream, the option launch_order_implicit "
+    .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
+end
+
 -- What NCCL needs ---------------------------------------------------------------------
 
 local UNHEEDED = { "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_NVLS_CHUNKSIZE",

@@ -436,5 +436,4 @@ return recipe {
     ignore_virtual = param.flag(true, "false: with virtual stages"),
     vp_stage = param.index(0, "virtual stage of this rank"),
   },
-  step = steps.transformer { expert_dp = { "expt_dp", "ep_dp" } },
 }

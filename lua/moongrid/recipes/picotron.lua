@@ -51,5 +51,5 @@ return recipe {
     tp_group = "tp", cp_group = "cp", pp_group = "pp", dp_group = "dp", cp_dp_group = "cp_dp", pp_dp_group = "pp_dp",
     world_group = "world_group",
   },
-  step = steps.transformer { dp = "cp_dp" },
+  step = steps.picotron(),
 }

@@ -170,5 +170,5 @@ return recipe {
     dims = param.any(nil, "axes of a mesh, slowest first; one as text"),
     mesh_dim = param.text(nil, "an axis"),
   },
-  step = steps.transformer { dp = { "fsdp", "loss" }, expert_dp = "efsdp", zero = 3, sequence_parallel = true },
+  step = steps.fsdp2(),
 }

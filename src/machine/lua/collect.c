@@ -6,7 +6,7 @@
 #include "machine/lua/words.h"
 
 #include "comm/compare.h"
-#include "comm/open.h"
+#include "comm/backend_open.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

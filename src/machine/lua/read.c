@@ -210,9 +210,8 @@ static int file_yaml(lua_State *L) {
 static int file_run(lua_State *L) {
   char name[64];
   snprintf(name, sizeof name, "moongrid/machine/%s.lua", luaL_checkstring(L, 1));
-  const mgrid_chunk *c = mgrid_machine_lua;
-  while (c->name && strcmp(c->name, name) != 0) c++;
-  if (!c->name) return luaL_error(L, "there is no %s", name);
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_machine_lua, name);
+  if (!c) return luaL_error(L, "there is no %s", name);
   if (mgrid_bundle_load(L, c)) return lua_error(L);
   lua_replace(L, 1);
   lua_pushvalue(L, lua_upvalueindex(2));

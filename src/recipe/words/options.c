@@ -233,9 +233,10 @@ static void push_backend(lua_State *L, const mgrid_descriptor *d) {
                     { "carries", d->carries },
                     { "carried", d->carried },
                     { "exchanges", d->exchanges } };
-  lua_createtable(L, 0, 6);
+  lua_createtable(L, 0, 7);
   mgrid_lua_set_string(L, "name", d->name);
   mgrid_lua_set_string(L, "doc", d->doc);
+  mgrid_lua_set_integer(L, "timeout", MGRID_TIMEOUT);
   for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {
     mgrid_lua_set_boolean(L, abilities[i].name, abilities[i].is);
   }

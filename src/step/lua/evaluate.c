@@ -34,8 +34,9 @@ static int prepare_body(lua_State *L) {
       return mgrid_lua_raise(L, "%s returned %s; a file of a step returns a function (s, p)", x->request->file,
                              mgrid_lua_kind(L, -1));
   }
-  lua_call(L, x->request->file ? 3 : 2, 1);
-  x->found = !lua_isnil(L, -1);
+  lua_call(L, x->request->file ? 3 : 2, 2);
+  x->found = !lua_isnil(L, -2) && !(x->request->ask && lua_toboolean(L, -1));
+  lua_pop(L, 1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &function_key);
   return 0;
 }

@@ -290,18 +290,11 @@ static int on(lua_State *L) {
   return 1;
 }
 
-/* Return the stream at 2, on which something was put before. */
-static int check_used(lua_State *L, step_word_step *s, step_writer *w, const char *operation) {
-  int stream = stream_of(L, w, false);
-  if (stream >= 0 && s->anchor->used >> stream & 1) return stream;
-  const char *known[STEP_STREAMS_MAX];
-  char        tail[512];
-  size_t      n = 0;
-  for (int i = 0; i < w->now.nstreams; i++)
-    if (s->anchor->used >> i & 1) known[n++] = w->step->word[w->now.stream[i]];
-  mgrid_suggest(tail, sizeof tail, lua_tostring(L, 2), known, n);
-  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "%s: nothing was put on the stream '%s' before%s", operation,
-                            lua_tostring(L, 2), tail);
+/* Return the stream at 2; -1: nothing was put there before, so there is nothing to wait for, as in CUDA. In a loop the
+** rest of the round may put something there, for which the next one waits. */
+static int used_stream(lua_State *L, const step_word_step *s, step_writer *w) {
+  int stream = stream_of(L, w, w->depth > 0);
+  return stream >= 0 && (w->depth > 0 || s->anchor->used >> stream & 1) ? stream : -1;
 }
 
 static int event(lua_State *L) {
@@ -322,8 +315,9 @@ static int wait_for(lua_State *L) {
   step_writer           *w;
   step_word_step        *s = mgrid_step_lua_check(L, 1, &w);
   const step_word_event *e = luaL_testudata(L, 2, STEP_LUA_EVENT);
-  int                    of = e ? e->node : check_used(L, s, w, "wait");
+  int                    of = e ? e->node : used_stream(L, s, w);
   if (e && e->anchor != s->anchor) mgrid_lua_raise(L, "wait: the event is of another evaluation of the step");
+  if (of < 0) return 0;
   step_node *n = put(L, s, w, STEP_WAIT);
   n->other = of, n->listed = e != NULL;
   return 0;
@@ -332,8 +326,8 @@ static int wait_for(lua_State *L) {
 static int host_wait(lua_State *L) {
   step_writer    *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  int             of = check_used(L, s, w, "host_wait");
-  put(L, s, w, STEP_HOST_WAIT)->other = of;
+  int             of = used_stream(L, s, w);
+  if (of >= 0) put(L, s, w, STEP_HOST_WAIT)->other = of;
   return 0;
 }
 

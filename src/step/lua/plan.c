@@ -128,7 +128,22 @@ static void push_waiting(lua_State *L, const mgrid_step *s, const step_verdict *
   }
 }
 
-/* programs:prove(["nccl" | "mpi" [, eager]]) -> true | false, verdict, the counterexample as text and as a list */
+/* Push the pairs of families that a proof assumes something of, as a list of pairs. */
+static int push_assumes(lua_State *L, const mgrid_step *s, const step_verdict *v) {
+  lua_createtable(L, (int)v->nassumes, 0);
+  for (size_t i = 0; i < v->nassumes; i++) {
+    lua_createtable(L, 2, 0);
+    for (int k = 0; k < 2; k++) {
+      lua_pushstring(L, s->plan->content.entry[k ? v->assumes[i].b : v->assumes[i].a].name);
+      lua_rawseti(L, -2, k + 1);
+    }
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, what it assumes] | false, verdict, the counterexample as text and
+** as a list */
 static int programs_prove(lua_State *L) {
   const mgrid_step *s = check_step(L);
   step_rules        rules = mgrid_step_lua_rules(L, 2);
@@ -138,7 +153,7 @@ static int programs_prove(lua_State *L) {
   if (eager < 0) return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "eager is a number of bytes, not %" PRId64, eager);
   if (mgrid_step_conclude(s, rules, eager, &v, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushboolean(L, v.told == STEP_PROVED);
-  if (v.told == STEP_PROVED) return 1;
+  if (v.told == STEP_PROVED) return v.nassumes ? 1 + push_assumes(L, s, &v) : 1;
   lua_pushstring(L, mgrid_step_told_names[v.told]);
   mgrid_text why = { 0 };
   mgrid_step_verdict_text(s, &v, &why);

@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: MIT
+--
+-- steps.fsdp2: one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan plans it, call by
+-- call: torch 2.15, torch/distributed/fsdp/_fully_shard, recorded in tests/golden/steps. fully_shard is applied to each
+-- block, then to the whole: the root has the embedding, the last norm and the head.
+
+local _, shared, model = ...
+
+local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, weight_type = "bf16",
+                grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
+
+return function(s, p, families, defaults, own, where)
+  local v, refuse = model.read("fsdp2", p, defaults, own, usual, {}, where)
+  local group, size = model.groups(s, families)
+  local tp, cp, replicas = size "tp", size "cp", size "replicate"
+  for _, role in ipairs { "pp", "ep" } do
+    if size(role) > 1 then
+      refuse("%s %d: a step of FSDP2 with it has not been recorded, so its calls are not known; %s 1 would do", role,
+        size(role), role)
+    end
+  end
+  if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is 3; leave it out", v.zero) end
+  -- The checks of torch's tensor parallelism, and torchtitan's seq_len_divisor.
+  local h, w, ffn, kv = v.hidden, v.width, v.ffn or 4 * v.hidden, v.kv * (v.hidden // v.heads)
+  model.check_heads(v, tp, refuse, false)
+  model.multiple(refuse, "ffn", ffn, tp, "tp")
+  model.multiple(refuse, "vocab", v.vocab, tp, "tp")
+  model.multiple(refuse, "seq", v.seq, 2 * cp * tp, "2 x cp x tp")
+  local microbatches = model.microbatches(v, s.world // (tp * cp), 1, refuse)
+
+  -- The group that shards: that of dp_shard x cp. If the plan has no family of both, `whole` has the same ranks unless
+  -- there are replicas, and then `dp_shard` unless there is cp.
+  local role = families.shard and s:has(families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
+  if role == "dp_shard" and cp > 1 then
+    refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor has "
+      .. "one", cp, replicas)
+  end
+  local shards, over, tensor, ring = size(role), group(role), group "tp", group "cp"
+
+  -- Elements of a unit's parameters, each padded to whole rows on each rank: _fsdp_collectives.py, all_gather_copy_in.
+  local function padded(list)
+    local n, bare = 0, 0
+    for _, matrix in ipairs(list) do
+      n = n + (matrix[1] + shards - 1) // shards * shards * matrix[2]
+      bare = bare + matrix[1] * matrix[2]
+    end
+    return { size = n, bare = bare }
+  end
+  local block = padded { { h, 1 }, { h, 1 }, { h // tp, h }, { kv // tp, h }, { kv // tp, h }, { h, h // tp },
+                         { ffn // tp, h }, { ffn // tp, h }, { h, ffn // tp } }
+  local root = padded { { v.vocab // tp, h }, { h, 1 }, { v.vocab // tp, h } }
+  local function gather(unit) if over then s:all_gather(over, unit.size * w) end end
+  local function reduce(unit)
+    if over then s:reduce_scatter(over, unit.size * v.grad) end
+    if group "replicate" then s:all_reduce(group "replicate", unit.size * v.grad // shards) end
+  end
+
+  -- torch/distributed/tensor/parallel/style.py: with sequence parallelism a region gathers and scatters, both ways;
+  -- without it rows are summed forward, and each matrix cut by columns backward.
+  local b, q = v.micro_batch, v.seq // cp
+  local act, sp = b * q * h * w, v.sequence_parallel
+  local function enter() if tensor and sp then s:all_gather(tensor, act) end end
+  local function leave() if tensor then s[sp and "reduce_scatter" or "all_reduce"](s, tensor, act) end end
+  local function enter_back(matrices)
+    if not tensor then return end
+    if sp then return s:reduce_scatter(tensor, act) end
+    s:loop(matrices, function() s:all_reduce(tensor, act) end)
+  end
+  local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
+  local function around_ring(times) -- attention over cp is not recorded
+    if ring then
+      s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", times * 2 * b * q * kv // tp * w) end)
+    end
+  end
+
+  local flops = (2 * b * q * h * (2 * h + 2 * kv + 3 * ffn) + 4 * b * q * v.seq * h) // tp
+  local head_flops, cut = 2 * b * q * h * v.vocab // tp, sp and tp or 1
+  local function forward()
+    s:mark "forward"
+    s:alloc("activations", (10 * b * q * h // cut + (24 * b * q * h + 5 * b * q * v.heads * v.seq) // tp) * v.layers)
+    gather(root)
+    leave() -- the embedding
+    s:loop(v.layers, function()
+      gather(block)
+      s:compute { name = "forward", flops = flops }
+      around_ring(1)
+      enter() leave() enter() leave()
+    end)
+    enter()
+    s:compute { name = "head", flops = head_flops }
+    if tensor then s:all_gather(tensor, b * q * v.vocab * w) end -- logits
+  end
+  local function backward()
+    s:mark "backward"
+    local function ahead() if v.reshard then gather(block) end end
+    ahead()
+    s:compute { name = "head", flops = 2 * head_flops }
+    enter_back(1)
+    local function one(next)
+      if next then ahead() end -- before this block's gradients travel: _fsdp_param_group.py, _backward_prefetch
+      s:compute { name = "backward", flops = 2 * flops }
+      around_ring(2)
+      enter()
+      enter_back(2) -- w1, w3
+      enter()
+      enter_back(3) -- q, k, v
+      norm_back() norm_back()
+      reduce(block)
+    end
+    s:loop(v.layers - 1, function() one(true) end)
+    one(false)
+    enter() -- the embedding
+    norm_back()
+    reduce(root)
+    s:free "activations"
+  end
+
+  local held = (block.bare * v.layers + root.bare) // shards
+  s:alloc("weights", held * 4)
+  s:alloc("gradients", held * v.grad)
+  s:alloc("optimizer", held * 8)
+  s:loop(microbatches, function() forward() backward() end)
+  s:mark "optimizer"
+  if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- norms of all parameters, torchtitan's utils.py
+  s:compute { name = "optimizer", bytes = held * 12 }
+end

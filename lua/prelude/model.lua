@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the bundled steps share: the values of their parameters, the sizes that trainers refuse, groups by role, and
+-- loops whose first or last round differs.
+
+local core, shared, arithmetic = ...
+
+local M = { gcd = arithmetic.gcd }
+
+local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
+local types = { fp8 = "fp8", bf16 = "bf16", fp16 = "fp16", fp32 = "fp32" }
+
+-- Return the values of a step's parameters: those given, the recipe's defaults, then the usual ones; and a function
+-- that refuses. `kinds` has the values that a text may have, and what each means.
+function M.read(name, p, defaults, own, usual, kinds, where)
+  local v, known = {}, shared.joined({ weight_type = types, grad_type = types }, kinds)
+  local function refuse(message, ...) core.raise_at(where, string.format("steps.%s: " .. message, name, ...)) end
+  for key in shared.sorted_pairs(own) do
+    v[key] = p[key]
+    if v[key] == nil then v[key] = defaults[key] end
+    if v[key] == nil then v[key] = usual[key] end
+    local values = known[key]
+    if values and v[key] ~= nil then
+      if not values[v[key]] then core.unknown(key .. " of steps." .. name, shared.word(v[key]), core.keys(values)) end
+      v[key] = values[v[key]]
+    end
+  end
+  v.kv, v.width, v.grad = v.kv_heads or v.heads, bytes_of[v.weight_type], bytes_of[v.grad_type or "fp32"]
+  return v, refuse
+end
+
+-- Return two functions of a role: its group, nil if it has one rank or none, as then nothing travels; and its size.
+function M.groups(s, families)
+  local groups, sizes = {}, {}
+  local function find(role)
+    if sizes[role] then return end
+    local names, group = families[role], nil
+    for _, name in ipairs(type(names) == "table" and names or { names or nil }) do
+      if not group and s:has(name) then group = s[name] end
+    end
+    sizes[role] = group and group.size or 1
+    groups[role] = sizes[role] > 1 and group or nil
+  end
+  return function(role) find(role) return groups[role] end, function(role) find(role) return sizes[role] end
+end
+
+function M.multiple(refuse, what, n, of, words)
+  if n % of ~= 0 then
+    local below = n // of * of
+    refuse("%s %d is no multiple of %s, %d; nearest: %s%d", what, n, words, of, below > 0 and below .. " or " or "",
+      below + of)
+  end
+end
+
+-- Refuse heads that a rank would have in part: those of queries are cut evenly, and one of keys and values is on one
+-- rank, or with `copies` on several.
+function M.check_heads(v, tp, refuse, copies)
+  local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
+  local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
+  local function refuse_heads(why, of)
+    local near = arithmetic.nearest(heads, hidden, suits)
+      or arithmetic.nearest(heads, hidden, function(n) return n % tp == 0 end)
+    refuse("heads %d %s, %d%s", heads, why, of, near and "; nearest: " .. near or "")
+  end
+  if hidden % heads ~= 0 then refuse_heads("does not divide hidden", hidden) end
+  if heads % tp ~= 0 then refuse_heads("is no multiple of tp", tp) end
+  if not kv then return end
+  local function shares(n) return n % tp == 0 or copies and tp % n == 0 end
+  if heads % kv ~= 0 or not shares(kv) then
+    refuse("kv_heads %d %s; nearest: %s", kv, heads % kv ~= 0 and "does not divide heads, " .. heads
+      or (copies and "neither divides tp nor is a multiple of it, " or "is no multiple of tp, ") .. tp,
+      arithmetic.nearest(kv, heads, shares))
+  end
+end
+
+-- Refuse samples that microbatches and replicas do not share evenly; return the microbatches of a replica.
+function M.microbatches(v, replicas, stages, refuse, rounds)
+  local each, words = replicas * v.micro_batch, "replicas x micro_batch"
+  local samples = v.global_batch or 4 * stages * each
+  M.multiple(refuse, "global_batch", samples, each * (rounds or 1), rounds and words .. " x pp" or words)
+  return samples // each
+end
+
+-- Call body(k) for k from `from` to `to`: in loops, but for those of the sorted list `apart`, which stand alone.
+function M.each(s, from, to, apart, body)
+  local function run(upto)
+    local first = from
+    if upto >= first then s:loop(upto - first + 1, function() body(first) end) end
+  end
+  for _, k in ipairs(apart) do
+    if k >= from and k <= to then
+      run(k - 1)
+      body(k)
+      from = k + 1
+    end
+  end
+  run(to)
+end
+
+return M

@@ -1,0 +1,124 @@
+-- SPDX-License-Identifier: MIT
+--
+-- steps.picotron: one training step of picotron (commit 59714b1), call by call, as recorded in tests/golden/steps. Each
+-- function names the file of picotron/ that makes its calls.
+
+local _, shared, model, run_pipeline = ...
+
+local kinds = { schedule = { ["1f1b"] = "1f1b", gpipe = "gpipe", afab = "gpipe" } }
+local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, schedule = "1f1b",
+                weight_type = "bf16" }
+local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
+
+return function(s, p, families, defaults, own, where)
+  local v, refuse = model.read("picotron", p, defaults, own, usual, kinds, where)
+  local group, size = model.groups(s, families)
+  local tp, pp, cp, dp = size "tp", size "pp", size "cp", size "dp"
+  local h, w, ffn = v.hidden, v.width, v.ffn or 4 * v.hidden
+  -- The checks of model.py, tensor_parallel/tensor_parallel.py and train.py.
+  model.check_heads(v, tp, refuse, false)
+  model.multiple(refuse, "ffn", ffn, tp, "tp")
+  model.multiple(refuse, "vocab", v.vocab, tp, "tp")
+  model.multiple(refuse, "seq", v.seq, cp, "cp")
+  local microbatches = model.microbatches(v, dp, pp, refuse)
+
+  -- The first stages have the layers that remain: pipeline_parallel.py, distribute_layers.
+  local stage = pp > 1 and group "pp".position or 0
+  local layers = v.layers // pp + (stage < v.layers % pp and 1 or 0)
+  local first, last = stage == 0, stage == pp - 1
+  local b, q, kv = v.micro_batch, v.seq // cp, v.kv * (h // v.heads)
+  local act, tensor, ring = b * q * h * w, group "tp", group "cp"
+
+  -- tensor_parallel/tp_communications.py: rows are summed forward, each matrix cut by columns backward.
+  local function sums(n) if tensor and n > 0 then s:loop(n, function() s:all_reduce(tensor, act) end) end end
+  -- context_parallel/cp_communications.py: keys and values of all heads, in one batch, to the next rank.
+  local function around_ring(n)
+    if not ring then return end
+    s:loop(n, function()
+      s:group(function()
+        for _ = 1, 2 do s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", act // tp) end
+      end)
+    end)
+  end
+
+  -- Buckets of gradients, filled in the order of parameters; one goes when its first unit (the embedding 0, the layers,
+  -- the end) has its gradients: data_parallel/bucket.py.
+  local buckets, held = {}, 0
+  local function add(unit, ...)
+    for _, n in ipairs { ... } do
+      local now = buckets[#buckets]
+      if not now or now.size + n > cap then
+        now = { unit = unit, size = 0 }
+        buckets[#buckets + 1] = now
+      end
+      now.size, held = now.size + n, held + n
+    end
+  end
+  if first then add(0, v.vocab // tp * h) end
+  for i = 1, layers do
+    add(i, h, h, h * h // tp, h * kv // tp, h * kv // tp, h * h // tp, h * ffn // tp, h * ffn // tp, h * ffn // tp)
+  end
+  if last then add(layers + 1, h, v.vocab // tp * h) end
+  local function reduce(k, unit)
+    if k < microbatches - 1 or dp == 1 then return end -- with dp 1 cp's gradients are not summed
+    for i = #buckets, 1, -1 do
+      if buckets[i].unit == unit then s:all_reduce(group "cp_dp", buckets[i].size * 4) end
+    end
+  end
+
+  local flops = (2 * b * q * h * (2 * h + 2 * kv + 3 * ffn) + 4 * b * q * v.seq * h) // tp
+  local kept = 10 * b * q * h + (24 * b * q * h + 5 * b * q * v.heads * v.seq) // tp -- of a layer [K]
+  local head_flops = 2 * b * q * h * v.vocab // tp
+  local function forward()
+    s:mark "forward"
+    s:alloc("activations", kept * layers)
+    if first then sums(1) end
+    s:loop(layers, function()
+      s:compute { name = "forward", flops = flops }
+      around_ring(cp - 1)
+      sums(2)
+    end)
+    if last then
+      s:compute { name = "head", flops = head_flops }
+      if tensor then s:all_gather(tensor, b * q * v.vocab * w) end
+    end
+  end
+  local function backward(k)
+    s:mark "backward"
+    if last then
+      s:compute { name = "head", flops = 2 * head_flops }
+      sums(1)
+    end
+    reduce(k, layers + 1)
+    local function layer(unit)
+      s:compute { name = "backward", flops = 2 * flops }
+      sums(2)
+      around_ring(2 * cp - 1)
+      sums(3)
+      if unit then reduce(k, unit) end
+    end
+    if k == microbatches - 1 and #buckets > 1 then
+      for i = layers, 1, -1 do layer(i) end
+    else
+      s:loop(layers, layer)
+      reduce(k, 1)
+    end
+    reduce(k, 0)
+    s:free "activations"
+  end
+
+  -- pipeline_parallel/pp_communications.py: messages name no group, so the default one carries them.
+  local line = { together = function(body) s:group(body) end }
+  for _, op in ipairs { "send", "recv" } do
+    line[op] = function(to) s[op](s, group "world", group "world":at(group "pp":at(to).rank), act) end
+  end
+
+  s:alloc("weights", held * w)
+  s:alloc("gradients", held * 4)
+  s:alloc("optimizer", held * 12)
+  run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, schedule = v.schedule, line = line,
+                    forward = forward, backward = backward, apart = { microbatches - 1 } })
+  s:mark "optimizer"
+  if last and group "cp_dp" then s:all_reduce(group "cp_dp", 4) end -- utils.py, average_loss_across_dp_cp_ranks
+  s:compute { name = "optimizer", bytes = held * 12 }
+end

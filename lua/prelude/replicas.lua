@@ -1,0 +1,183 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Megatron-core's parameters, their buckets, and what travels of them over the replicas: megatron/core/distributed, for
+-- steps.transformer. Each part names the file that it is from, the same in 0.16.1 and 0.19.2.
+
+local model = ...
+
+-- Cut parameters into buckets: from the last to the first, a bucket ends once it has `limit` elements. For the
+-- distributed optimizer parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared embedding
+-- is alone. distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
+local function cut(parameters, limit, to)
+  local list, at, now = {}, 0, nil
+  local function up(n, of) return (n + of - 1) // of * of end
+  local function close()
+    if to then at = up(at, to) end
+    if now then now.size, now, list[#list + 1] = at - now.from, nil, now end
+  end
+  for i = #parameters, 1, -1 do
+    local p = parameters[i]
+    if p.alone and to then close() end
+    if to then at = up(at, 64) end
+    now = now or { from = at, keys = {} }
+    now.keys[#now.keys + 1] = p.key
+    at = at + p.size
+    if p.alone and to or limit and at - now.from >= limit then close() end
+  end
+  close()
+  return list
+end
+
+-- Return the parameters of a chunk in the order in which modules register them, dense and of experts; and the elements
+-- of those that ranks of tp hold whole, whose gradients sequence parallelism sums. A key names what is used together.
+local function parameters_of(x, chunk)
+  local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
+  local dense, expert, whole = {}, {}, 0
+  local ffn, matrices, head = v.ffn or 4 * h, v.gated and 2 or 1, h // v.heads
+  local moe_ffn, qkv = v.moe_ffn or ffn, h + 2 * v.kv * head
+  local function add(list, key, n) list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer } end
+  local function bias(list, key, n) if v.bias then add(list, key, n) end end
+  local function row_bias(key)
+    bias(dense, key, h)
+    whole = whole + (v.bias and h or 0)
+  end
+  local function norm(key, n)
+    for _ = 1, v.norm == "layer" and 2 or 1 do add(dense, key, n or h) whole = whole + (n or h) end
+  end
+  if x.is_first(chunk) then -- models/common/embeddings/language_model_embedding.py
+    add(dense, "word", v.vocab // tp * h)
+    dense[1].alone = v.tied and x.pp > 1
+    if v.positions == "learned" then add(dense, "positions", v.seq * h) end
+  end
+  for i = x.begin(chunk), x.begin(chunk) + x.layers - 1 do
+    layer = i
+    norm "norm" -- transformer/transformer_layer.py
+    add(dense, "proj", h * h // tp) -- transformer/attention.py
+    row_bias "proj.bias"
+    add(dense, "qkv", h * qkv // tp)
+    bias(dense, "qkv", qkv // tp)
+    if v.qk_norm then norm("qk", head) norm("qk", head) end
+    norm "norm2"
+    if x.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
+      add(dense, "router", v.experts * h)
+      bias(dense, "router", v.experts)
+      whole = whole + v.experts * h
+      for _ = 1, v.experts // x.ep do
+        add(expert, "experts", h * moe_ffn * matrices // x.etp)
+        bias(expert, "experts", moe_ffn * matrices // x.etp)
+        add(expert, "experts", moe_ffn * h // x.etp)
+        bias(expert, "experts", h)
+      end
+      if v.shared_ffn then
+        add(dense, "shared1", h * v.shared_ffn * matrices // tp)
+        add(dense, "shared2", v.shared_ffn * h // tp)
+      end
+    else -- transformer/mlp.py
+      add(dense, "fc1", h * ffn * matrices // tp)
+      bias(dense, "fc1", ffn * matrices // tp)
+      add(dense, "fc2", ffn * h // tp)
+      row_bias "fc2.bias"
+    end
+  end
+  layer = nil
+  if x.is_last(chunk) then -- models/gpt/gpt_model.py
+    norm "last norm"
+    if x.pp > 1 or not v.tied then
+      add(dense, "head", v.vocab // tp * h)
+      dense[#dense].alone = v.tied and x.pp > 1
+    end
+  end
+  return { dense = dense, expert = expert }, whole
+end
+
+-- x has what transformer.lua knows of the rank. Return its parameters and calls.
+return function(x)
+  local s, v, group, size, travel, sharded = x.s, x.v, x.group, x.size, x.travel, x.sharded
+  local several = sharded and x.instances > 1
+  local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
+  local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
+
+  -- Each bucket knows what it waits for, and goes together with others of a buffer that is not cut: all chunks but the
+  -- first one (DDP's disable_bucketing). Only the first chunk of the first stage has a limit.
+  for c = 0, x.chunks - 1 do
+    local parameters, whole = parameters_of(x, c)
+    local one = { parameters = parameters, buckets = {}, of = {} }
+    chunk[c], out.whole = one, out.whole + whole
+    local limit = x.is_first(c) and v.overlap.gradients and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
+    for _, kind in ipairs { "dense", "expert" } do
+      for _, p in ipairs(parameters[kind]) do out[kind] = out[kind] + p.size end
+      local role, before, first = roles[kind], nil, nil
+      local to = sharded and 128 // model.gcd(128, size(role)) * size(role) or nil
+      for _, bucket in ipairs(cut(parameters[kind], limit, to)) do
+        first = first or bucket
+        bucket.role, bucket.after, bucket.together, bucket.left = role, before, c > 0 and first or bucket, 0
+        before, one.buckets[#one.buckets + 1] = bucket, bucket
+        for _, key in ipairs(bucket.keys) do
+          one.of[key] = one.of[key] or {}
+          table.insert(one.of[key], bucket)
+          bucket.together.left = bucket.together.left + 1
+        end
+      end
+    end
+  end
+
+  -- A bucket's gradients over the replicas, and its new weights: start_grad_sync, start_param_sync.
+  function out.reduce(bucket, on)
+    local over = group(bucket.role)
+    if over then on[sharded and "reduce_scatter" or "all_reduce"](on, over, bucket.size * v.grad) end
+    if several then on:all_reduce(group "instances", bucket.size * v.grad // size(bucket.role)) end
+  end
+  function out.gather(bucket, on)
+    if group(bucket.role) then on:all_gather(group(bucket.role), bucket.size * v.width) end
+  end
+  function out.each_bucket(body)
+    for c = 0, x.chunks - 1 do
+      for _, bucket in ipairs(chunk[c].buckets) do body(bucket) end
+    end
+  end
+
+  -- What a module calls before it uses its parameters: it waits for their bucket, and starts the next one.
+  -- distributed/distributed_data_parallel.py, _make_forward_pre_hook.
+  function out.gathering(c)
+    local function start(bucket)
+      if bucket.started then return end
+      out.gather(bucket, travel)
+      bucket.started, bucket.event = true, group(bucket.role) and travel:event()
+    end
+    return function(key)
+      for _, bucket in ipairs(chunk[c].of[key] or {}) do
+        if not bucket.waited then
+          start(bucket)
+          bucket.waited = true
+          if bucket.event then s:wait(bucket.event) end
+          if bucket.after then start(bucket.after) end
+        end
+      end
+    end
+  end
+  -- What is called when gradients are there: a bucket travels when its last one is. _make_backward_post_hook.
+  function out.reducing(c)
+    return function(key)
+      for _, bucket in ipairs(chunk[c].of[key] or {}) do
+        local together = bucket.together
+        together.left = together.left - 1
+        if together.left == 0 then
+          if group(bucket.role) then travel:wait(s:event()) end
+          for _, one in ipairs(chunk[c].buckets) do
+            if one.together == together then out.reduce(one, travel) end
+          end
+        end
+      end
+    end
+  end
+
+  -- Call body(shard) for what ranks of dp, and of expert_dp, share of a layer [Z, section 7.2.2].
+  function out.each_shard(c, i, body)
+    for kind, list in pairs(chunk[c].parameters) do
+      local n = 0
+      for _, p in ipairs(list) do n = n + (p.layer == i and p.size or 0) end
+      if n > 0 and group(roles[kind]) then body { role = roles[kind], size = n } end
+    end
+  end
+  return out
+end

@@ -1,0 +1,184 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Bundled steps beside recorded steps of the real systems (tests/golden/steps): each rank's program has the recorded
+-- calls, with their bytes, ranks and peers, in the recorded order. Two things are not compared: attention over cp of
+-- Megatron-core (Transformer Engine's, not recorded), and the bytes of dropless experts, which follow the data.
+
+local json = require "dkjson"
+local support = dofile "tests/lua/support.lua"
+local mg = require "moongrid"
+
+-- The family of a group that has a name; the others are known by their ranks alone.
+local families = {
+  TENSOR_MODEL_PARALLEL_GROUP = "tp", PIPELINE_MODEL_PARALLEL_GROUP = "pp", DATA_PARALLEL_GROUP_WITH_CP = "dp_cp",
+  EXPERT_MODEL_PARALLEL_GROUP = "ep", EXPERT_DATA_PARALLEL_GROUP = "expt_dp", EMBEDDING_GROUP = "embd",
+  MODEL_PARALLEL_GROUP = "mp", EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP = "tp_ep", EXPERT_TENSOR_PARALLEL_GROUP = "expt_tp",
+  EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP = "tp_ep_pp", TENSOR_AND_CONTEXT_PARALLEL_GROUP = "tp_cp",
+  INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP = "intra_dp_cp", TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP = "tp_dp_cp",
+  INTRA_DISTRIBUTED_OPTIMIZER_INSTANCE_GROUP = "intra_dist_opt", default_pg = "default_pg",
+  HIERARCHICAL_EXPERT_DATA_PARALLEL_GROUP_L1 = "inter_dist_opt",
+  EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP_WITH_EGTP = "tp_ep_pp",
+}
+
+local arguments = {}
+function arguments.megatron(a, m)
+  local overlap = {}
+  if a.overlap_grad then overlap[1] = "gradients" end
+  if a.overlap_param then overlap[#overlap + 1] = "weights" end
+  return {
+    tp = a.tp, pp = a.pp, cp = a.cp, ep = a.ep, etp = a.etp, vpp = a.vpp, instances = a.instances > 1 and a.instances or nil,
+    layers = m.layers, hidden = m.hidden, heads = m.heads, kv_heads = m.kv_heads, ffn = m.ffn, vocab = m.vocab, seq = m.seq,
+    micro_batch = a.micro_batch, tied = m.tied, gated = m.gated, bias = m.bias, norm = m.norm, positions = m.positions,
+    qk_norm = m.qk_norm, experts = m.experts, topk = m.experts and m.topk, moe_ffn = m.moe_ffn, moe_every = m.moe_every,
+    shared_ffn = m.shared_ffn, aux_loss = m.aux and true, expert_bias = m.expert_bias, dispatcher = a.dispatcher,
+    dropless = m.experts and a.dispatcher == "alltoall" and not a.capacity and true, sequence_parallel = a.sp,
+    first_stage_layers = a.first, last_stage_layers = a.last, recompute = a.recompute, zero = a.distopt and 1 or 0,
+    overlap = #overlap > 0 and overlap or nil, overlap_p2p = a.overlap_p2p, bucket = a.bucket,
+    per_token_loss = m.per_token, fused_loss = m.fused_ce, weight_type = m.bf16 and "bf16" or m.fp16 and "fp16" or "fp32",
+    grad_type = (m.grad_fp32 or not (m.bf16 or m.fp16)) and "fp32" or "bf16",
+  }
+end
+function arguments.picotron(a, m)
+  return { tp = a.tp, pp = a.pp, cp = a.cp, layers = m.layers, hidden = m.hidden, heads = m.heads, kv_heads = m.kv_heads,
+           ffn = m.ffn, vocab = m.vocab, seq = m.seq, micro_batch = a.micro_batch, schedule = a.engine, weight_type = "fp32" }
+end
+function arguments.torchtitan(a, m)
+  return { tp = a.tp, dp_replicate = a.hsdp, layers = m.layers, hidden = m.hidden, heads = m.heads, ffn = m.ffn,
+           vocab = m.vocab, seq = m.seq, micro_batch = a.micro_batch, sequence_parallel = a.sp, reshard = a.reshard,
+           clip = m.clip > 0, weight_type = m.bf16 and "bf16" or "fp32" }
+end
+
+local function sorted(ranks) -- torch sorts the ranks of some groups
+  local list = table.move(ranks, 1, #ranks, 1, {})
+  table.sort(list)
+  return table.concat(list, ",")
+end
+
+-- Calls that start together have no order: sort them.
+local function add_together(list, together)
+  table.sort(together)
+  table.move(together, 1, #together, #list + 1, list)
+end
+
+-- The recorded calls of a rank as lines; what a batch has is sorted.
+local function recorded(case, rank, names)
+  local list, batch = {}, {}
+  local function take(i)
+    local op, g, bytes, peer, _, _, _, together = table.unpack(case.calls[i + 1], 1, 8)
+    local name, ranks = table.unpack(case.groups[g + 1])
+    if op == "all_gather" then bytes = bytes * #ranks end
+    local family = names and (families[name] or error("group " .. name)) or ""
+    local line = ("%s(%s {%s}) %d bytes%s"):format(op, family, sorted(ranks), bytes,
+      peer == json.null and "" or ", rank " .. peer)
+    if together ~= 2 then
+      add_together(list, batch)
+      batch = {}
+    end
+    batch[#batch + 1] = line
+  end
+  local function walk(items)
+    for _, item in ipairs(items) do
+      if type(item) == "table" then
+        for _ = 1, item[1] do walk(item[2]) end
+      else
+        take(item)
+      end
+    end
+  end
+  walk(case.ranks[tostring(rank)])
+  add_together(list, batch)
+  return list
+end
+
+local rooted = { broadcast = true, reduce = true }
+
+-- The calls of a rank's program as such lines.
+local function planned(plan, step, rank, names)
+  local list = {}
+  local function line(e)
+    local family = plan:family(e.family)
+    local ranks = family:ranks(family:locate(rank))
+    local peer = e.to or e.from or rooted[e.operation] and e.root
+    return ("%s(%s {%s}) %d bytes%s"):format(e.operation, names and e.family or "", sorted(ranks), e.bytes,
+      peer and ", rank " .. ranks[peer + 1] or "")
+  end
+  local function walk(entries, into)
+    for _, e in ipairs(entries) do
+      if e.operation == "loop" then
+        for _ = 1, e.times do walk(e.body, into) end
+      elseif e.body then
+        local together = {}
+        walk(e.body, together)
+        add_together(into, together)
+      elseif e.family then
+        into[#into + 1] = line(e)
+      end
+    end
+  end
+  walk(step:program(rank), list)
+  return list
+end
+
+-- Return the first difference of two lists of calls; nil: they are equal.
+local function difference(a, b)
+  for i = 1, math.max(#a, #b) do
+    if a[i] ~= b[i] then return ("call %d is %s, and was recorded as %s"):format(i, tostring(a[i]), tostring(b[i])) end
+  end
+end
+
+-- Leave out what is not compared.
+local function comparable(lines, recipe, dropless)
+  local list = {}
+  for _, line in ipairs(lines) do
+    local family = line:match "%((%w*)"
+    if not (recipe == "megatron" and family == "cp") then
+      local free = dropless and (family == "ep" or line:find("(expt_tp", 1, true))
+      list[#list + 1] = free and line:gsub("%d+ bytes", "loads") or line
+    end
+  end
+  return list
+end
+
+local function params_of(recipe, case)
+  local a = case.layout
+  local params = arguments[recipe](a, case.model)
+  for key, value in pairs(params) do
+    if value == json.null or value == false and recipe ~= "torchtitan" and (key == "topk" or key == "aux_loss" or key == "dropless") then
+      params[key] = nil
+    end
+  end
+  params.global_batch = a.microbatches * a.micro_batch * case.world // (a.tp * a.pp * a.cp)
+  return params
+end
+
+for recipe, cases in pairs { megatron = 39, picotron = 8, torchtitan = 5 } do
+  describe("the step of " .. recipe .. " is the recorded one:", function()
+    local r, named = mg.load(recipe), recipe == "megatron"
+    local all = json.decode(support.read("tests/golden/steps/" .. recipe .. ".json"), 1, json.null)
+    assert(#all.cases == cases)
+    for _, case in ipairs(all.cases) do
+      it(case.id, function()
+        local params = params_of(recipe, case)
+        local plan = r:plan(case.world, params)
+        local step, ranks = plan:step(), 0
+        for rank in pairs(case.ranks) do
+          rank = math.tointeger(tonumber(rank))
+          local mine = comparable(planned(plan, step, rank, named), recipe, params.dropless)
+          local real = comparable(recorded(case, rank, named), recipe, params.dropless)
+          assert.is_nil(difference(mine, real), "rank " .. rank)
+          ranks = ranks + 1
+        end
+        assert.equal(case.world, ranks)
+        assert.is_true((step:prove()))
+      end)
+    end
+  end)
+end
+
+it("a step that lacks one call differs, at that call", function()
+  local case = json.decode(support.read "tests/golden/steps/megatron.json", 1, json.null).cases[3]
+  local plan = mg.load "megatron":plan(case.world, params_of("megatron", case))
+  local mine, real = planned(plan, plan:step(), 0, true), recorded(case, 0, true)
+  table.remove(mine, 18) -- of the cross entropy
+  assert.equal("call 20 is all_reduce(tp {0,1}) 8192 bytes, and was recorded as all_reduce(tp {0,1}) 256 bytes", difference(mine, real))
+end)
