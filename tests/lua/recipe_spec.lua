@@ -215,7 +215,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, number, order, size, table, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, names, number, order, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",

@@ -4,6 +4,7 @@
 -- suggests are tried, and layouts are planned, rehearsed and queried.
 
 local mg = require "moongrid"
+local fitting = (require "support").fitting
 
 local loaded = {}
 
@@ -90,7 +91,6 @@ end
 --   { what, ask = query or get = getter, q, message } for a question; `words` instead of a message: all of them
 --   must be in it; `at`: the recipe that refuses, where it is another
 -- layouts: fit any power of two from 8 on, or functions of the world that return them; the first is the typical one
--- defaults: what 8 ranks need, where the recipe's own defaults do not fit
 -- silent: queries that never have an answer
 -- asks: a query's arguments, several of them; `asks[1]` for all others
 -- values: a parameter's value beside its default, what it needs besides, and what its default needs, where that is other
@@ -181,7 +181,7 @@ for _, name in ipairs(mg.recipes()) do
   end)
 
   describe(name, function()
-    local defaults = system.defaults or {}
+    local defaults = fitting[name] or {}
     for _, layout in ipairs(system.layouts) do
       local params = fitted(layout, 8)
       it("plans " .. shown(params) .. " at once, for any world", function()
