@@ -5,8 +5,8 @@
 -- A pointer to what a program can close (a State, Group, Job or Buffer) is not used after a call that may run Lua: a
 -- finalizer or a metamethod may have closed it. Ask for it again, or hold a reference (mgrid_state_ref).
 --
--- What C has made and must free, a reference, JSON or a text, is not held over a call of Lua that may raise, if only for
--- want of memory: it would leak. Make the userdata first, in a statement of its own, or call by lua_pcall.
+-- What C has made and must free, a reference, JSON or a text, is not held over a call of Lua that may raise, if only
+-- for want of memory: it would leak. Make the userdata first, in a statement of its own, or call by lua_pcall.
 
 local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
   "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to", "mgrid_lua_to_group", "check_use" }
@@ -60,7 +60,8 @@ end
 local faults = {}
 
 -- Calls whose value is to be freed, and calls after which that is no longer due.
-local MAKES = { "^mgrid_[%w_]+_ref$", "^mgrid_[%w_]+_alloc$", "^mgrid_[%w_]+_new$", "^mgrid_realloc$", "^mgrid_allocate$",
+local MAKES = { "^mgrid_[%w_]+_ref$", "^mgrid_[%w_]+_alloc$", "^mgrid_[%w_]+_new$", "^mgrid_realloc$",
+  "^mgrid_allocate$",
   "^mgrid_zeroed$", "^mgrid_strdup$", "^mgrid_lua_check_integers$", "^mgrid_lua_check_sizes$", "^mgrid_json_of$",
   "^mgrid_json_shown$", "^mgrid_json_parse$", "^mgrid_json_pack$", "^json_object$", "^json_array$" }
 local FREES = { "free", "release", "decref", "finish", "push_text", "set_text", "take" }
@@ -94,7 +95,7 @@ local function check_owned(path, lines, first, last)
     end
     local whole = line:find "=$" and line .. " " .. lines[at + 1]:gsub("^ +", "") or line
     if whole:find "new_[%w_]+%(L.*%)[%w>-]* = [%w_]+_ref%(" then
-      faults[("%s:%d: which side of = comes first is up to the compiler; make the userdata before"):format(path, at)] = true
+      faults[("%s:%d: no order is promised for the sides of =; make the userdata before"):format(path, at)] = true
     end
     for from, before, name, call in line:gmatch "()([^=;]-)([%w_]+) = ([%w_]+)%(" do
       local owned = line:sub(from - 1, from - 1) ~= "=" and (before:find "[%w_]%s+%*+$" or before:find "[^%w_][ (]+$")

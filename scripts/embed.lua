@@ -1,11 +1,26 @@
 -- SPDX-License-Identifier: MIT
 --
--- embed.lua OUT [WITHOUT...]: write the prelude, the readers of machines and the bundled recipes, except those named
--- WITHOUT, as C, so that the library needs no files beside it: as text, and compiled by this Lua, which is ten times
--- faster to load. The library uses the compiled form only with the release of Lua that made it; see bundle.h.
--- Pictures are text alone: they are loaded by need, and then work longer than that takes.
--- embed.lua --command OUT: the same of lua/command, for the command, and the page of a step, which it alone makes.
+-- embed.lua OUT [WITHOUT...]: write as C what is inside the library, so that it needs no files beside it: lua/prelude,
+-- lua/machine, the bundled recipes except those named WITHOUT, and the pictures.
+-- embed.lua --command OUT [WITHOUT...]: what is inside the command alone: lua/command, except the subcommands named
+-- WITHOUT, the charts of a step, and what `init` writes.
+-- Each file is a row of bundle.h: its text, and of what a start waits for also the form compiled by this Lua, which
+-- loads ten times faster. The library uses that form only with the release of Lua that made it.
 -- Run in the project's root by make.
+
+-- What is compiled: what a plan waits for, the subcommands that answer at once, and the recipes whose text takes half a
+-- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
+local COMPILED = {}
+for name in ([[
+  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
+  moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
+  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
+  command/init command/machine command/plan command/policy command/recipes command/step command/why
+]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
+
+local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
+
+local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
 
 local function numbers(bytes)
   local list = {}
@@ -15,10 +30,12 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
+local function whole(path) return assert(io.open(path, "rb")):read "a" end
+
 -- Remove from a file's text what no message shows: indentation, comments, blanks. Keep the lines, so
 -- that line numbers in messages stay right. From a line with a string remove only the indentation. (Refuse a long
 -- string that spans lines.)
-local function read(path)
+local function shortened(path)
   local lines = {}
   for written in io.lines(path) do
     assert(not written:find("%[=*%["), path .. ": a long string would lose its indentation")
@@ -41,118 +58,126 @@ local of_command = arg[1] == "--command" and table.remove(arg, 1)
 local without = {}
 for i = 2, #arg do without[arg[i]] = true end
 
--- The Lua files of a folder: { name in error messages, path, name of the file without .lua }
-local function files(folder, prefix, suffix)
-  local list = {}
-  for path in io.popen(("ls %s/*.lua | LC_ALL=C sort"):format(folder)):lines() do
-    local name = path:match("([^/]+)%.lua$")
-    if not without[name] then list[#list + 1] = { prefix .. name .. suffix, path, name } end
-  end
-  return list
-end
+local function paths(pattern) return io.popen(("ls -d %s | LC_ALL=C sort"):format(pattern)):lines() end
 
--- The Lua files of its folders, each named FOLDER.FILE: the parts of a recipe, of a subcommand.
-local function parts_of(folder, prefix)
-  local list = {}
-  for path in io.popen(("ls -d %s/*/ 2> /dev/null | LC_ALL=C sort"):format(folder)):lines() do
-    local name = path:match("([^/]+)/$")
-    for _, file in ipairs(without[name] and {} or files(path, prefix .. name .. ".", "")) do list[#list + 1] = file end
-  end
-  return list
-end
+-- A row is { name, text, compiled, stripped }; stripped: without lines and names of variables, which no message shows.
 
-local prelude, recipes = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", "")
-local parts = parts_of("lua/moongrid/recipes", "")
-
--- Check that every file that the prelude loads by name, core.library("x"), exists.
-local there = {}
-for _, file in ipairs(prelude) do there[file[3]] = true end
-for _, file in ipairs(prelude) do
-  for name in io.open(file[2]):read("a"):gmatch "core%.library[ (]+[\"']([^\"']*)[\"']" do
-    if not there[name] then
-      io.stderr:write(("%s asks for '%s', and there is no lua/prelude/%s.lua\n"):format(file[2], name, name))
-      os.exit(1)
+-- Append the Lua files of a folder, and of its folders, whose names in messages are PREFIX .. FOLDER.FILE .. SUFFIX.
+-- `make` returns the row of a file.
+local function add_files(rows, folder, prefix, suffix, make)
+  for path in paths(folder .. "/*") do
+    local base = path:match "[^/]+$"
+    local file = base:match "^(.+)%.lua$"
+    if file and not without[file] then
+      rows[#rows + 1] = make(prefix .. file .. suffix, path)
+    elseif not base:find(".", 1, true) and not without[base] then
+      add_files(rows, path, prefix .. base .. ".", suffix, make)
     end
   end
+  return rows
 end
 
-local out = assert(io.open(arg[1], "wb"))
-out:write(('/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n')
-  :format(of_command and "command/words.h" or "recipe/bundle.h"))
-if not of_command then out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release())) end
+local function text_row(name, path) return { name, shortened(path) } end
 
--- The texts of the files, and the initializer of a chunk each. With `texts_alone`, and of a page, without the compiled
--- form.
-local function write_texts(label, list, stripped, texts_alone)
-  local chunks = {}
-  for i, file in ipairs(list) do
-    local text = file.text or read(file[2])
-    local binary = string.dump(assert(load(text, "=" .. file[1], "t")), stripped) -- with its line numbers
-    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(label, i, numbers(text)))
-    if texts_alone or file.text then
-      chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(file[1], label, i, #text)
-      goto next
-    end
-    out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n\n"):format(label, i, numbers(binary)))
-    chunks[i] = ('{ "%s", %s_text%d, %d, %s_binary%d, sizeof %s_binary%d }')
-      :format(file[1], label, i, #text, label, i, label, i)
-    ::next::
-  end
-  return chunks
+local function start_row(name, path)
+  return { name, shortened(path), compiled = is_compiled(path), stripped = not keep_lines }
 end
 
-local function write_list(name, chunks)
-  local rows = table.concat(chunks, ",\n  ")
-  out:write(("const mgrid_chunk %s[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, rows))
-end
+-- A recipe's text is also shown, and its lines are in messages.
+local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
--- A page with the scripts that its lines "@NAME.js@" name, as a chunk that returns it. `short`: without indentation and
--- comments.
-local function page(name, short)
+-- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it; no indentation, no comments.
+local function page_row(name)
   local lines = {}
   local function add(file)
     for line in io.lines("lua/pictures/" .. file) do
       local script = line:match "^@(.+%.js)@$"
-      if short then line = line:gsub("^%s+", "") end
+      line = line:gsub("^%s+", "")
       if script then
         add(script)
-      elseif not short or not (line == "" or line == "*/" or line:find "^/[/*]" or line:find "^%*%*") then
+      elseif not (line == "" or line == "*/" or line:find "^/[/*]" or line:find "^%*%*") then
         lines[#lines + 1] = line
       end
     end
   end
   add(name .. ".html")
-  return { ("moongrid.pictures.%s_html"):format(name), text = ("return %q\n"):format(table.concat(lines, "\n")) }
+  return { ("moongrid.pictures.%s_html"):format(name), ("return %q\n"):format(table.concat(lines, "\n")) }
+end
+
+-- The files that pictures/init.lua requires, and those that these require: what the library draws. The command alone
+-- draws charts.
+local function of_library()
+  local found = {}
+  local function add(name)
+    local path = ("lua/pictures/%s.lua"):format(name)
+    if found[name] or not io.open(path) then return end
+    found[name] = true
+    for other in whole(path):gmatch "[\"']pictures%.([%w_]+)[\"']" do add(other) end
+  end
+  for _, name in ipairs { "init", "text", "svg" } do add(name) end
+  return found
+end
+
+local function add_pictures(rows, in_library)
+  local drawn = of_library()
+  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", start_row)) do
+    if (drawn[row[1]:match "[^.]+$"] or false) == in_library then rows[#rows + 1] = row end
+  end
+  rows[#rows + 1] = page_row(in_library and "page" or "chart")
+  return rows
+end
+
+local HEAD = '/* Made by scripts/embed.lua; do not edit. */\n#include "%s"\n\n'
+local out = assert(io.open(arg[1], "wb"))
+
+-- Write a list of rows as a C array of this name.
+local function write(list, rows)
+  local chunks = {}
+  for i, row in ipairs(rows) do
+    local name, text = row[1], row[2]
+    out:write(("static const unsigned char %s_text%d[] = {\n  %s };\n"):format(list, i, numbers(text)))
+    chunks[i] = ('{ "%s", %s_text%d, %d, NULL, 0 }'):format(name, list, i, #text)
+    if row.compiled then
+      local binary = string.dump(assert(load(text, "=" .. name, "t")), row.stripped)
+      out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n"):format(list, i, numbers(binary)))
+      chunks[i] = ('{ "%s", %s_text%d, %d, %s_binary%d, %d }'):format(name, list, i, #text, list, i, #binary)
+    end
+  end
+  chunks[#chunks + 1] = "{ NULL, NULL, 0, NULL, 0 }"
+  out:write(("\nconst mgrid_chunk %s[] = {\n  %s\n};\n\n"):format(list, table.concat(chunks, ",\n  ")))
 end
 
 if of_command then -- moongrid.command.why, which `require "command.why"` finds
-  local list = files("lua/command", "moongrid.command.", "")
-  for _, file in ipairs(parts_of("lua/command", "moongrid.command.")) do list[#list + 1] = file end
-  list[#list + 1] = page "chart"
-  write_list("cli_lua", write_texts("command", list, (os.getenv "COV" or "") == ""))
+  out:write(HEAD:format "command/words.h")
+  local rows = add_pictures(add_files({}, "lua/command", "moongrid.command.", "", start_row), false)
+  for path in paths "lua/moongrid/meta*.lua examples/layout.lua" do
+    rows[#rows + 1] = { path:match "[^/]+$", whole(path) }
+  end
+  write("cli_files", rows)
   out:close()
   os.exit(0)
 end
 
--- mgrid_prelude_NAME, so that C code which uses a missing file does not link
-local texts = write_texts("prelude", prelude)
-local pointers = {}
-for i, file in ipairs(prelude) do
-  out:write(("const mgrid_chunk mgrid_prelude_%s = %s;\n"):format(file[3], texts[i]))
-  pointers[i] = ("  &mgrid_prelude_%s,\n"):format(file[3])
+-- Check that every file that the prelude loads by name, core.library("x"), exists.
+for path in paths "lua/prelude/*.lua" do
+  for name in whole(path):gmatch "core%.library[ (]+[\"']([^\"']*)[\"']" do
+    if not io.open(("lua/prelude/%s.lua"):format(name)) then
+      io.stderr:write(("%s asks for '%s', and there is no lua/prelude/%s.lua\n"):format(path, name, name))
+      os.exit(1)
+    end
+  end
 end
-out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
-write_list("mgrid_machine_lua", write_texts("machine", files("lua/machine", "moongrid/machine/", ".lua"), true))
-
-texts = write_texts("recipe", recipes)
-for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
-write_list("mgrid_bundled", texts)
-
-local pictures = files("lua/pictures", "moongrid.pictures.", "")
-pictures[#pictures + 1] = page("page", true)
-write_list("mgrid_pictures", write_texts("picture", pictures, false, true))
-out:write("const char *const mgrid_bundled_names[] = {\n")
-for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end
-out:write("  NULL\n};\n")
+out:write(HEAD:format "recipe/bundle.h")
+out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
+write("mgrid_prelude", add_files({}, "lua/prelude", "moongrid/", ".lua", start_row))
+write("mgrid_machine_lua", add_files({}, "lua/machine", "moongrid/machine/", ".lua", text_row))
+local recipes = add_files({}, "lua/moongrid/recipes", "", "", recipe_row)
+write("mgrid_bundled", recipes)
+write("mgrid_pictures", add_pictures({}, true))
+out:write "const char *const mgrid_bundled_names[] = {\n"
+for _, row in ipairs(recipes) do
+  if not row[1]:find(".", 1, true) then out:write(('  "%s",\n'):format(row[1])) end
+end
+out:write "  NULL\n};\n"
 out:close()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- numbers.lua FILE...: where C prints or reads floating point by a function that follows the locale of the host, a line
--- each. What goes through mgrid_vformat and mgrid_read_double (src/base/locale.c) does not; the command sets its own
+-- each. What goes through mgrid_vformat and mgrid_read_double (src/base/chars.c) does not; the command sets its own
 -- locale first, so it may use printf. scripts/lint runs it.
 
 local FLOATING = "%%[-+ #0']*[%d*]*%.?[%d*]*l?[aAeEfFgG]"

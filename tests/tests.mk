@@ -130,8 +130,17 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 -include $(RCCL_STANDIN:.o=.d) $(PORT_BIN:=.d) $(TRAINERS:=.d) $(B)/tests/carrier.d $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d)
 .PHONY: tests core
 
+# Which lines of Lua are reached: linked with everything.
+ifdef COV
+LDFLAGS += $(B)/lines.o -Wl,--wrap=luaL_newstate,--wrap=lua_sethook
+$(OBJ): | $(B)/lines.o
+$(B)/lines.o: tests/lines.c
+	$(CC) $(BASE_FLAGS) $(LUA_CFLAGS) -DLINES='"$(abspath $(B))/lua.lines"' -c $< -o $@
+endif
+
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c and replay.c is one. FUZZ=1 compiles them by clang, and links libFuzzer's
 # main; SAN=1 links that of replay.c, which tries the corpus.
+CC := $(if $(FUZZ),clang,$(CC))
 FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c tests/fuzz/replay.c $(if $(HAVE_pmix),,tests/fuzz/pmix.c),$(sort $(wildcard tests/fuzz/*.c)))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/tests/fuzz/%)
 FUZZ_WITH := $(B)/tests/fuzz/fuzz.o $(if $(FUZZ),,$(B)/tests/fuzz/replay.o)

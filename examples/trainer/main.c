@@ -3,7 +3,7 @@
 ** main.c - options, the layout from the recipe, the loop.
 */
 #include "model.h"
-#include "base/output.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <inttypes.h>

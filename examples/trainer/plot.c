@@ -6,7 +6,7 @@
 ** |loss - first| / first, in powers of ten.
 */
 #include "model.h"
-#include "base/output.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <math.h>

@@ -33,9 +33,9 @@ local function put_annotations(folder)
     text.refuse(1, "%s is a link; nothing is written behind it; take it away", path)
   end
   make_folders(path)
-  for _, name in ipairs((host.text())) do
-    if name:find "^:meta" then
-      host.write(path .. "/" .. name:sub(2), host.text(name), true)
+  for _, name in ipairs(host.text()) do
+    if name:find "^meta" then
+      host.write(path .. "/" .. name, host.text(name), true)
       n = n + 1
     end
   end
@@ -46,7 +46,7 @@ local function run(of)
   local folder = of.words[1] or "."
   if #folder > 2048 then text.usage "the name of the folder is longer than 2048 bytes" end
   make_folders(folder)
-  put(folder, "layout.lua", host.text ":layout.lua", "is there already, and stays")
+  put(folder, "layout.lua", host.text "layout.lua", "is there already, and stays")
   put(folder, ".luarc.json", LUARC, ('is there already, and stays; "workspace.library" with "%s" shows the annotations')
     :format(ANNOTATIONS))
   put_annotations(folder)

@@ -278,8 +278,8 @@ local options = {
     help = "what carries the messages of a backend of GPUs: MPI, or a launcher without it (prterun, srun --mpi=pmix); "
            .. "with auto and no GPU, as --backend C" },
   { "timeout", "S", line.number, agreed = true,
-    help = "seconds that a call over all ranks may take, 120; with GPUs also a creation, for which a family may have "
-           .. "its own; with two sides: seconds without progress after which a rank gives up" },
+    help = "seconds that a call over all ranks may take, " .. jobs.timeout .. "; with GPUs also a creation, for which "
+           .. "a family may have its own; with two sides: seconds without progress after which a rank gives up" },
   { "json", help = "print the plan as JSON when all is proved" },
   { "print", "rank0|all|none", help = "ranks that print what the recipe prints, on stderr; default: rank0" },
   { "bandwidth", agreed = true,

@@ -166,7 +166,7 @@ function Recipe:info() end
 ---A parameter, a setting or an argument.
 ---@class moongrid.ParamInfo
 ---@field name string
----@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"order"|"choice"|"list"|"table"|"file"|"any"
+---@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"order"|"choice"|"list"|"names"|"table"|"file"|"any"
 ---@field choices string[]? those of param.choice, or the candidates of param.order, as text
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
@@ -375,7 +375,10 @@ function moongrid.auto(options) end
 ---@return number
 function moongrid.now() end
 
----@return string[] names of the bundled recipes
+---Return the names of the bundled recipes; or the text of one, or of a part of one, `"megatron.grids"`, and the names of its
+---parts; nil: none has that name.
+---@return string[]
+---@overload fun(name: string): string?, string[]?
 function moongrid.recipes() end
 
 ---Return the options of `family:with`, from the library's own table: for messages, documents and tools.
@@ -400,6 +403,7 @@ function moongrid.options() end
 ---@field carries boolean it carries the messages of others
 ---@field carried boolean it needs one that carries
 ---@field exchanges boolean its proof includes an all-to-all
+---@field timeout integer seconds that a call over all ranks may take, if none are asked for
 
 ---@class moongrid.PartInfo
 ---@field name string "planning", or of a backend

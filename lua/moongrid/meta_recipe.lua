@@ -77,6 +77,7 @@ recipe = nil
 ---@field order fun(default?: string|string[], doc?: string, ...: string): moongrid.Param an order of dims, as "tp-dp-pp": `place --search order` tries all orders of these names, or those in a list, whose first is the default
 ---@field choice fun(choices: (integer|string)[], doc?: string, ...: string): moongrid.Param one of these integers or texts, the first by default: `place --search order` tries all
 ---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
+---@field names fun(default?: string[], doc?: string, ...: string): moongrid.Param names, each once (tp-dp, or a list of JSON)
 ---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
 ---@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param the same, or the path of a JSON or YAML file that contains it (only the caller of plan can give a path, never a recipe); the plan has the contents of the file
 ---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)

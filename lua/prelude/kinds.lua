@@ -62,6 +62,25 @@ local function is_order(v)
   return true
 end
 
+-- Return the names of a text: tp-dp, tp,dp, or a list of JSON.
+local function names_of(text)
+  if string.find(text, "^%[") then return core.decode(text) end
+  local list = {}
+  for name in string.gmatch(text, "[^,-]+") do list[#list + 1] = name end
+  return list
+end
+
+-- Return whether v is a list of names, each once.
+local function are_names(v)
+  if not is_list(v, is_text) then return false end
+  local seen = {}
+  for _, name in ipairs(v) do
+    if not string.find(name, "^[%a_][%w_]*$") or seen[name] then return false end
+    seen[name] = true
+  end
+  return true
+end
+
 -- Return whether these can be the choices of a parameter: integers alone or texts alone, each once.
 local function are_choices(list)
   if type(list) ~= "table" or #list == 0 then return false end
@@ -144,6 +163,12 @@ local declared = {
   },
   list = { what = "a list of integers (0,-1)", parse = integers_of, check = function(v) return is_list(v) end,
            text = core.encode },
+  names = {
+    what = "a list of names, each once (tp-dp)",
+    parse = names_of,
+    check = are_names,
+    text = function(v) return table.concat(v, "-") end,
+  },
   table = {
     what = "a table by name (JSON on a command line)",
     parse = function(text) return core.decode(text) end,

@@ -22,7 +22,7 @@ local function log2(n)
 end
 
 -- Levels below the first member in the tree by which members meet ahead of a creation, of 16 children each
--- (src/comm/mpi/create.c).
+-- (src/comm/mpi/communicators.c).
 local function levels(n)
   local deep, reached, row = 0, 1, 1
   while reached < n do deep, row, reached = deep + 1, 16 * row, reached + 16 * row end

@@ -59,7 +59,7 @@ void mgrid_struct_write(void *given, const void *own, size_t known);
 /* What long work may cost: an amount of work, counted in about the instructions that Lua would need, and seconds of
 ** processor time (0: any). Work is charged before it is done. Once it is more than the limit, or takes too long, the budget
 ** is exhausted and stays so: the work ends without an error of its own, and whoever made the budget makes one. A NULL is work
-** for a host, which is free. budget.c */
+** for a host, which is free. memory.c */
 typedef struct mgrid_budget {
   uint64_t limit, used;
   uint64_t look;            /* the use at which the clock is looked at again */
@@ -85,13 +85,13 @@ static inline bool mgrid_spend(mgrid_budget *b, int64_t work) {
 }
 
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of `block`; bytes 0
-** frees it. mgrid_zeroed returns zeroed memory; bytes must be 1 or more. hooks.c */
+** frees it. mgrid_zeroed returns zeroed memory; bytes must be 1 or more. memory.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 /* The allocator where the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
 /* An array on the heap, NULL at first, gets room for `more` elements after its n. It doubles at powers of two, so no field
-** has its room. False: no memory, and it stays as it is. array.c */
+** has its room. False: no memory, and it stays as it is. memory.c */
 #define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
 bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
 /* The same for an array that shrinks, or is emptied and filled again: it gets room for n elements, and `room` has its room. */
@@ -136,7 +136,7 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
 /* Numbers have a decimal point, whatever the host's locale is. As snprintf, vsnprintf and strtod, in the C locale. All that
 ** takes a format here goes through it: mgrid_text_add, mgrid_fail, mgrid_log. Elsewhere lint refuses to print or read
-** floating point. locale.c */
+** floating point. chars.c */
 int    mgrid_format(char *buf, size_t len, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int    mgrid_vformat(char *buf, size_t len, const char *fmt, va_list args) MGRID_PRINTF(3, 0);
 double mgrid_read_double(const char *text, char **end);
@@ -159,7 +159,7 @@ char *mgrid_strdup(const char *s); /* NULL: out of memory */
 
 /* Make text safe for a terminal: escape control characters, newlines too, and bytes that are not UTF-8, as \x1b. _is_shown:
 ** return whether it is safe already. _shown: write to (out, room), whole characters as long as they fit, and return the
-** number of bytes. _text_shown: append; _text_shown_lines: append but keep newlines. shown.c */
+** number of bytes. _text_shown: append; _text_shown_lines: append but keep newlines (text.c). chars.c */
 bool mgrid_is_shown(const char *s, size_t len);
 /* Check a name, or another text of one line, where it enters: only what is safe already gets in, so nothing that prints it
 ** escapes it. `what` names it in the error: "the name of a mark". */
@@ -173,7 +173,7 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len);
 void mgrid_show(char *text, size_t room);
 void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
-/* Append the contents of a regular file. After an error part of it may have been appended. read_file.c */
+/* Append the contents of a regular file. After an error part of it may have been appended. files.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* its name in messages */
@@ -192,19 +192,19 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 /* Write the end of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
 
-/* Seconds of a monotonic clock; only differences mean anything. clock.c */
+/* Seconds of a monotonic clock; only differences mean anything. system.c */
 double mgrid_now(void);
 double mgrid_processor_now(void); /* processor time of this thread, seconds; a system call */
 /* Pause in a loop that polls. `look` counts the polls before this one: the first 16 pauses do nothing, those up to the 200th give up the
 ** processor, those up to the 1000th take 50 us, later ones 1 ms. */
 void mgrid_pause(int look);
-/* Return a number that is identical for all processes of a machine and differs between machines. machine.c */
+/* Return a number that is identical for all processes of a machine and differs between machines. system.c */
 uint64_t mgrid_machine_id(void);
-/* Return the logical processors that are online, in *usable (may be NULL) those that this process may use. machine.c */
+/* Return the logical processors that are online, in *usable (may be NULL) those that this process may use. system.c */
 int64_t mgrid_cores(int64_t *usable);
 
 /* The launcher of this process, from the environment. `by` NULL: no known launcher, rank 0 of 1. Without a size from the
-** launcher `size` is 1. A rank that is not below its size is ignored. launcher.c */
+** launcher `size` is 1. A rank that is not below its size is ignored. system.c */
 typedef struct mgrid_launched {
   const char *by;
   int64_t     rank, size;
@@ -215,7 +215,7 @@ mgrid_launched mgrid_launcher(void);
 /* Return the variable with a process's rank of the i-th known launcher; NULL after the last. */
 const char *mgrid_launcher_rank(size_t i);
 
-/* A limit of this process, by ulimit or by its cgroup. Nothing here allocates. allowance.c */
+/* A limit of this process, by ulimit or by its cgroup. Nothing here allocates. system.c */
 typedef enum mgrid_scarce { MGRID_SCARCE_MEMORY, MGRID_SCARCE_THREADS, MGRID_SCARCE_FILES } mgrid_scarce;
 typedef struct mgrid_allowance {
   mgrid_scarce of;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - growing strings, and the nearest name for messages.
+** text.c - growing strings, names, and the nearest name for messages. A string that could not grow stays failed, so a writer
+** of many pieces checks it once, at the end.
 */
 #include "base/base.h"
 
@@ -75,6 +76,25 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   t->len += (size_t)n;
 }
 
+static void add_shown(mgrid_text *t, const char *s, size_t len) {
+  char piece[256];
+  for (size_t at = 0; at < len;) { /* in blocks that end between two characters */
+    size_t n = len - at < 60 ? len - at : 60;
+    while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
+    mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
+    at += n;
+  }
+}
+
+void mgrid_text_shown(mgrid_text *t, const char *s) { add_shown(t, s, strlen(s)); }
+
+void mgrid_text_shown_lines(mgrid_text *t, const char *s) {
+  for (size_t n; *s; s += n) {
+    add_shown(t, s, n = strcspn(s, "\n"));
+    if (s[n] == '\n') mgrid_text_put(t, "\n", 1), n++;
+  }
+}
+
 void mgrid_text_free(mgrid_text *t) {
   free(t->data);
   memset(t, 0, sizeof *t);
@@ -111,17 +131,12 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
   if (whole >= len && len > 4) memcpy(buf + len - 4, "...", 4);
 }
 
-const char *mgrid_shortest(const char *number, char *buf, size_t len) {
-  char  *end, seventeen[40];
-  double x = mgrid_read_double(number, &end);
-  if (*end || end == number) return number;
-  mgrid_format(seventeen, sizeof seventeen, "%.17g", x);
-  if (strcmp(seventeen, number) != 0) return number;
-  for (int digits = 15; digits <= 17; digits++) {
-    mgrid_format(buf, len, "%.*g", digits, x);
-    if (mgrid_read_double(buf, NULL) == x) break;
-  }
-  return buf;
+mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err) {
+  char shown[64];
+  if (mgrid_is_shown(s, len)) return MGRID_OK;
+  bool whole = mgrid_shown(shown, sizeof shown, s, len) < sizeof shown - 4;
+  return mgrid_fail(err, MGRID_BAD_VALUE, "%s is one line of text in UTF-8, without control characters, not '%s%s'",
+                    what, shown, whole ? "" : "...");
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }

@@ -4,7 +4,7 @@
 **
 ** Each rank that holds the first copy of something gets a file. Files are written in sequence, each from its first byte to
 ** its last through one buffer, the window. They go into a folder that has its name when every byte is on the disk
-** (base/output.h).
+** (base/files.h).
 */
 #include "checkpoints/reshard.h"
 #include "plan/json.h"

@@ -4,7 +4,7 @@
 */
 #include "checkpoints/safetensors.h"
 
-#include "base/output.h"
+#include "base/files.h"
 #include "plan/json.h"
 
 #include <errno.h>

@@ -292,7 +292,7 @@ typedef struct mgrid_backend_ops {
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */
 
-/* How ranks are spread over machines, which are numbered by their lowest rank. machine.c */
+/* How ranks are spread over machines, which are numbered by their lowest rank. hosts.c */
 typedef struct mgrid_place {
   int64_t machines, index;        /* machines of the job, 0 until the first state is made; index of this one */
   int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
@@ -338,11 +338,11 @@ struct mgrid_backend {
 /* Call look(ud) until it returns something else than MGRID_NOT_YET, after which the loop may sleep, or MGRID_BUSY, after
 ** which it only gives way; that is the result. Or until mgrid_now() reaches `until` (MGRID_LATE), or until a rank tells
 ** over the carrier that it gave up (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL
-** then. wait.c */
+** then. verdict.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
 
-/* Ranks that did not arrive at a call over all ranks. missing.c */
+/* Ranks that did not arrive at a call over all ranks. verdict.c */
 typedef struct mgrid_missing {
   int64_t n;                         /* how many; 0 if they are not known */
   int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
@@ -377,7 +377,7 @@ mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) __attribute
 void mgrid_error_heard(mgrid_error *e);
 /* Return the rank if a world of this size has it, else -1 after filling *err. */
 int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err);
-/* Check a carrier's list of missing ranks. missing.c */
+/* Check a carrier's list of missing ranks. verdict.c */
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err);
 
 /* Add the name of the call to an error about ranks that did not arrive. verdict.c */
@@ -393,7 +393,7 @@ typedef struct mgrid_backend_entry {
   mgrid_status (*probe)(char *buf, size_t len,
                         mgrid_error *err); /* what is installed, as text; or an error that names what is missing */
 } mgrid_backend_entry;
-/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (comm/backend_list.c). */
+/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (plan/backend_list.c). */
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry

@@ -1,10 +1,45 @@
 /* SPDX-License-Identifier: MIT
 **
-** group.c - questions to a group's handle: its ranks, this rank's position, its communicator.
+** group.c - questions of a trainer to its state: its groups, their ranks, this rank's position and communicator, its
+** coordinates in the plan's grids. A question is local and never allocates, but for grids that the host asks for.
 */
 #include "comm/state.h"
 
 #include <string.h>
+
+/* ================================================================= the state */
+
+mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
+  if (mgrid_lacks(family, "the name of the family", err)) return MGRID_USAGE;
+  char tail[512];
+  mgrid_content_suggest(&s->plan->content, family, tail, sizeof tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", family, tail);
+}
+
+const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s ? s->plan : NULL; }
+int64_t           mgrid_state_rank(const mgrid_state *s) { return s ? s->view.rank : -1; }
+
+size_t mgrid_state_ncomms(const mgrid_state *s) {
+  size_t n = 0;
+  for (size_t i = 0; s && i < s->view.ncomms; i++) n += s->comm[i]->real;
+  return n;
+}
+
+const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth, mgrid_error *err) {
+  if (!s) return NULL;
+  int64_t entry = mgrid_content_find(&s->plan->content, family);
+  if (entry < 0) {
+    mgrid_state_unknown(s, family, err);
+    return NULL;
+  }
+  return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
+}
+
+const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err) {
+  return mgrid_state_group_nth(s, family, 0, err);
+}
+
+/* =================================================================== a group */
 
 const char *mgrid_group_family(const mgrid_group *g) { return g ? g->name : NULL; }
 int64_t     mgrid_group_position(const mgrid_group *g) { return g ? g->position : -1; }
@@ -132,4 +167,33 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
   const mgrid_comm_spec alone = { .name = g->name, .backend = b->kind, .size = 1 };
   return mgrid_status_of(b->ops->collective(b, &alone, NULL, w, err));
+}
+
+/* ====================================================== coordinates in grids */
+
+/* Return the grid called `name`; fail and suggest the nearest name if there is none. */
+static const mgrid_grid *named_grid(const mgrid_state *s, const char *name, mgrid_error *err) {
+  const mgrid_grid *g = mgrid_plan_grid(s->plan, name);
+  if (g || mgrid_lacks(name, "the name of the grid", err)) return g;
+  const mgrid_content *c = &s->plan->content;
+  const char          *known[MGRID_DIMS_MAX];
+  char                 tail[512];
+  size_t               n = 0;
+  for (; n < c->ngrids && n < MGRID_DIMS_MAX; n++) known[n] = c->grid[n].name;
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown grid '%s'%s", name, tail);
+}
+
+int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err) {
+  const mgrid_grid *g = s ? named_grid(s, grid, err) : NULL;
+  int64_t           d = g ? mgrid_grid_require(g, dim, err) : -1;
+  return d < 0 ? -1 : mgrid_grid_coord(g, s->view.rank, (size_t)d);
+}
+
+mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid, size_t n, const char *const *dims,
+                                mgrid_error *err) {
+  const mgrid_grid *g = s ? named_grid(s, grid, err) : NULL;
+  int64_t           coords[MGRID_DIMS_MAX];
+  if (!g || mgrid_grid_around(g, s->view.rank, n, dims, coords, err)) return NULL;
+  return mgrid_grid_position(g, s->view.rank) < 0 ? NULL : mgrid_grid_at(g, coords, err);
 }

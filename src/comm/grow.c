@@ -1,201 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** grow.c - a state in a larger world: each communicator of the smaller one is kept, grown or created again; and a state of
-** the survivors: each is shrunk or created again. Also the memory of a state: suspend, resume, count.
+** grow.c - a state in another world: grown, joined, or of the remaining members of a family's groups after a loss. And
+** the memory of a state: suspend, resume, count. origins.c says what becomes of each communicator, state.c makes the
+** new state.
 */
 #include "comm/state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-struct mgrid_growing {
-  mgrid_grown    what;
-  size_t         n;      /* entries of the batch */
-  mgrid_origin  *origin; /* [n], as the next */
-  mgrid_shared **was;    /* the old state's communicator of origin.native */
-};
-
-/* ---------------------------------------------------------------------- the old ones */
-
-/* Return whether the new group starts with the members of the old one, in the same order. */
-static bool begins(const mgrid_group *old, const mgrid_shared *c) {
-  bool same = old->size <= c->size;
-  for (int64_t p = 0; p < old->size && same; p++) same = mgrid_group_at(old, p) == c->ranks[p];
-  return same;
-}
-
-/* Find this rank's old communicator of the group, if it can be kept or grown. */
-static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
-  const mgrid_group *old;
-  for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
-    if (!mgrid_group_native(old) || !old->comm->backend->grows || !begins(old, c)) continue;
-    bool same = strcmp(old->comm->options->identity, c->options->identity) == 0;
-    if (old->size == c->size && (!same || old->comm->users > 1)) continue;
-    g->origin[i].native = old->comm->native;
-    g->origin[i].can = old->size == c->size ? MGRID_KEPT : MGRID_GROWN;
-    for (size_t k = 0; k < g->what.from->view.ncomms; k++)
-      if (g->what.from->comm[k] == old->comm) g->was[i] = g->what.from->comm[k];
-    return;
-  }
-}
-
-/* Return whether the new group is the old one without some members, which are lost or idle now, in the same order. List the
-** positions of these members. */
-static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c, mgrid_origin *o) {
-  int64_t at = 0;
-  o->nlost = 0;
-  for (int64_t p = 0; p < old->size; p++) {
-    if (at < c->size && what->now[mgrid_group_at(old, p)] == c->ranks[at])
-      at++;
-    else if (o->nlost < old->size - c->size)
-      o->lost[o->nlost++] = (int)p;
-    else
-      return false;
-  }
-  return at == c->size;
-}
-
-/* Find this rank's old communicator of the group, if it can be shrunk. All members find the same, since they have been in
-** the same group. */
-static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c,
-                                mgrid_error *err) {
-  const mgrid_group *old;
-  mgrid_origin      *o = &g->origin[i];
-  for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
-    if (!mgrid_group_native(old) || !old->comm->backend->shrinks || old->size <= c->size) continue;
-    if (strcmp(old->comm->options->identity, c->options->identity) != 0) continue;
-    free(o->lost);
-    o->lost = malloc((size_t)(old->size - c->size) * sizeof *o->lost);
-    if (!o->lost) return mgrid_oom(err);
-    if (!remains(&g->what, old, c, o)) continue;
-    o->native = old->comm->native, o->can = MGRID_SHRUNK;
-    return MGRID_OK;
-  }
-  return MGRID_OK;
-}
-
-/* Return whether a family is split from another, whose communicators must exist before. */
-static bool has_parents(const mgrid_plan *p) {
-  bool any = false;
-  for (size_t i = 0; i < p->content.nentries; i++) any |= *p->content.entry[i].choice->asked.parent != '\0';
-  return any;
-}
-
-mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out, mgrid_error *err) {
-  mgrid_growing *g = *out = calloc(1, sizeof *g);
-  mgrid_status   status = MGRID_OK;
-  if (!g) return mgrid_oom(err);
-  g->what = *grown, g->n = s->batch.n;
-  g->origin = calloc(g->n + 1, sizeof *g->origin);
-  g->was = calloc(g->n + 1, sizeof(mgrid_shared *));
-  if (!g->origin || !g->was) return mgrid_oom(err);
-  bool looks = grown->from && !s->backend->whole && !(grown->now && has_parents(s->plan));
-  for (size_t i = 0; looks && i < g->n; i++)
-    for (size_t k = 0; k < s->view.ncomms && !status; k++) {
-      if (s->comm[k] != s->batch.entry[i] || !s->comm[k]->ranks) continue;
-      const char *family = s->plan->content.entry[s->view.comm[k].entry].name;
-      if (grown->now)
-        status = find_larger(g, i, family, s->comm[k], err);
-      else
-        find_origin(g, i, family, s->comm[k]);
-    }
-  return status;
-}
-
-void mgrid_growing_free(mgrid_growing *g) {
-  if (!g) return;
-  for (size_t i = 0; g->origin && i < g->n; i++) free(g->origin[i].lost);
-  free(g->origin);
-  free(g->was);
-  free(g);
-}
-
-/* -------------------------------------------------------------------------- create */
-
-/* Sort the batch by kind: created again, shrunk, grown, kept; each kind in schedule order. One call moves the entries of one
-** kind to index `at` and on, and returns the index after them. */
-static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
-  for (size_t i = at; i < batch->n; i++) {
-    if (g->origin[i].agreed != how) continue;
-    mgrid_shared   *entry = batch->entry[i], *was = g->was[i];
-    void           *native = batch->native[i];
-    mgrid_comm_spec spec = batch->spec[i];
-    mgrid_origin    origin = g->origin[i];
-    size_t          behind = i - at;
-    memmove(&batch->entry[at + 1], &batch->entry[at], behind * sizeof(mgrid_shared *));
-    memmove(&batch->spec[at + 1], &batch->spec[at], behind * sizeof spec);
-    memmove(&batch->native[at + 1], &batch->native[at], behind * sizeof native);
-    memmove(&g->origin[at + 1], &g->origin[at], behind * sizeof origin);
-    memmove(&g->was[at + 1], &g->was[at], behind * sizeof(mgrid_shared *));
-    batch->entry[at] = entry, batch->spec[at] = spec, batch->native[at] = native;
-    g->origin[at] = origin, g->was[at] = was;
-    at++;
-  }
-  return at;
-}
-
-/* Find out whether any rank failed. The verdict after the creation names it. */
-static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
-  mgrid_error  told = MGRID_ERROR_INIT;
-  mgrid_status s = mgrid_verdict(b, mine, NULL, &told);
-  mgrid_error_clear(&told);
-  return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
-}
-
-/* Take over the communicators of the first n entries. */
-static mgrid_outcome take(mgrid_batch *batch, size_t n, mgrid_outcome s) {
-  for (size_t i = 0; i < n; i++) {
-    if (!batch->entry[i]) continue;
-    batch->entry[i]->native = batch->native[i];
-    batch->entry[i]->real = s == MGRID_OK || batch->native[i];
-  }
-  return s;
-}
-
-/* Shrink what can be shrunk, and create the rest. */
-static mgrid_outcome remake(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
-  mgrid_outcome s = MGRID_OK;
-  if (b->ops->remake && !b->whole) {
-    b->ops->remake(b, batch->n, batch->spec, g->origin, batch->native);
-    s = all_of(b, MGRID_OK);
-  }
-  if (s) return take(batch, batch->n, s);
-  size_t anew = sort_batch(batch, g, MGRID_ANEW, 0);
-  return take(batch, batch->n, b->ops->create(b, anew, batch->spec, batch->native, err));
-}
-
-/* Every rank makes the same calls over all ranks, whether it failed or not. */
-mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err) {
-  bool          votes = b->ops->growth && !b->whole;
-  mgrid_outcome s = MGRID_OK;
-  mgrid_pool_count(b);
-  if (g->what.now) return remake(b, batch, g, err);
-  if (votes) s = all_of(b, b->ops->growth(b, batch->n, batch->spec, g->origin, err));
-  if (s) return s;
-  size_t anew = sort_batch(batch, g, MGRID_ANEW, 0), grown = sort_batch(batch, g, MGRID_GROWN, anew);
-  s = b->ops->create(b, anew, batch->spec, batch->native, err);
-  if (votes) s = all_of(b, s);
-  for (size_t i = anew; i < grown && !s; i++)
-    s = b->ops->grow(b, &batch->spec[i], &g->origin[i], &batch->native[i], err);
-  return take(batch, grown, s);
-}
-
-void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
-  static const char *const how[] = { "created again", "by ncclCommShrink", "grown by ncclCommGrow", "kept" };
-  mgrid_backend           *b = s->backend;
-  for (size_t i = 0; i < s->batch.n; i++) {
-    mgrid_shared *c = s->batch.entry[i];
-    if (!c) continue;
-    if (g->origin[i].agreed == MGRID_KEPT && g->was[i]) {
-      c->native = g->origin[i].native, c->real = true;
-      g->was[i]->native = NULL, g->was[i]->real = false;
-      b->ops->adopt(b, g->what.from->backend, c->native);
-    }
-    mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, %s%s%s", c->name, c->size, how[g->origin[i].agreed],
-              *g->origin[i].why ? ", because " : "", g->origin[i].why);
-  }
-}
+/* ==================================================== larger, and its memory */
 
 /* A communicator split from a parent would have to grow with its parent. */
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
@@ -262,4 +76,98 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
     status = s->backend->ops->held(s->backend, natives((mgrid_state *)s), s->batch.native, &m, err);
   if (!status) mgrid_struct_write(out, &m, sizeof m);
   return status;
+}
+
+/* ======================================================== without lost ranks */
+
+/* The family of the remaining ranks as a plan. Its groups have lost members, so they have no Cartesian shape. */
+static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
+  mgrid_topology *t = mgrid_topology_new(left->world, err);
+  mgrid_choice   *choice = NULL;
+  mgrid_status    s = t ? mgrid_choice_shapeless(e->choice, &choice, err) : MGRID_NO_MEMORY;
+  if (!s) s = mgrid_topology_put(t, e->name, left, choice, err);
+  mgrid_plan *p = s ? NULL : mgrid_plan_new(t, err);
+  mgrid_choice_free(choice);
+  mgrid_topology_free(t);
+  return p;
+}
+
+/* Keep this rank's communicator if its group lost no member, else shrink it. */
+static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n,
+                               const int64_t *lost, mgrid_error *err) {
+  mgrid_shared *from = NULL;
+  if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or the only one left */
+  for (size_t i = 0; i < was->view.ncomms; i++)
+    if (old && was->comm[i] == old->comm) from = was->comm[i];
+  if (!from) return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", now->comm[0]->name);
+  int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
+  if (!positions) return mgrid_oom(err);
+  for (size_t i = 0; i < n; i++) {
+    int64_t p = mgrid_group_position_of(old, lost[i]);
+    if (p >= 0) positions[gone++] = (int)p;
+  }
+  mgrid_status s = MGRID_OK;
+  if (gone > 0) {
+    s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
+  } else if (now->comm[0] != from) { /* a unique family's, which mgrid_pool_take does not share */
+    mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
+    now->comm[0] = from;
+    now->group[0].comm = from;
+    from->users++;
+  }
+  free(positions);
+  return s;
+}
+
+/* Mark communicators with a lost member: they are aborted, because destroy would wait for that member. */
+static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
+  for (size_t i = 0; i < s->view.ncomms; i++) {
+    const mgrid_creation *c = &s->view.comm[i];
+    const mgrid_family   *f = s->plan->content.entry[c->entry].family;
+    for (size_t k = 0; k < n; k++) {
+      int64_t group, position;
+      for (int64_t nth = 0; mgrid_family_locate(f, lost[k], nth, &group, &position); nth++)
+        if (group == c->group) mgrid_pool_lose(s->backend, s->comm[i]);
+    }
+  }
+}
+
+mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err) {
+  if (!s || mgrid_lacks_list(n, lost, "lost ranks", err)) return NULL;
+  int64_t entry = mgrid_content_find(&s->plan->content, family);
+  if (entry < 0) {
+    mgrid_state_unknown(s, family, err);
+    return NULL;
+  }
+  const mgrid_entry *e = &s->plan->content.entry[entry];
+  if (e->family->overlapping)
+    return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
+  if (mgrid_count_check("shrink", n, err)) return NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (mgrid_check_rank(lost[i], s->plan->content.world, err)) return NULL;
+    if (lost[i] == s->view.rank)
+      return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " lists itself as lost", lost[i]);
+  }
+  mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
+  mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
+  mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
+  mgrid_error   why = MGRID_ERROR_INIT;
+  if (now) now->partial = true;
+  bool whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
+  s->backend->whole = false;
+  mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
+  s->backend->whole = whole;
+  if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
+  if (!status) lose_all(s, n, lost);
+  if (now) now->batch.n = 0;
+  mgrid_plan_free(p);
+  mgrid_family_free(left);
+  if (!status) return now;
+  mgrid_state_free(now);
+  if (why.status) mgrid_error_pass(err, &why);
+  return NULL;
+}
+
+mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err) {
+  return s ? mgrid_pool_revoke(s->backend, s->view.ncomms, s->comm, &s->batch, err) : MGRID_USAGE;
 }

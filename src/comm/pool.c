@@ -199,8 +199,7 @@ mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *cons
                                   double seconds, mgrid_error *err) {
   mgrid_comm_spec spec[MGRID_TOGETHER_MAX];
   mgrid_together  call[MGRID_TOGETHER_MAX];
-  if (!b->ops->together)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", mgrid_backend_name(b));
+  if (!b->ops->together) return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", b->kind->name);
   if (n > MGRID_TOGETHER_MAX)
     return mgrid_fail(err, MGRID_LIMIT, "%zu calls together; at most %d", n, MGRID_TOGETHER_MAX);
   for (size_t i = 0; i < n; i++) {

@@ -5,13 +5,13 @@
 **
 ** The host may have another version of Lua, or LuaJIT, with the same function names. So libmoongrid_lua is bound to its own
 ** Lua first (RTLD_DEEPBIND) and hides it from others (RTLD_LOCAL). That would also bind it to libc's allocator where a host
-** has replaced it, so it allocates and frees only through base/hooks.c.
+** has replaced it, so it allocates and frees only through base/memory.c.
 **
 ** A NULL pointer is refused here; but a NULL state keeps the error of its failed materialize.
 */
 #include "comm/recipe.h"
 
-#include "comm/library.h"
+#include "comm/backend_open.h"
 #include "comm/state.h"
 
 #include <dlfcn.h>
@@ -46,9 +46,7 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *
 
 mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) { return rt ? entry_of(rt)->runtime_ref(rt) : NULL; }
 
-void mgrid_runtime_free(mgrid_runtime *rt) {
-  if (rt) entry_of(rt)->runtime_free(rt);
-}
+void mgrid_runtime_free(mgrid_runtime *rt) { mgrid_runtime_end(rt); }
 
 mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
   if (!rt || mgrid_lacks(f, "the function", err)) return MGRID_USAGE;

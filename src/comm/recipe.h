@@ -61,4 +61,9 @@ typedef struct mgrid_made_by {
   const mgrid_recipe_entry *entry;
 } mgrid_made_by;
 
+/* mgrid_runtime_free, for state.c, which recipe.c calls. */
+static inline void mgrid_runtime_end(mgrid_runtime *rt) {
+  if (rt) ((const mgrid_made_by *)(const void *)rt)->entry->runtime_free(rt);
+}
+
 #endif

@@ -1,12 +1,49 @@
 /* SPDX-License-Identifier: MIT
 **
-** state.c - turn a plan into communicators: agree, create in schedule order, all or none; destroy in reverse order.
+** state.c - states and the backend that holds them. A plan becomes communicators: the ranks agree, then create in
+** schedule order, all or none; they are destroyed in reverse order. A backend has users; the last one closes it, with
+** the states that were abandoned. Every rank makes the same collective calls, whether it failed or not.
 */
 #include "comm/compare.h"
+#include "comm/recipe.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ================================================================== backends */
+
+const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
+int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
+int64_t     mgrid_backend_world(const mgrid_backend *b) { return b ? b->world : -1; }
+
+mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
+  if (b) b->users++;
+  return b;
+}
+
+mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err) {
+  if (!b) return MGRID_USAGE;
+  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  mgrid_status s = mgrid_layout_check(b->layout, "the backend's library", err);
+  if (!s && b->hooks_fixed)
+    s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
+  if (!s) s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
+  if (!s) b->hooks = h;
+  return s;
+}
+
+void mgrid_backend_free(mgrid_backend *b) {
+  if (!b || --b->users > 0) return;
+  while (b->states) { /* abandoned ones; each counts as a user while it is freed */
+    b->users += 2;
+    mgrid_state_end(b->states);
+    b->users--;
+  }
+  b->ops->close(b);
+}
+
+/* ==================================================================== states */
 
 mgrid_state *mgrid_state_ref(mgrid_state *s) {
   if (s) atomic_fetch_add(&s->refs, 1);
@@ -175,7 +212,7 @@ void mgrid_state_end(mgrid_state *s) {
   if (s->first) mgrid_realloc(&h, s->first, first_bytes(s), 0);
   mgrid_view_free(&s->view);
   mgrid_plan_free(s->plan);
-  mgrid_runtime_free(s->runtime);
+  mgrid_runtime_end(s->runtime);
   free(s->name);
   json_decref(s->settings);
   mgrid_realloc(&h, s, sizeof *s, 0);
@@ -289,13 +326,6 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
   return mgrid_state_make(plan, b, name, NULL, NULL, err);
 }
 
-mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
-  if (mgrid_lacks(family, "the name of the family", err)) return MGRID_USAGE;
-  char tail[512];
-  mgrid_content_suggest(&s->plan->content, family, tail, sizeof tail);
-  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", family, tail);
-}
-
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_error  mine = MGRID_ERROR_INIT;
@@ -341,29 +371,4 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);
   if (proved) *proved = n;
   return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
-}
-
-/* --------------------------------------------------------------- questions */
-
-const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s ? s->plan : NULL; }
-int64_t           mgrid_state_rank(const mgrid_state *s) { return s ? s->view.rank : -1; }
-
-size_t mgrid_state_ncomms(const mgrid_state *s) {
-  size_t n = 0;
-  for (size_t i = 0; s && i < s->view.ncomms; i++) n += s->comm[i]->real;
-  return n;
-}
-
-const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth, mgrid_error *err) {
-  if (!s) return NULL;
-  int64_t entry = mgrid_content_find(&s->plan->content, family);
-  if (entry < 0) {
-    mgrid_state_unknown(s, family, err);
-    return NULL;
-  }
-  return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
-}
-
-const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err) {
-  return mgrid_state_group_nth(s, family, 0, err);
 }

@@ -115,8 +115,6 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 /* The local part of making a state: this rank's view, handles, and pool entries. */
 mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err);
-/* "unknown family 'x'; nearest is ..." */
-mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 /* Give up one owner without a collective call: if it was the last one, the communicators stay until the backend is freed.
 ** For garbage collectors, which run at different times on different ranks. */
 void mgrid_state_abandon(mgrid_state *s);
@@ -124,13 +122,15 @@ void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
 
 /* ----------------------------------------------------------------- group.c */
 
+/* "unknown family 'x'; nearest is ..." */
+mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 /* Return the backend of the group's buffers and calls; for a group of one rank the state's. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
 /* Run a collective over the group. Refused in a dry state, for a family of backend "none", and before a lazy communicator
 ** is created. */
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err);
 
-/* ------------------------------------------------------------------ grow.c */
+/* ----------------------------------------------------------------- origins.c */
 
 /* To grow or to shrink: _new looks up what each communicator in the batch of s was, and allocates all memory; free *out also
 ** after a failure. After the ranks have agreed, _grow creates. When that succeeded on all ranks, _end adopts what is kept. */
@@ -140,7 +140,7 @@ void          mgrid_growing_free(mgrid_growing *g);
 mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err);
 void          mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 
-/* --------------------------------------------------------------- machine.c */
+/* ------------------------------------------------------------------- hosts.c */
 
 /* Memory for the location of every rank, allocated before the ranks agree; NULL if locations are known already. */
 typedef struct mgrid_location mgrid_location;

@@ -1,13 +1,77 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - if any rank failed, every rank returns that error. Linked into the core and into the backends that have a
-** carrier.
+** verdict.c - what a rank hears of others: which did not arrive, and whether any failed; and the one loop that waits
+** for them. If any rank failed, every rank returns that error. It is linked into the core and into every backend, so it
+** calls nothing but the backend's own functions.
 */
 #include "comm/backend.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+/* ======================================================= the loop that waits */
+
+enum { BUSY_LOOKS = 17 }; /* after which one that is busy gives way: mgrid_pause does so from the 17th look on */
+
+mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who) {
+  for (int turn = 0;; turn++) {
+    mgrid_outcome outcome = look(ud);
+    if (outcome != MGRID_NOT_YET && outcome != MGRID_BUSY) return outcome;
+    if (mgrid_now() > until) return MGRID_LATE;
+    int64_t told = carrier ? carrier->ops->carrier->heard(carrier) : -1;
+    if (told >= 0) {
+      *who = told;
+      return MGRID_GAVE_UP;
+    }
+    mgrid_pause(outcome == MGRID_BUSY ? turn % BUSY_LOOKS : turn);
+  }
+}
+
+/* ============================================================= missing ranks */
+
+/* The ranks that did not arrive at a collective, and the error that names them. */
+
+void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
+  if (m->n < MGRID_MISSING_SHOWN) m->rank[m->n] = rank;
+  m->n++;
+}
+
+mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err) {
+  if (m->n < 0 || m->n > world) return mgrid_cannot_be(err, "%" PRId64 " missing ranks of %" PRId64, m->n, world);
+  if (m->lost) return mgrid_cannot_be(err, "ranks lost, as MPI alone tells");
+  for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
+    if (m->rank[i] < 0 || m->rank[i] >= world)
+      return mgrid_cannot_be(err, "a missing rank %" PRId64 " of %" PRId64, m->rank[i], world);
+  return MGRID_OK;
+}
+
+const char *mgrid_missing_text(const mgrid_missing *m, char to[MGRID_MISSING_TEXT]) {
+  const char *who = m->n == 0 ? "some rank" : m->n > 1 ? "ranks " : "rank ", *be = m->n > 1 ? "are" : "is";
+  size_t      len = (size_t)snprintf(to, MGRID_MISSING_TEXT, "%s", who);
+  for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
+    len += (size_t)snprintf(to + len, MGRID_MISSING_TEXT - len, "%s%" PRId64, i > 0 ? ", " : "", m->rank[i]);
+  if (m->n > MGRID_MISSING_SHOWN)
+    len += (size_t)snprintf(to + len, MGRID_MISSING_TEXT - len, " and %" PRId64 " more", m->n - MGRID_MISSING_SHOWN);
+  snprintf(to + len, MGRID_MISSING_TEXT - len, " %s %s", be,
+           m->lost ? "lost: MPI says that the process has failed" : "not there");
+  return to;
+}
+
+mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err) {
+  char        text[MGRID_MISSING_TEXT];
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_missing_text(m, text);
+  if (m->lost)
+    mgrid_fail(&e, MGRID_LOST_RANK, "%s", text);
+  else
+    mgrid_fail(&e, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s", seconds, text);
+  e.nmissing = m->n, e.waited = seconds;
+  for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++) e.missing[i] = m->rank[i];
+  return mgrid_error_pass(err, &e);
+}
+
+/* =============================================================== the verdict */
 
 /* Added to the number of a rank that gave up because another one failed: so the minimum over all ranks is a rank that
 ** failed by itself, if there is one. */

@@ -5,7 +5,7 @@
 */
 #include "command/words.h"
 
-#include "base/output.h"
+#include "base/files.h"
 #include "recipe/bind.h"
 
 #include <dlfcn.h>

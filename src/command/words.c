@@ -4,8 +4,7 @@
 */
 #include "command/words.h"
 
-#include "base/output.h"
-#include "command/built_in_texts.h"
+#include "base/files.h"
 #include "moongrid_lua.h"
 #include "recipe/bind.h"
 #include "recipe/values.h"
@@ -174,21 +173,17 @@ static int json_value(lua_State *L) {
   return 2;
 }
 
-/* text(name) -> a text that is built in, or nil. Without a name: the names of all, and those of the files of lua/command */
+/* text(name) -> a text that is built in, or nil. Without a name: the names of all */
 static int text(lua_State *L) {
   lua_Integer n = 0;
   if (!lua_isnoneornil(L, 1)) {
-    const cli_file *f = cli_files;
-    while (f->name && strcmp(f->name, luaL_checkstring(L, 1)) != 0) f++;
-    lua_pushstring(L, f->text);
-    return 1;
+    const mgrid_chunk *c = mgrid_bundle_find(cli_files, luaL_checkstring(L, 1));
+    lua_pushlstring(L, c ? (const char *)c->text : "", c ? c->text_size : 0);
+    return c ? 1 : 0;
   }
   lua_newtable(L);
-  for (const cli_file *f = cli_files; f->name; f++) lua_pushstring(L, f->name), lua_rawseti(L, -2, ++n);
-  n = 0;
-  lua_newtable(L);
-  for (const mgrid_chunk *c = cli_lua; c->name; c++) lua_pushstring(L, c->name), lua_rawseti(L, -2, ++n);
-  return 2;
+  for (const mgrid_chunk *c = cli_files; c->name; c++) lua_pushstring(L, c->name), lua_rawseti(L, -2, ++n);
+  return 1;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -282,7 +277,7 @@ static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, 
   return raised ? lua_error(L), MGRID_REFUSED : status;
 }
 
-/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/output.h) */
+/* write(path, text | function(put) [, here]): a whole file or nothing; with `here` not behind a link (base/files.h) */
 static int write_file(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -363,16 +358,12 @@ static int load_source(lua_State *L, const char *root, const char *name) {
   return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
 }
 
-static const mgrid_chunk *find_chunk(const mgrid_chunk *c, const char *name) {
-  while (c->name && strcmp(c->name + strlen("moongrid."), name) != 0) c++;
-  return c->name ? c : NULL;
-}
-
 /* A searcher of `require`. Pages, which make puts together, are always those that are built in. */
 static int find_file(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1), *root = source_tree();
-  const mgrid_chunk *c = find_chunk(cli_lua, name);
-  if (!c) c = find_chunk(mgrid_pictures, name);
+  const char        *whole = lua_pushfstring(L, "moongrid.%s", name);
+  const mgrid_chunk *c = mgrid_bundle_find(cli_files, whole);
+  if (!c) c = mgrid_bundle_find(mgrid_pictures, whole);
   if (!c && !root) {
     lua_pushfstring(L, "no lua/%s.lua", name);
     return 1;

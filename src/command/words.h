@@ -11,8 +11,9 @@
 #include "base/base.h"
 #include "moongrid.h"
 
-/* The files of lua/command, and the page of a step; a NULL name at the end. Made by scripts/embed.lua. */
-extern const mgrid_chunk cli_lua[];
+/* The files of lua/command, the charts of a step, and as text alone what `init` writes; a NULL name at the end. Made by
+** scripts/embed.lua. */
+extern const mgrid_chunk cli_files[];
 
 /* A lua_CFunction: push the table of words. */
 int cli_open_words(lua_State *L);
@@ -37,7 +38,7 @@ void cli_progress(const char *what);
 void cli_progress_wrote(size_t bytes);
 void cli_progress_end(void);
 
-/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/output.h). `tree`: nothing
+/* Refuse an output that would replace an input, or have it in OUTPUT.part, where it is made (base/files.h). `tree`: nothing
 ** is to be written into the input either, if it is a folder. apart.c */
 mgrid_status cli_apart(const char *output, const char *input, bool tree, mgrid_error *err);
 

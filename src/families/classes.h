@@ -7,7 +7,7 @@
 #define MGRID_CLASSES_H
 
 #include "families/family.h"
-#include "families/points.h"
+#include "families/modes.h"
 
 enum {
   MGRID_CLASSES_MAX = 1024, /* classes of one family, and sets of its members */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.h - the inside of a family. A form is a way to store the groups. Each form has a file, which ends with its
-** table of operations. From the most common to the last resort:
+** family.h - the inside of a family. A form is a way to store the groups. Its code is in a file form_*.c, with a table
+** of operations for each form. From the most common to the last resort:
 **
 **   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
 **   PICKED   some positions of the groups of a STRIDED base, in an order that follows no rule of modes
@@ -14,11 +14,9 @@
 ** A family that can be STRIDED is STRIDED: regular picks and tables are recognized when they are made, so equal rules
 ** have one form.
 **
-** A file calls only files before it in this list (lint refuses a circle): modes, points; family, which calls a form
-** only through its table; classes, equal, pick; the forms and the functions that make them: cut, picked, strided,
-** table, lists, parts, union, renumber, zip, pairs; functions for families of any form: join, split, layout, dims,
-** order, grid, along, reshape, where, read,
-** members.
+** A file calls only files before it in this list (lint refuses a circle): modes; family, which calls a form only through
+** its table; classes, op_pick; the forms and the operations that make them: form_view, form_strided, form_table,
+** op_renumber, form_parts, form_pairs; what takes families of any form: op_regroup, grid, op_grid, family_read.
 */
 #ifndef MGRID_FAMILY_H
 #define MGRID_FAMILY_H
@@ -118,7 +116,7 @@ struct mgrid_form {
   /* Return whether groups of equal size of two families of this form are equal. NULL: the rules cannot tell. */
   mgrid_told (*same_group)(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
   void (*text)(const mgrid_family *f, mgrid_text *t);    /* append the rule, as in mgrid_family_describe */
-  void (*json)(const mgrid_family *f, mgrid_text *t);    /* append the rule as JSON, from which read.c makes it again */
+  void (*json)(const mgrid_family *f, mgrid_text *t);    /* append the rule as JSON, which family_read.c reads */
   void (*explain)(const mgrid_family *f, mgrid_text *t); /* append the rule in plain words */
   void (*free)(mgrid_family *f);                         /* free what the form owns; NULL: it owns nothing */
 
@@ -174,7 +172,7 @@ static inline const mgrid_parts *mgrid_family_in_turn(const mgrid_family *f) {
 /* Write n members of a group, starting at a position. So a long group can be read in pieces. */
 void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
 /* Write a group that exists, or n of them; return the number of ranks. Hosts have mgrid_family_members and _range
-** (members.c). */
+** (family.c). */
 void    mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out);
 int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
 /* Return the number of groups of one rank. */
@@ -212,12 +210,12 @@ static inline int64_t mgrid_run_at(const int64_t *starts, int64_t n, int64_t at)
   return lo;
 }
 
-/* ------------------------------------------------------------------- equal.c */
+/* ----------------------------------------------------------------- classes.c */
 
 /* As mgrid_family_equal, and the work is charged to the budget. The result means nothing once the budget is exhausted. */
 bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget);
 
-/* -------------------------------------------------------------------- pick.c */
+/* ----------------------------------------------------------------- op_pick.c */
 
 /* Ask for positions in groups of `size`, and turn them into distinct positions in range. Return their number, or -1
 ** after filling *err. */
@@ -225,7 +223,7 @@ int64_t mgrid_pick_ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positi
 /* Return the room for the answer of a function about groups of that size. */
 static inline int64_t mgrid_pick_room(int64_t size) { return size < 32768 ? 2 * size + 16 : 65536; }
 
-/* --------------------------------------------------------------------- cut.c */
+/* --------------------------------------------------------------- form_view.c */
 
 extern const mgrid_form mgrid_cut_form;
 /* Cut the groups of a base, which are disjoint and of one size, into n pieces. `starts` holds the first position of
@@ -240,13 +238,11 @@ mgrid_status mgrid_split_lists(mgrid_splitting *x, const mgrid_family *f, mgrid_
 /* Refuse a split, and name the sizes that work. `blocking`: the mode of f's rule that is in the way, or NULL. */
 mgrid_status mgrid_split_refuse(const mgrid_family *f, int64_t k, const mgrid_mode *blocking, mgrid_error *err);
 
-/* ------------------------------------------------------------------ picked.c */
-
 extern const mgrid_form mgrid_picked_form;
 /* Pick positions, distinct and in range, of a STRIDED base. */
 mgrid_family *mgrid_picked_new(const mgrid_family *base, int64_t n, const int64_t *positions, mgrid_error *err);
 
-/* ----------------------------------------------------------------- strided.c */
+/* ------------------------------------------------------------ form_strided.c */
 
 extern const mgrid_form mgrid_strided_form;
 /* Make a strided family. NULL with *err untouched where the strides are not superincreasing. */
@@ -258,7 +254,7 @@ static inline int64_t mgrid_strided_start(const mgrid_strided *s, int64_t group)
   return s->offset + mgrid_modes_offset(&s->index, group);
 }
 
-/* ------------------------------------------------------------------- table.c */
+/* -------------------------------------------------------------- form_table.c */
 
 extern const mgrid_form mgrid_table_form;
 /* Make a table. It owns `starts` and `ranks` from now on, also on failure; if either is NULL, report out of memory.
@@ -268,45 +264,32 @@ mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, 
 /* As mgrid_family_table, of 32-bit ranks. */
 mgrid_family *mgrid_table_of(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
                              mgrid_coverage declared, mgrid_error *err);
-/* Copy the ranks of a group; MGRID_OUT_OF_RANGE for one that is not in the window. */
-mgrid_status mgrid_ranks_copy(mgrid_window w, int64_t group, int64_t n, const int64_t *from, int32_t *to,
-                              mgrid_error *err);
 /* Return the coverage to declare for a table that holds some of f's members, group by group. */
 mgrid_coverage mgrid_table_coverage(const mgrid_family *f);
 
-/* ------------------------------------------------------------------- parts.c */
-
-/* Shared by UNION and ZIP. Make a family of n parts, which the caller has checked to fit together; count and sizes are
-** left to the caller. It owns the parts and the array from now on, also on failure. */
-mgrid_family *mgrid_parts_new(const mgrid_form *form, size_t n, mgrid_family **child, mgrid_error *err);
-void          mgrid_parts_free(mgrid_family *f);
-bool          mgrid_parts_same_rule(const mgrid_family *a, const mgrid_family *b);
-void          mgrid_parts_text(const mgrid_family *f, mgrid_text *t); /* "NAME[ | ]" */
-void          mgrid_parts_json(const mgrid_family *f, mgrid_text *t); /* {"NAME":[]} */
-bool          mgrid_parts_members(const mgrid_family *f, mgrid_sets *list);
-
-/* ------------------------------------------------------------ union.c, zip.c */
+/* -------------------------------------------------------------- form_parts.c */
 
 extern const mgrid_form mgrid_union_form, mgrid_zip_form;
-/* As mgrid_parts_new. */
+/* Make a family of n parts, which the caller has checked to fit together. It owns the parts and the array from now on,
+** also on failure. */
 mgrid_family *mgrid_union_new(size_t n, mgrid_family **child, mgrid_error *err);
 mgrid_family *mgrid_zip_new(size_t n, mgrid_family **child, mgrid_budget *budget, mgrid_error *err);
 /* Apply op to each part of a union and make a union of the results; NULL if op fails on one. */
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
 
-/* ---------------------------------------------------------------- renumber.c */
+/* ------------------------------------------------------------- op_renumber.c */
 
 /* As mgrid_family_renumber and mgrid_family_select, by a rule, without lists. NULL with *err untouched where no rule of
 ** modes has that order. A zip is changed part by part. */
 mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
 mgrid_family *mgrid_select_by_rule(const mgrid_family *f, size_t n, const int64_t *groups, mgrid_error *err);
 
-/* ------------------------------------------------------------------- pairs.c */
+/* -------------------------------------------------------------- form_pairs.c */
 
 extern const mgrid_form mgrid_pairs_form;
 
-/* -------------------------------------------------------------------- join.c */
+/* -------------------------------------------------------------- op_regroup.c */
 
 /* As mgrid_family_union, _zip and _zip_spread, and the work is charged to the budget. The result means nothing once the budget
 ** has nothing left. */
@@ -316,20 +299,16 @@ mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const
 int64_t       mgrid_spread_total(const mgrid_family *f, int64_t count);
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget, mgrid_error *err);
 
-/* ------------------------------------------------------------------- split.c */
-
 /* Check the sizes of n consecutive pieces of `size` positions; *fill becomes the size of the one that is MGRID_FILL. */
 mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill, mgrid_error *err);
 
-/* ------------------------------------------------------------------ layout.c */
+/* ------------------------------------------------------------- family_read.c */
 
 /* As mgrid_family_modes and mgrid_family_parse. Without `lists`, return NULL with *err untouched where those would make
 ** lists. */
 mgrid_family *mgrid_layout_modes(mgrid_window w, int64_t offset, size_t ninside, const mgrid_mode *inside,
                                  size_t nindex, const mgrid_mode *index, bool lists, mgrid_error *err);
 mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, mgrid_error *err);
-
-/* -------------------------------------------------------------------- read.c */
 
 /* Read the family that mgrid_family_json wrote, in the same form. NULL after a fault, or once the budget is
 ** exhausted. */

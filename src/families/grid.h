@@ -25,7 +25,7 @@ struct mgrid_grid {
   mgrid_axis    axis[]; /* [n], fastest-varying first */
 };
 
-/* -------------------------------------------------------------------- dims.c */
+/* --------------------------------------------------- grid.c: names and sizes */
 
 /* The required product of the sizes of dims, and its name in messages: a dim, or the ranks of a place. */
 typedef struct mgrid_whole {
@@ -50,14 +50,14 @@ int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *er
 void mgrid_grid_text(const mgrid_grid *g, mgrid_text *t);
 void mgrid_grid_json(const mgrid_grid *g, mgrid_text *t);
 
-/* -------------------------------------------------------------------- read.c */
+/* ------------------------------------------------------------- family_read.c */
 
 /* Read the fields that mgrid_grid_json wrote, of an object that may have more. NULL after a fault, or once the budget is
 ** exhausted. */
 #define MGRID_GRID_FIELDS "dims order offset size"
 mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world);
 
-/* ------------------------------------------------------------------- order.c */
+/* ------------------------------------------------------------ grid.c: orders */
 
 /* Make an order from a list, which it owns from now on, also on failure; NULL: report out of memory. */
 mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_error *err);
@@ -72,7 +72,7 @@ bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, 
 /* Append the ranks, as in mgrid_grid_describe. */
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t);
 
-/* ------------------------------------------------------------------- along.c */
+/* ----------------------------------------------------------------- op_grid.c */
 
 typedef struct mgrid_chosen { /* dims of a grid, by index */
   size_t nin, nix;
@@ -84,20 +84,13 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
                                mgrid_chosen *c, mgrid_error *err);
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
                                   const char *const *index, mgrid_chosen *c, mgrid_error *err);
-/* Find the modes of positions of some dims, and their modes of ranks; for a grid without an order only the latter.
-** False: there are no such modes of ranks. Both lists are empty before. */
-bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks);
 /* Return how many ranks must be listed for the family of the chosen dims, or with nix = 0 for its first group; 0 where
 ** a rule of modes makes it. */
 int64_t       mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c);
 mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgrid_error *err);
 
-/* ------------------------------------------------------------------- where.c */
-
 /* As mgrid_family_where, without lists. NULL with *err untouched where no rule of modes finds the groups. */
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err);
-
-/* ----------------------------------------------------------------- reshape.c */
 
 /* Choose the dims that coords[0 .. ndims) leave free (-1) as the inside of *c, with nix = 0. */
 void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chosen *c);

@@ -14,55 +14,6 @@
 
 /* ------------------------------------------------------------------- lists */
 
-void mgrid_concurrent_free(mgrid_content *c) {
-  for (size_t i = 0; i < c->nconcurrent; i++) free(c->concurrent[i].name);
-  free(c->concurrent);
-}
-
-/* Append a list that was checked. */
-static mgrid_status append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
-  if (!MGRID_GROW(c->concurrent, c->nconcurrent, 1)) return mgrid_oom(err);
-  mgrid_concurrent *one = &c->concurrent[c->nconcurrent];
-  *one = (mgrid_concurrent){ n, calloc(n, sizeof *one->name) };
-  if (!one->name) return mgrid_oom(err);
-  for (size_t k = 0; k < n; k++) memcpy(one->name[k], names[k], strlen(names[k]));
-  c->nconcurrent++;
-  return MGRID_OK;
-}
-
-mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err) {
-  mgrid_status s = MGRID_OK;
-  for (size_t i = 0; i < from->nconcurrent && !s; i++) {
-    const mgrid_concurrent *list = &from->concurrent[i];
-    const char            **names = malloc(list->n * sizeof *names);
-    for (size_t k = 0; names && k < list->n; k++) names[k] = list->name[k];
-    s = names ? append(to, list->n, names, err) : mgrid_oom(err);
-    free(names);
-  }
-  return s;
-}
-
-/* Return the index of the family in the list; list->n: it is not in it. */
-static size_t place_in(const mgrid_concurrent *list, const char *family) {
-  size_t index = 0;
-  while (index < list->n && strcmp(list->name[index], family) != 0) index++;
-  return index;
-}
-
-void mgrid_concurrent_forget(mgrid_content *c, const char *family) {
-  size_t left = 0;
-  for (size_t i = 0; i < c->nconcurrent; i++) {
-    mgrid_concurrent *list = &c->concurrent[i];
-    size_t            index = place_in(list, family);
-    if (index < list->n) memmove(list->name + index, list->name + index + 1, (--list->n - index) * sizeof *list->name);
-    if (list->n < 2)
-      free(list->name);
-    else
-      c->concurrent[left++] = *list;
-  }
-  c->nconcurrent = left;
-}
-
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t) {
   for (size_t k = 0; k < list->n; k++) {
     if (k) mgrid_text_str(t, between);
@@ -96,7 +47,7 @@ static void mark_later(const mgrid_content *c, const char *family, bool *later, 
   while (mgrid_spend(budget, all)) {
     for (size_t i = 0; i < c->nconcurrent; i++) {
       const mgrid_concurrent *list = &c->concurrent[i];
-      for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
+      for (size_t k = mgrid_concurrent_place(list, family) + 1; k < list->n; k++) {
         int entry = mgrid_content_find(c, list->name[k]);
         if (!later[entry]) next[left++] = entry;
         later[entry] = true;
@@ -141,7 +92,7 @@ mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const
   mgrid_spend(budget, (int64_t)(n * n));
   mgrid_status s = check_names(&t->content, n, names, err);
   if (!s) s = check_order(&t->content, n, names, budget, err);
-  return s ? s : append(&t->content, n, names, err);
+  return s ? s : mgrid_concurrent_append(&t->content, n, names, err);
 }
 
 /* ------------------------------------------------------------------- lanes */
@@ -168,7 +119,7 @@ static bool is_taken(const mgrid_content *c, const char *family, int lane, place
   place *its;
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
-    if (place_in(list, family) == list->n) continue;
+    if (mgrid_concurrent_place(list, family) == list->n) continue;
     for (size_t k = 0; k < list->n; k++) {
       named(c, list->name[k], p, &its);
       if (its->lane == lane) return true;
@@ -179,7 +130,7 @@ static bool is_taken(const mgrid_content *c, const char *family, int lane, place
 
 static bool is_listed(const mgrid_content *c, const char *family) {
   for (size_t i = 0; i < c->nconcurrent; i++)
-    if (place_in(&c->concurrent[i], family) < c->concurrent[i].n) return true;
+    if (mgrid_concurrent_place(&c->concurrent[i], family) < c->concurrent[i].n) return true;
   return false;
 }
 
@@ -253,7 +204,7 @@ mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_budget *budget, mgri
 static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
   for (size_t i = 0; i < c->nconcurrent; i++) {
     const mgrid_concurrent *list = &c->concurrent[i];
-    size_t                  next = place_in(list, family) + 1;
+    size_t                  next = mgrid_concurrent_place(list, family) + 1;
     if (next < list->n) waits[mgrid_content_find(c, list->name[next])] += change;
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output. Used by plan/json.c and
+** json.h - write JSON piece by piece into a sink, so that memory does not grow with the output. Used by plan/print.c and
 ** by the slices, each for its own things in a plan.
 */
 #ifndef MGRID_JSON_H

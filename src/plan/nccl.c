@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.c - the fields of ncclConfig_t, their values as text, and the memory of a communicator.
+** nccl.c - the fields of ncclConfig_t, and their values as text.
 */
 #include "plan/nccl.h"
 

@@ -70,7 +70,7 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
 /* Write the same in canonical form: by name, separated by one blank. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 
-/* memory.c. Return the bytes of GPU memory that a communicator of n ranks takes when it is created. Each of its C
+/* nccl_demand.c. Return the bytes of GPU memory that a communicator of n ranks takes when it is created. Each of its C
 ** channels has three tables: pointers (8 bytes a rank), peers (600) and ranks (4). The communicator has two more
 ** blocks. Each is rounded up to the 2 MiB of NCCL's cuMem allocations: (3 C + 2) 2 MiB for small groups. Read in NCCL
 ** 2.28.9, src/channel.cc and alloc.h, and observed in runs of its CPU code. C is max_ctas; if that is not given,

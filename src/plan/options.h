@@ -7,12 +7,73 @@
 #ifndef MGRID_OPTIONS_H
 #define MGRID_OPTIONS_H
 
-#include "base/base.h"
+#include "families/grid.h"
 #include "plan/backend_row.h"
-#include "plan/numbers.h"
-#include "plan/cartesian.h"
 
 #include <stdatomic.h>
+
+/* ----------------------------------------------------------- option_values.c */
+
+/* An option whose value is a set of named numbers: the windows of a family, and the contents of its device
+** communicator. */
+enum { MGRID_NUMBERS_MAX = 16 };
+
+/* The range of a number. The last rule has no name; if it has a range, any other name is allowed, too. */
+typedef struct mgrid_number_rule {
+  const char *name;
+  int64_t     low, high;
+} mgrid_number_rule;
+extern const mgrid_number_rule mgrid_window_rules[], mgrid_device_rules[];
+
+typedef struct mgrid_number {
+  char    name[MGRID_NAME_MAX + 1];
+  int64_t value;
+} mgrid_number;
+
+typedef struct mgrid_numbers {
+  size_t       n;
+  mgrid_number at[MGRID_NUMBERS_MAX]; /* by name */
+} mgrid_numbers;
+
+/* Read "grads=1048576 kv=4194304" in any order, separated by blanks or commas, each name once. "" and NULL: none, *out
+** becomes NULL. `option` is the name in messages. Release the result with free. */
+mgrid_status mgrid_numbers_read(const char *text, const char *option, const mgrid_number_rule *rules,
+                                mgrid_numbers **out, mgrid_error *err);
+/* Write the same in canonical form: by name, separated by one blank. */
+void mgrid_numbers_text(const mgrid_numbers *n, mgrid_text *t);
+/* Return the number of that name, or 0. n may be NULL. */
+int64_t mgrid_numbers_of(const mgrid_numbers *n, const char *name);
+
+/* Every group is a grid, whose dims have names, sizes and periods: the value of the option `cartesian`. Dims go fastest
+** first, as everywhere here. MPI's go slowest first, so MPI's coordinates are these in reverse. */
+typedef struct mgrid_side { /* one dim of a shape */
+  char    name[MGRID_NAME_MAX + 1];
+  int64_t size;
+  bool    periodic; /* its last coordinate is followed by the first */
+} mgrid_side;
+
+typedef struct mgrid_shape {
+  int        n;      /* dims, 1 to MGRID_DIMS_MAX */
+  mgrid_side side[]; /* [n], fastest first */
+} mgrid_shape;
+
+/* Read "x:4:periodic y:2", separated by blanks or commas; for "" and NULL there is no shape, *out becomes NULL. Release
+** the result with free. */
+mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *err);
+/* Write the same in canonical form: separated by one blank. */
+void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t);
+/* Refuse a family whose groups do not have as many ranks as this shape; `name` is the family's. Positions are read as a
+** grid, whatever their ranks; which ranks are adjacent is not checked. O(1). */
+mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err);
+
+/* Return the index of a dim, or -1 after filling *err. */
+int mgrid_shape_find(const mgrid_shape *s, const char *dim, mgrid_error *err);
+/* Return the coordinate of a position in dim i. */
+int64_t mgrid_shape_coord(const mgrid_shape *s, int64_t position, int i);
+/* Return the position `steps` further along dim i (`back`: before it), or -1 if that is outside. */
+int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t steps, bool back);
+
+/* ----------------------------------------------------------------- options.c */
 
 /* Type of the field in mgrid_options; in parentheses the value when the option is not given. */
 typedef enum mgrid_option_kind {
@@ -20,8 +81,8 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
   MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: plan/cartesian.h. At most one row */
-  MGRID_OPTION_NUMBERS, /* const char * (""), named numbers: plan/numbers.h */
+  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: mgrid_shape. At most one row */
+  MGRID_OPTION_NUMBERS, /* const char * (""), mgrid_numbers */
   MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;
 

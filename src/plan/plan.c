@@ -1,15 +1,83 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - make a topology canonical for one world, and one rank's view of it.
+** plan.c - make a topology canonical for one world: order, sharing, lanes, launch order, digest. A plan does not change
+** after that. And questions about all of it: its families and grids, ranks in no group, notes about likely mistakes.
 */
+#include "families/classes.h"
 #include "plan/plan.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier) {
-  return mgrid_choice_shares(p->content.entry[later].choice, p->content.entry[earlier].choice);
+/* =================================================================== parents */
+
+/* Families whose communicators are split from those of another family: the parent exists and is created before them. Each
+** rank checks for its own groups that they are inside groups of the parent (comm/state.c), because that is O(members). */
+
+/* Return the index of a family in the schedule. */
+static size_t turn_of(const mgrid_plan *p, int entry) {
+  size_t k = 0;
+  while (p->order[k] != entry) k++;
+  return k;
 }
+
+static mgrid_status unknown(const mgrid_content *c, const mgrid_entry *e, mgrid_error *err) {
+  enum { SHOWN = 64 };
+  const char *known[SHOWN];
+  size_t      n = 0;
+  char        tail[512] = "";
+  for (size_t i = 0; i < c->nentries && n < SHOWN; i++)
+    if (&c->entry[i] != e) known[n++] = c->entry[i].name;
+  mgrid_suggest(tail, sizeof tail, e->choice->asked.parent, known, n);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s': unknown parent '%s'%s", e->name, e->choice->asked.parent,
+                    tail);
+}
+
+mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err) {
+  const mgrid_content *c = &p->content;
+  for (size_t i = 0; i < c->nentries; i++) {
+    const mgrid_entry *e = &c->entry[i];
+    const char        *name = e->choice->asked.parent, *why = NULL;
+    if (!*name) continue;
+    int other = mgrid_content_find(c, name);
+    if (other < 0) return unknown(c, e, err);
+    const mgrid_choice *parent = c->entry[other].choice;
+    if (other == (int)i)
+      why = "is itself";
+    else if (e->choice->asked.lazy || parent->asked.lazy)
+      why = "is made together with it, so neither can be 'lazy'";
+    else if (parent->none || e->choice->none)
+      why = "or itself has no communicators: the backend is 'none'";
+    else if (e->choice->backend != parent->backend)
+      why = "has another backend";
+    else if (c->entry[other].family->overlapping || e->family->overlapping)
+      why = "or itself has groups that share ranks";
+    else if (turn_of(p, other) > turn_of(p, (int)i))
+      why = "is made later; put it before";
+    if (why) return mgrid_fail(err, MGRID_REFUSED, "family '%s': its parent '%s' %s", e->name, name, why);
+  }
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err) {
+  const mgrid_entry  *e = &p->content.entry[entry];
+  const mgrid_family *parent = p->content.entry[mgrid_content_find(&p->content, e->choice->asked.parent)].family;
+  int64_t             first = -1, in_parent, position;
+  for (int64_t i = 0; i < mgrid_family_size(e->family, group); i++) {
+    int64_t rank = mgrid_family_rank(e->family, group, i);
+    bool    found = mgrid_family_locate(parent, rank, 0, &in_parent, &position);
+    if (found && i == 0) first = in_parent;
+    if (!found || in_parent != first)
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "family '%s': group %" PRId64 " is not within one group of its parent '%s': rank %" PRId64
+                        " is outside",
+                        e->name, group, e->choice->asked.parent, rank);
+  }
+  return MGRID_OK;
+}
+
+/* ================================================================== the plan */
 
 static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c->asked.lazy ? 2 : 1; }
 
@@ -107,112 +175,116 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
   return index < 0 ? NULL : p->content.grid[index].grid;
 }
 
-/* --------------------------------------------------------- the job's total */
+/* ================================================================ idle ranks */
 
-mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out,
-                                   mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
-  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
-  if (s) return s;
-  c.families = (int64_t)p->content.nentries;
-  for (int i = 0; i < (int)p->content.nentries; i++) {
-    const mgrid_family *f = p->content.entry[i].family;
-    int64_t             ones = mgrid_family_singles(f);
-    c.singles += ones;
-    c.groups += f->count - ones;
-    c.communicators += mgrid_plan_led(p, i, -1, budget);
-  }
-  mgrid_struct_write(out, &c, sizeof c);
-  return MGRID_OK;
+/* Ranks that are in no group. */
+
+enum { LOOKED_AT = 1 << 22, RANGES = 6 };
+
+/* The ranks of an item that are in no group on purpose; NULL: it has none. */
+static const mgrid_family *unused_of(const mgrid_item *item) {
+  return item->kind->unused ? item->kind->unused(item->x) : NULL;
 }
 
-mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  if (rank < 0) return mgrid_plan_count_paid(p, NULL, out, err);
-  mgrid_view        v;
-  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
-  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
-  if (!s) s = mgrid_view_init(&v, p, rank, err);
-  if (s) return s;
-  c.families = (int64_t)p->content.nentries;
-  c.communicators = (int64_t)v.ncomms;
-  for (size_t i = 0; i < v.nmembers; i++) {
-    c.singles += v.member[i].size == 1;
-    c.groups += v.member[i].size > 1;
-  }
-  mgrid_view_free(&v);
-  mgrid_struct_write(out, &c, sizeof c);
-  return MGRID_OK;
-}
-
-/* -------------------------------------------------------------- one rank's view */
-
-static int by_round(const void *a, const void *b) {
-  const mgrid_creation *x = a, *y = b;
-  if (x->round != y->round) return x->round < y->round ? -1 : 1;
-  return (x->group > y->group) - (x->group < y->group);
-}
-
-static int by_entry(const void *a, const void *b) {
-  const mgrid_member *x = a, *y = b;
-  if (x->entry != y->entry) return x->entry < y->entry ? -1 : 1;
-  return (x->group > y->group) - (x->group < y->group);
-}
-
-/* Return the creation of this view that makes the same group, or -1. */
-static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_creation *c) {
-  const mgrid_entry *e = &p->content.entry[c->entry];
-  for (size_t k = 0; k < v->ncomms; k++) {
-    const mgrid_creation *made = &v->comm[k];
-    if (made->size == c->size && made->position == c->position && mgrid_plan_may_share(p, c->entry, made->entry)
-        && mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
-      return (int)k;
-  }
-  return -1;
-}
-
-mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
-  memset(v, 0, sizeof *v);
-  mgrid_status s = mgrid_check_rank(rank, p->content.world, err);
-  if (s) return s;
-  v->rank = rank;
+static bool is_idle(const mgrid_plan *p, int64_t rank) {
   int64_t group, position;
-  size_t  total = 0;
+  for (size_t i = 0; i < p->content.nitems; i++) {
+    const mgrid_family *f = unused_of(&p->content.item[i]);
+    if (f && mgrid_family_locate(f, rank, 0, &group, &position)) return false;
+  }
   for (size_t i = 0; i < p->content.nentries; i++)
-    for (int64_t nth = 0; mgrid_family_locate(p->content.entry[i].family, rank, nth, &group, &position); nth++) total++;
-  v->member = malloc((total + 1) * sizeof *v->member);
-  v->comm = malloc((total + 1) * sizeof *v->comm);
-  mgrid_creation *groups = malloc((total + 1) * sizeof *groups); /* this rank's groups of one family */
-  if (!v->member || !v->comm || !groups) {
-    free(groups);
-    mgrid_view_free(v);
-    return mgrid_oom(err);
-  }
-  for (size_t k = 0; k < p->content.nentries; k++) {
-    int                 i = p->order[k];
-    const mgrid_family *f = p->content.entry[i].family;
-    size_t              n = 0;
-    for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
-      groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
-    if (n > 1) qsort(groups, n, sizeof *groups, by_round);
-    for (size_t g = 0; g < n; g++) {
-      bool made = groups[g].size > 1 && !p->content.entry[i].choice->none;
-      int  comm = made ? made_already(v, p, &groups[g]) : -1;
-      if (comm < 0 && made) {
-        comm = (int)v->ncomms;
-        v->comm[v->ncomms++] = groups[g];
-      }
-      v->member[v->nmembers++] = (mgrid_member){ i, groups[g].group, groups[g].position, groups[g].size, comm };
-    }
-  }
-  free(groups);
-  qsort(v->member, v->nmembers, sizeof *v->member, by_entry);
-  return MGRID_OK;
+    if (mgrid_family_locate(p->content.entry[i].family, rank, 0, &group, &position)) return false;
+  return true;
 }
 
-void mgrid_view_free(mgrid_view *v) {
-  free(v->member);
-  free(v->comm);
-  memset(v, 0, sizeof *v);
+typedef struct seeker {
+  const mgrid_plan *p;
+  mgrid_sets        sets; /* of all members */
+  bool              told; /* by modes; else each rank is checked */
+} seeker;
+
+/* Return the next rank from `rank` on that is idle, or with `idle` false that is not; world: none. */
+static int64_t next_rank(seeker *s, int64_t rank, bool idle) {
+  int64_t      world = s->p->content.world, found;
+  mgrid_points rest = { .offset = rank };
+  if (rank == world) return world;
+  mgrid_points_push(&rest, world - rank, 1);
+  if (s->told && (idle ? mgrid_sets_lack : mgrid_sets_meet)(&rest, &s->sets, &found, NULL))
+    return found < 0 ? world : found;
+  while (rank < world && is_idle(s->p, rank) != idle) rank++;
+  return rank;
+}
+
+static bool count_idle(void *idle, int64_t rank, int64_t weight, int64_t in) {
+  (void)rank;
+  if (in < 0) *(int64_t *)idle += weight;
+  return true;
+}
+
+/* Collect the members of all families. False: there are too many for modes. */
+static bool take_sets(seeker *s) {
+  for (size_t i = 0; i < s->p->content.nitems; i++) {
+    const mgrid_family *f = unused_of(&s->p->content.item[i]);
+    if (f && !mgrid_members_of(f, &s->sets)) return false;
+  }
+  for (size_t i = 0; i < s->p->content.nentries; i++) {
+    size_t first = s->sets.n, kept = first;
+    if (!mgrid_members_of(s->p->content.entry[i].family, &s->sets)) return false;
+    for (size_t k = first; k < s->sets.n; k++) { /* add each set once */
+      const mgrid_points *one = &s->sets.at[k];
+      bool                known = false;
+      for (size_t e = 0; e < kept && !known; e++)
+        known = s->sets.at[e].offset == one->offset && s->sets.at[e].n == one->n
+                && memcmp(s->sets.at[e].at, one->at, (size_t)one->n * sizeof *one->at) == 0;
+      if (!known) s->sets.at[kept++] = *one;
+    }
+    s->sets.n = kept;
+  }
+  return true;
+}
+
+int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
+  int64_t      world = p->content.world, idle = 0;
+  int          ranges = 0;
+  seeker       s = { .p = p };
+  mgrid_points all = { .offset = 0 };
+  for (size_t i = 0; i < p->content.nentries; i++)
+    if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
+  if (p->content.nentries == 0) return 0; /* without any group, other messages say so */
+  mgrid_points_push(&all, world, 1);
+  s.told = take_sets(&s) && mgrid_sets_each(&all, &s.sets, false, count_idle, &idle, NULL);
+  if (!s.told) {
+    idle = world > LOOKED_AT ? -1 : 0;
+    for (int64_t r = 0; r < world && idle >= 0; r++) idle += is_idle(p, r);
+  }
+  for (int64_t r = 0, end; idle > 0 && (r = next_rank(&s, r, true)) < world; r = end) {
+    end = next_rank(&s, r, false);
+    if (ranges++ == RANGES) break;
+    mgrid_text_add(which, "%s%" PRId64, ranges > 1 ? ", " : "", r);
+    if (end - r > 1) mgrid_text_add(which, "%s%" PRId64, end - r > 2 ? " to " : ", ", end - 1);
+  }
+  if (ranges > RANGES) mgrid_text_str(which, ", ...");
+  free(s.sets.at);
+  return idle;
+}
+
+/* ===================================================================== notes */
+
+/* The options that a backend does not support, so that nobody expects an effect; the notes of slices. */
+
+void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t) {
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    int64_t n = 0;
+    for (size_t i = 0; i < p->content.nentries; i++) {
+      const mgrid_choice *c = p->content.entry[i].choice;
+      n += mgrid_choice_has(c, row) && !mgrid_backend_heeds(c->backend ? c->backend : backend, row->name);
+    }
+    if (n > 0) mgrid_text_add(t, "%s%s of %" PRId64 " famil%s", t->len ? ", " : "", row->name, n, n == 1 ? "y" : "ies");
+  }
+}
+
+void mgrid_plan_notes(const mgrid_plan *p, bool listed, mgrid_text *out) {
+  const mgrid_content *c = &p->content;
+  for (size_t i = 0; i < c->nitems; i++)
+    if (c->item[i].kind->notes) c->item[i].kind->notes(c->item[i].x, c->item[i].name, listed, out);
 }

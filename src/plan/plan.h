@@ -59,6 +59,9 @@ typedef struct mgrid_view {
 
 /* As mgrid_plan_new, and the work is charged to the budget. NULL without an error once the budget is exhausted. */
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_budget *budget, mgrid_error *err);
+
+/* ------------------------------------------------------------------- share.c */
+
 /* Return whether a group of the later entry may use a communicator of the earlier one. */
 bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
 /* As mgrid_plan_count of the whole plan, and the work is charged to the budget. The result means nothing once the budget is
@@ -67,8 +70,6 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mg
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void         mgrid_view_free(mgrid_view *v);
-
-/* --------------------------------------------------------------- leaders.c */
 
 /* Return the number of groups of an entry that no earlier group leads: the communicators that it adds to the job.
 ** `round` >= 0 counts only that round. Groups are compared by their modes, O(modes). Where these cannot tell (tables of
@@ -82,8 +83,6 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_R
 void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups, mgrid_budget *budget);
 /* Return whether some groups of entry i, but not all, may be groups of the earlier entry j. */
 bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
-
-/* ----------------------------------------------------------------- share.c */
 
 typedef enum mgrid_overlap {
   MGRID_NONE, /* no group */
@@ -101,7 +100,7 @@ bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, 
 /* Return the first group of b that equals group ga of a, only groups before `limit`; or -1. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_budget *budget);
 
-/* -------------------------------------------------- concurrent.c, parent.c */
+/* ------------------------------------------------------ concurrent.c, plan.c */
 
 /* Fill p->launch from the lists of concurrent families and p->order. */
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_budget *budget, mgrid_error *err);
@@ -112,7 +111,7 @@ int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
 mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err);
 
-/* ---------------------------------------------------- verify.c, rehearse.c */
+/* ------------------------------------------------------------------ verify.c */
 
 /* mgrid_plan_check checks worlds of up to WHOLE ranks completely. In larger ones it checks SOME members of each family,
 ** about a quarter as many ranks, and the next member of each of their groups. */
@@ -144,7 +143,7 @@ void         mgrid_itinerary_free(mgrid_itinerary *it);
 /* The same with the plan's own itinerary. O(members); MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_error *err);
 
-/* --------------------------------- laws.c, idle_ranks.c, ignored_options.c */
+/* ------------------------------------------------------------ laws.c, plan.c */
 
 /* Laws: both families have the same groups (same); every group of a is inside one of b (within); no rank is in both
 ** (disjoint); every rank is in a group (covers). Else return MGRID_REFUSED with the first counterexample, and the names
@@ -188,11 +187,11 @@ typedef void mgrid_tell(void *ud, const mgrid_difference *d);
 mgrid_status mgrid_plan_differences(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                                     mgrid_tell *tell, mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* ------------------------------------------ print.c, json.c, read.c, why.c */
+/* ----------------------------------------------- print.c, plan_read.c, why.c */
 
 /* The lines of a plan: its world, parameters, functions and grids, then its families, then lists of concurrent families
-** and items. _line appends one of the canonical text. _rule appends it as an object of JSON, from which read.c makes it
-** again and of which the digest is made, and returns true; both append nothing for an item that no group depends on. */
+** and items. _line appends one of the canonical text. _rule appends it as an object of JSON, from which plan_read.c makes
+** it again and of which the digest is made, and returns true; both append nothing for an item that no group depends on. */
 size_t       mgrid_plan_nlines(const mgrid_plan *p);
 size_t       mgrid_plan_first_family(const mgrid_plan *p);
 size_t       mgrid_plan_first_list(const mgrid_plan *p); /* the line after the families */
@@ -212,7 +211,7 @@ bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* ------------------------------------------------------- resources.c, cost.c */
+/* --------------------------------------------------------------- resources.c */
 
 /* The numbers of mgrid_resources by name; ends with a NULL name. */
 typedef struct mgrid_resources_row {

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** share.c - which groups are the same list of ranks, decided by rules where possible.
+** share.c - which groups have a communicator of their own, and which use that of an equal, earlier group; and so what
+** one rank is in and creates. Groups are compared by rules and class by class, so the size of the world does not
+** matter; where no modes tell, group by group. plan.c calls it when a plan is made, comm/ for each rank's view.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* ============================================================== equal groups */
+
+/* Which groups are the same list of ranks, decided by rules where possible. */
 
 enum { PAID = 1024 }; /* members that are compared between payments */
 
@@ -198,4 +205,289 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget
     if (all != MGRID_UNTOLD || (budget && budget->exhausted) || a->count > COMPARE_MAX) return all == MGRID_YES;
   }
   return !budget || !budget->exhausted;
+}
+
+/* =================================================================== leaders */
+
+/* Which groups are led by an earlier group, whose communicator they use. */
+
+/* Return whether a group may occur twice in the family: only in a cover that the user listed. */
+static bool may_repeat(const mgrid_family *f) {
+  const mgrid_parts *parts = mgrid_family_in_turn(f);
+  for (size_t i = 0; parts && i < parts->n; i++)
+    if (may_repeat(parts->child[i])) return true;
+  return f->form->listed && f->overlapping;
+}
+
+/* Entries that share are led by another entry, which comes before them. */
+bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
+  return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
+         && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family) != MGRID_NONE;
+}
+
+/* Return whether some group of entry i must be compared. */
+static bool is_open(const mgrid_plan *p, int i) {
+  if (may_repeat(p->content.entry[i].family)) return true;
+  for (size_t e = 0; p->order[e] != i; e++)
+    if (mgrid_plan_rivals(p, i, p->order[e])) return true;
+  return false;
+}
+
+/* ------------------------------------------------------------ class by class */
+
+typedef struct rivals {
+  mgrid_classes classes;
+  int           owner[MGRID_CLASSES_MAX]; /* entry of each class */
+} rivals;
+
+typedef struct tally {
+  const int *owner;  /* entry of each set */
+  int64_t   *groups; /* led, by entry; may be NULL */
+  int64_t    alone;
+} tally;
+
+static bool count(void *ud, int64_t start, int64_t weight, int64_t in) {
+  tally *t = ud;
+  (void)start;
+  if (in < 0)
+    t->alone += weight;
+  else if (t->groups)
+    t->groups[t->owner[in]] += weight;
+  return true;
+}
+
+static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
+  for (size_t e = 0; p->order[e] != i; e++) {
+    int    j = p->order[e];
+    size_t first = r->classes.n;
+    if (!mgrid_plan_rivals(p, i, j)) continue;
+    if (!mgrid_classes_of(p->content.entry[j].family, &r->classes)) return false;
+    for (size_t k = first; k < r->classes.n; k++) r->owner[k] = j;
+  }
+  return true;
+}
+
+/* Count the groups of a class by the entry that leads them. */
+static bool count_class(const mgrid_plan *p, int i, const mgrid_class *c, const rivals *r, tally *t,
+                        mgrid_budget *budget) {
+  size_t               room = r->classes.n + 1, n = 0;
+  mgrid_points         own;
+  mgrid_points        *sets = malloc(room * sizeof *sets);
+  const mgrid_points **others = malloc(room * sizeof *others);
+  int                 *owner = malloc(room * sizeof *owner);
+  bool told = sets && others && owner && mgrid_class_starts(c, &own) && mgrid_spend(budget, (int64_t)room);
+  for (size_t k = 0; k < r->classes.n && told; k++) {
+    const mgrid_class *d = &r->classes.at[k];
+    mgrid_told alike = mgrid_class_alike(p->content.entry[i].family, c, p->content.entry[r->owner[k]].family, d);
+    if (alike == MGRID_NO) continue;
+    told = alike == MGRID_YES && mgrid_class_starts(d, &sets[n]);
+    others[n] = &sets[n];
+    owner[n++] = r->owner[k];
+  }
+  t->owner = owner;
+  told = told && mgrid_points_each(&own, n, others, false, count, t, budget);
+  free(sets);
+  free(others);
+  free(owner);
+  return told;
+}
+
+/* Return how many groups of entry i (with round >= 0 of that round) no group leads; -1: no modes tell. groups[] as in
+** mgrid_plan_leaders; it may be NULL. */
+static int64_t by_class(const mgrid_plan *p, int i, int64_t round, int64_t *groups, mgrid_budget *budget) {
+  const mgrid_family *f = p->content.entry[i].family;
+  mgrid_classes       own = { 0 };
+  rivals             *r = calloc(1, sizeof *r);
+  tally               t = { NULL, groups, 0 };
+  bool                told = r && !may_repeat(f) && mgrid_classes_of(f, &own) && find_rivals(p, i, r);
+  for (size_t k = 0; k < own.n && told; k++) {
+    const mgrid_class *c = &own.at[k];
+    if (c->size < 2 || (round >= 0 && c->round >= 0 && c->round != round)) continue;
+    told = (round < 0 || c->round >= 0) && count_class(p, i, c, r, &t, budget);
+  }
+  free(own.at);
+  if (r) free(r->classes.at);
+  free(r);
+  return told ? t.alone : -1;
+}
+
+/* ------------------------------------------------------------ group by group */
+
+/* Return the entry, which may be i, whose earlier group leads this one; -1: none does. */
+static int leader_of(const mgrid_plan *p, int i, int64_t group) {
+  const mgrid_family *f = p->content.entry[i].family;
+  for (size_t e = 0; p->order[e] != i; e++) {
+    int j = p->order[e];
+    if (mgrid_plan_may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0)
+      return j;
+  }
+  bool again = may_repeat(f) && !p->content.entry[i].choice->asked.unique;
+  return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
+}
+
+/* Pay for checking one group. */
+static bool pay_group(const mgrid_plan *p, int i, mgrid_budget *budget) {
+  const mgrid_family *f = p->content.entry[i].family;
+  return mgrid_spend(budget, 4 * f->nodes + (int64_t)p->content.nentries);
+}
+
+int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_budget *budget) {
+  const mgrid_family *f = p->content.entry[i].family;
+  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
+  mgrid_spend(budget, f->nodes + (int64_t)p->content.nentries);
+  if (!is_open(p, i)) {
+    if (round < 0 || !f->overlapping) return round > 0 ? 0 : f->count - mgrid_family_singles(f);
+    if (f->size >= 0) return mgrid_family_in_round(f, round);
+  }
+  int64_t led = by_class(p, i, round, NULL, budget);
+  if (led >= 0) return led;
+  led = 0;
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
+    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && leader_of(p, i, g) < 0;
+  return led;
+}
+
+void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budget *budget) {
+  const mgrid_family *f = p->content.entry[i].family;
+  memset(groups, 0, p->content.nentries * sizeof *groups);
+  if (f->max_size < 2 || p->content.entry[i].choice->none) return;
+  if (p->shares[i] >= 0) {
+    groups[p->shares[i]] = f->count - mgrid_family_singles(f);
+    return;
+  }
+  if (!is_open(p, i) || by_class(p, i, -1, groups, budget) >= 0) return;
+  memset(groups, 0, p->content.nentries * sizeof *groups); /* some were counted before it failed */
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++) {
+    int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
+    if (leader >= 0) groups[leader]++;
+  }
+}
+
+void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX], mgrid_budget *budget) {
+  const mgrid_family *f = p->content.entry[i].family;
+  int64_t             rounds = mgrid_family_rounds(f);
+  if (rounds <= 3) { /* pairs, which modes may decide */
+    for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1, budget);
+    return;
+  }
+  memset(led, 0, (size_t)rounds * sizeof *led);
+  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
+  for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
+    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && leader_of(p, i, g) < 0;
+}
+
+/* ========================================== counts, and the view of one rank */
+
+bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier) {
+  return mgrid_choice_shares(p->content.entry[later].choice, p->content.entry[earlier].choice);
+}
+
+/* --------------------------------------------------------- the job's total */
+
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget, mgrid_plan_counts *out,
+                                   mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
+  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  if (s) return s;
+  c.families = (int64_t)p->content.nentries;
+  for (int i = 0; i < (int)p->content.nentries; i++) {
+    const mgrid_family *f = p->content.entry[i].family;
+    int64_t             ones = mgrid_family_singles(f);
+    c.singles += ones;
+    c.groups += f->count - ones;
+    c.communicators += mgrid_plan_led(p, i, -1, budget);
+  }
+  mgrid_struct_write(out, &c, sizeof c);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  if (rank < 0) return mgrid_plan_count_paid(p, NULL, out, err);
+  mgrid_view        v;
+  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
+  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  if (!s) s = mgrid_view_init(&v, p, rank, err);
+  if (s) return s;
+  c.families = (int64_t)p->content.nentries;
+  c.communicators = (int64_t)v.ncomms;
+  for (size_t i = 0; i < v.nmembers; i++) {
+    c.singles += v.member[i].size == 1;
+    c.groups += v.member[i].size > 1;
+  }
+  mgrid_view_free(&v);
+  mgrid_struct_write(out, &c, sizeof c);
+  return MGRID_OK;
+}
+
+/* -------------------------------------------------------------- one rank's view */
+
+static int by_round(const void *a, const void *b) {
+  const mgrid_creation *x = a, *y = b;
+  if (x->round != y->round) return x->round < y->round ? -1 : 1;
+  return (x->group > y->group) - (x->group < y->group);
+}
+
+static int by_entry(const void *a, const void *b) {
+  const mgrid_member *x = a, *y = b;
+  if (x->entry != y->entry) return x->entry < y->entry ? -1 : 1;
+  return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Return the creation of this view that makes the same group, or -1. */
+static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_creation *c) {
+  const mgrid_entry *e = &p->content.entry[c->entry];
+  for (size_t k = 0; k < v->ncomms; k++) {
+    const mgrid_creation *made = &v->comm[k];
+    if (made->size == c->size && made->position == c->position && mgrid_plan_may_share(p, c->entry, made->entry)
+        && mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
+      return (int)k;
+  }
+  return -1;
+}
+
+mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
+  memset(v, 0, sizeof *v);
+  mgrid_status s = mgrid_check_rank(rank, p->content.world, err);
+  if (s) return s;
+  v->rank = rank;
+  int64_t group, position;
+  size_t  total = 0;
+  for (size_t i = 0; i < p->content.nentries; i++)
+    for (int64_t nth = 0; mgrid_family_locate(p->content.entry[i].family, rank, nth, &group, &position); nth++) total++;
+  v->member = malloc((total + 1) * sizeof *v->member);
+  v->comm = malloc((total + 1) * sizeof *v->comm);
+  mgrid_creation *groups = malloc((total + 1) * sizeof *groups); /* this rank's groups of one family */
+  if (!v->member || !v->comm || !groups) {
+    free(groups);
+    mgrid_view_free(v);
+    return mgrid_oom(err);
+  }
+  for (size_t k = 0; k < p->content.nentries; k++) {
+    int                 i = p->order[k];
+    const mgrid_family *f = p->content.entry[i].family;
+    size_t              n = 0;
+    for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
+      groups[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
+    if (n > 1) qsort(groups, n, sizeof *groups, by_round);
+    for (size_t g = 0; g < n; g++) {
+      bool made = groups[g].size > 1 && !p->content.entry[i].choice->none;
+      int  comm = made ? made_already(v, p, &groups[g]) : -1;
+      if (comm < 0 && made) {
+        comm = (int)v->ncomms;
+        v->comm[v->ncomms++] = groups[g];
+      }
+      v->member[v->nmembers++] = (mgrid_member){ i, groups[g].group, groups[g].position, groups[g].size, comm };
+    }
+  }
+  free(groups);
+  qsort(v->member, v->nmembers, sizeof *v->member, by_entry);
+  return MGRID_OK;
+}
+
+void mgrid_view_free(mgrid_view *v) {
+  free(v->member);
+  free(v->comm);
+  memset(v, 0, sizeof *v);
 }

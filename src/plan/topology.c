@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - the builder: families, grids and items by name, in the order of the calls.
+** topology.c - the builder: families, grids, items and lists of concurrent families by name, in the order of the calls. A
+** name stands once, whatever has it. Recipes and hosts call it; plan.c copies its content.
 */
 #include "plan/topology.h"
 
@@ -12,6 +13,55 @@
 /* Numbers in the index of names: below these, of families. */
 enum { GRIDS = 1 << 29, ITEMS = 1 << 30 };
 
+/* ------------------------------------------------ lists of concurrent families */
+
+static void free_lists(mgrid_content *c) {
+  for (size_t i = 0; i < c->nconcurrent; i++) free(c->concurrent[i].name);
+  free(c->concurrent);
+}
+
+mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+  if (!MGRID_GROW(c->concurrent, c->nconcurrent, 1)) return mgrid_oom(err);
+  mgrid_concurrent *one = &c->concurrent[c->nconcurrent];
+  *one = (mgrid_concurrent){ n, calloc(n, sizeof *one->name) };
+  if (!one->name) return mgrid_oom(err);
+  for (size_t k = 0; k < n; k++) memcpy(one->name[k], names[k], strlen(names[k]));
+  c->nconcurrent++;
+  return MGRID_OK;
+}
+
+static mgrid_status copy_lists(mgrid_content *to, const mgrid_content *from, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < from->nconcurrent && !s; i++) {
+    const mgrid_concurrent *list = &from->concurrent[i];
+    const char            **names = malloc(list->n * sizeof *names);
+    for (size_t k = 0; names && k < list->n; k++) names[k] = list->name[k];
+    s = names ? mgrid_concurrent_append(to, list->n, names, err) : mgrid_oom(err);
+    free(names);
+  }
+  return s;
+}
+
+size_t mgrid_concurrent_place(const mgrid_concurrent *list, const char *family) {
+  size_t index = 0;
+  while (index < list->n && strcmp(list->name[index], family) != 0) index++;
+  return index;
+}
+
+static void leave_lists(mgrid_content *c, const char *family) {
+  size_t left = 0;
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    mgrid_concurrent *list = &c->concurrent[i];
+    size_t            index = mgrid_concurrent_place(list, family);
+    if (index < list->n) memmove(list->name + index, list->name + index + 1, (--list->n - index) * sizeof *list->name);
+    if (list->n < 2)
+      free(list->name);
+    else
+      c->concurrent[left++] = *list;
+  }
+  c->nconcurrent = left;
+}
+
 /* ----------------------------------------------------------------- content */
 
 void mgrid_content_free(mgrid_content *c) {
@@ -20,7 +70,7 @@ void mgrid_content_free(mgrid_content *c) {
     mgrid_choice_free(c->entry[i].choice);
   }
   for (size_t i = 0; i < c->ngrids; i++) mgrid_grid_free(c->grid[i].grid);
-  mgrid_concurrent_free(c);
+  free_lists(c);
   for (size_t i = 0; i < c->nparams; i++) {
     free(c->param[i].name);
     free(c->param[i].value);
@@ -200,7 +250,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   }
   for (size_t i = 0; i < from->ncalled && !s; i++)
     s = add_called(to, from->called[i].name, from->called[i].version, err);
-  if (!s) s = mgrid_concurrent_copy(to, from, err);
+  if (!s) s = copy_lists(to, from, err);
   if (s) mgrid_content_free(to);
   return s;
 }
@@ -311,7 +361,7 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
     memmove(g, g + 1, (--c->ngrids - (size_t)(i - GRIDS)) * sizeof *g);
   } else {
     mgrid_entry *e = &c->entry[i];
-    mgrid_concurrent_forget(c, name);
+    leave_lists(c, name);
     mgrid_family_free(e->family);
     mgrid_choice_free(e->choice);
     memmove(e, e + 1, (--c->nentries - (size_t)i) * sizeof *e);

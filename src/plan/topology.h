@@ -101,9 +101,10 @@ bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_budget *budget,
                                   mgrid_error *err);
-mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
-void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* remove it from all lists */
-void         mgrid_concurrent_free(mgrid_content *c);
+/* Of topology.c. Append a list that was checked. _place: return the index of the family in the list; list->n: it is not
+** in it. */
+mgrid_status mgrid_concurrent_append(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err);
+size_t       mgrid_concurrent_place(const mgrid_concurrent *list, const char *family);
 /* Append the names, separated by `between`. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
 /* Put the families of each list into different lanes, and give the first one high priority, in their options. */

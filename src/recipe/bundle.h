@@ -2,7 +2,7 @@
 **
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
 **
-** A chunk, but those of pictures, is embedded twice: as text, and compiled when the library was built. The compiled form
+** A chunk is embedded as text, and what a start waits for also compiled when the library was built. The compiled form
 ** loads ten times faster, but is safe only for the release of Lua that made it; with another release
 ** mgrid_bundle_load uses the text. Only this code is loaded in compiled form: recipes of users are always text.
 */
@@ -20,16 +20,21 @@ typedef struct mgrid_chunk {
   size_t               binary_size;
 } mgrid_chunk;
 
-extern const char               mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
-extern const mgrid_chunk        mgrid_prelude_recipe;   /* where the prelude begins: lua/prelude/recipe.lua */
-extern const mgrid_chunk        mgrid_prelude_hints, mgrid_prelude_words;
-extern const mgrid_chunk *const mgrid_prelude[];       /* all files of lua/prelude/; NULL at the end */
-extern const mgrid_chunk        mgrid_machine_lua[];   /* lua/machine/: readers; a NULL name at the end */
-extern const mgrid_chunk        mgrid_bundled[];       /* lua/moongrid/recipes/; a NULL name at the end */
-extern const mgrid_chunk        mgrid_pictures[];      /* lua/pictures/, "moongrid.pictures.svg"; likewise */
-extern const char *const        mgrid_bundled_names[]; /* NULL at the end */
+extern const char mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
 
-/* Push the chunk as a function, as luaL_loadbuffer does. bundled.c */
+/* Lists with a NULL name at the end: */
+extern const mgrid_chunk mgrid_prelude[];     /* lua/prelude/, "moongrid/recipe.lua" */
+extern const mgrid_chunk mgrid_machine_lua[]; /* lua/machine/, "moongrid/machine/hwloc.lua" */
+extern const mgrid_chunk mgrid_bundled[]; /* lua/moongrid/recipes/ as they were written, "megatron", "megatron.grids" */
+extern const mgrid_chunk mgrid_pictures[]; /* what the library needs of lua/pictures/, "moongrid.pictures.svg" */
+
+extern const char *const mgrid_bundled_names[]; /* of recipes, not of their parts; NULL at the end */
+
+/* Return that of a list; NULL: none has the name. bind.c */
+const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);
+/* Push the chunk as a function, as luaL_loadbuffer does. */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);
+/* Push what lua/prelude/NAME.lua is, a function, or raise. */
+void mgrid_bundle_push(lua_State *L, const char *name);
 
 #endif

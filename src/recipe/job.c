@@ -4,7 +4,7 @@
 */
 #include "moongrid_lua.h"
 
-#include "comm/open.h"
+#include "comm/backend_open.h"
 #include "recipe/slice.h"
 
 #include <limits.h>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** loss.c - one loss: the decision, the next plan, who takes which place, and the bytes moved.
+** loss.c - one loss: what the job becomes. It reads as the decision goes: who is lost, what has no copy left, what the caller or the
+** policy on_lost or the default answers, which plan comes next, who takes which place, which communicators and bytes stay. A loss is
+** never changed once it is made; the plans that it tries are kept in its mgrid_losses (next.c). recover.c and Lua call
+** mgrid_loss_decide and mgrid_loss_new; all ranks that call with the same arguments decide alike. Nothing here sends anything.
 */
+#include "comm/recipe.h"
 #include "survive/next.h"
 
 #include <inttypes.h>
@@ -41,7 +45,243 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
   return MGRID_OK;
 }
 
-/* ----------------------------------------------------------------- decide */
+/* -------------------------------------------------------- what has no copy */
+
+static bool is_lost(const mgrid_loss *x, int64_t rank) {
+  size_t low = 0, high = x->nlost;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (x->lost[middle] < rank)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < x->nlost && x->lost[low] == rank;
+}
+
+/* Note the shard of a lost rank if all of its holders are lost, and this rank is the first of them. */
+static mgrid_status look_at(mgrid_loss *x, const char *name, const mgrid_tensor *t, int64_t rank, mgrid_error *err) {
+  mgrid_seat at;
+  if (!mgrid_tensor_seat(t, rank, &at) || at.copy != 0) return MGRID_OK;
+  int64_t bytes = mgrid_tensor_elements(t, &at) * t->width, n = 0;
+  if (bytes == 0) return MGRID_OK;
+  for (at.copy = 1; at.copy < t->copies; at.copy++)
+    if (!is_lost(x, mgrid_tensor_rank(t, &at))) return MGRID_OK;
+  int64_t *holders = malloc((size_t)t->copies * sizeof *holders);
+  if (!holders || !MGRID_GROW(x->missing, x->nmissing, 1)) {
+    free(holders);
+    return mgrid_oom(err);
+  }
+  for (at.copy = 0; at.copy < t->copies; at.copy++) holders[n++] = mgrid_tensor_rank(t, &at);
+  x->missing[x->nmissing++] = (mgrid_loss_missing_part){ name, bytes, (size_t)n, holders };
+  x->sums.missing += bytes;
+  return MGRID_OK;
+}
+
+static mgrid_status find_missing(mgrid_loss *x, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < mgrid_plan_ntensors(x->old) && !s; i++) {
+    const char         *name = mgrid_plan_tensor_name(x->old, i);
+    const mgrid_tensor *t = mgrid_plan_tensor(x->old, name);
+    for (size_t k = 0; k < x->nlost && !s; k++) s = look_at(x, name, t, x->lost[k], err);
+  }
+  return s;
+}
+
+/* -------------------------------------------------------------- the answer */
+
+#define POLICY "on_lost"
+
+/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this order; none: as
+** they are. */
+typedef struct loss_set {
+  size_t n;
+  char **params; /* [n], "dp=3", owned */
+} loss_set;
+typedef struct loss_reply {
+  mgrid_loss_answer how;
+  const char       *by;    /* who says so: "the policy 'on_lost'" */
+  bool              usual; /* true: it is the default */
+  size_t            nsets;
+  loss_set         *set; /* [nsets] */
+} loss_reply;
+
+static void free_reply(loss_reply *r) {
+  for (size_t i = 0; i < r->nsets; i++) {
+    for (size_t k = 0; k < r->set[i].n; k++) free(r->set[i].params[k]);
+    free(r->set[i].params);
+  }
+  free(r->set);
+  *r = (loss_reply){ .how = MGRID_LOSS_STOP };
+}
+
+/* Add a set with room for n parameters, none yet. */
+static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
+  if (!MGRID_GROW(r->set, r->nsets, 1)) return mgrid_null_oom(err);
+  loss_set *one = &r->set[r->nsets];
+  *one = (loss_set){ 0, calloc(n + 1, sizeof *one->params) };
+  if (!one->params) return mgrid_null_oom(err);
+  r->nsets++;
+  return one;
+}
+
+/* Look the policy up in a dry state of rank 0, so that it answers the same on all ranks. */
+static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
+  mgrid_error why = MGRID_ERROR_INIT;
+  if (l->asked) return MGRID_OK;
+  mgrid_backend *b = l->state ? NULL : mgrid_backend_dry(l->world, 0, err);
+  if (b) l->state = mgrid_materialize(l->plan, b, "", err);
+  mgrid_backend_free(b);
+  if (!l->state) return err->status;
+  l->policy = mgrid_policy_new(l->rt, l->state, POLICY, &why);
+  if (why.status && why.status != MGRID_UNKNOWN_NAME) return mgrid_error_pass(err, &why);
+  l->asked = true;
+  return MGRID_OK;
+}
+
+/* Append a value, written as a parameter: dp=3. */
+static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *err) {
+  mgrid_text_add(t, "%s=", a->name);
+  switch (a->kind) {
+  case MGRID_IS_INTEGER: mgrid_text_int(t, a->as.integer); break;
+  case MGRID_IS_NUMBER: mgrid_text_add(t, "%.17g", a->as.number); break;
+  case MGRID_IS_BOOLEAN: mgrid_text_str(t, a->as.boolean ? "true" : "false"); break;
+  case MGRID_IS_TEXT: mgrid_text_str(t, a->as.text); break;
+  case MGRID_IS_INTEGERS:
+    for (size_t i = 0; i < a->as.integers.n; i++) mgrid_text_add(t, "%s%" PRId64, i ? "," : "", a->as.integers.at[i]);
+    break;
+  default:
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "policy '" POLICY "': parameter '%s' is a number, text, a truth value or a list of integers",
+                      a->name);
+  }
+  return MGRID_OK;
+}
+
+/* Read a table of parameters as one more set; `path` names it. */
+static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r, mgrid_error *err) {
+  enum { MOST = 64 };
+  size_t n = params->kind == MGRID_IS_TABLE ? params->as.table.n : 0;
+  if (n == 0 || n > MOST)
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "policy '" POLICY
+                      "': '%s' is a table of parameters by name, { dp = 3 }, or a list of such, of 1 to %d "
+                      "parameters",
+                      path, MOST);
+  loss_set *set = add_set(r, n, err);
+  for (size_t i = 0; set && i < n; i++) {
+    mgrid_text t = { 0 };
+    if (!value_text(&params->as.table.at[i], &t, err))
+      set->params[i] = t.failed ? NULL : mgrid_strdup(mgrid_text_chars(&t));
+    mgrid_text_free(&t);
+    if (err->status) break;
+    if (!set->params[i]) return mgrid_oom(err);
+    set->n++;
+  }
+  return err->status;
+}
+
+static mgrid_status read_params(const mgrid_arg *params, loss_reply *r, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  char         path[64];
+  if (params->kind != MGRID_IS_LIST) return read_set(params, "params", r, err);
+  for (size_t i = 0; i < params->as.table.n && !s; i++) {
+    snprintf(path, sizeof path, "params[%zu]", i);
+    s = read_set(&params->as.table.at[i], path, r, err);
+  }
+  return s;
+}
+
+/* Find `how` and `params` of the table that the policy returned, and refuse other keys. */
+static mgrid_status read_keys(const mgrid_arg *all, const mgrid_arg *found[2], mgrid_error *err) {
+  static const char *const known[] = { "how", "params" };
+  char                     tail[128];
+  for (size_t i = 0; i < all->as.table.n; i++) {
+    const mgrid_arg *a = &all->as.table.at[i];
+    int              k = 0;
+    while (k < 2 && strcmp(a->name, known[k]) != 0) k++;
+    if (k < 2) {
+      found[k] = a;
+      continue;
+    }
+    mgrid_suggest(tail, sizeof tail, a->name, known, 2);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "policy '" POLICY "' returned a table with '%.100s'%s", a->name, tail);
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status read_reply(mgrid_policy *p, loss_reply *r, mgrid_error *err) {
+  mgrid_arg        all = MGRID_ARG_INIT;
+  const mgrid_arg *found[2] = { &all, NULL };
+  char             tail[128];
+  int              k = 0;
+  if (mgrid_policy_result(p, NULL, MGRID_IS_NONE, &all, err)) return err->status;
+  if (all.kind == MGRID_IS_TABLE && read_keys(&all, found, err)) return err->status;
+  if (found[0]->kind != MGRID_IS_TEXT)
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "policy '" POLICY "' returned no answer: \"replace\", \"shrink\", \"stop\", or a table, { how = "
+                      "\"shrink\", params = { dp = 3 } }");
+  const char *word = found[0]->as.text;
+  while (k < 3 && strcmp(word, mgrid_loss_answers[k]) != 0) k++;
+  if (k == 3) {
+    mgrid_suggest(tail, sizeof tail, word, mgrid_loss_answers, 3);
+    return mgrid_fail(err, MGRID_BAD_VALUE, "policy '" POLICY "' returned '%.100s'%s", word, tail);
+  }
+  r->how = (mgrid_loss_answer)k;
+  mgrid_status s = found[1] ? read_params(found[1], r, err) : MGRID_OK;
+  if (!s && r->nsets && r->how != MGRID_LOSS_SHRINK)
+    s = mgrid_fail(err, MGRID_BAD_VALUE,
+                   "policy '" POLICY "' returned parameters for '%s'; a shrink alone changes some",
+                   mgrid_loss_answers[k]);
+  return s;
+}
+
+static mgrid_status ask_policy(mgrid_losses *l, const mgrid_loss *x, int64_t spares, int64_t gone, loss_reply *r,
+                               mgrid_error *err) {
+  const mgrid_arg q[] = { mgrid_arg_integer("ranks", l->world),
+                          mgrid_arg_integer("lost", (int64_t)x->nlost),
+                          mgrid_arg_integers("which", x->nlost, x->lost),
+                          mgrid_arg_integer("spares", spares),
+                          mgrid_arg_integer("places", gone),
+                          mgrid_arg_integer("missing", x->sums.missing) };
+  mgrid_status    s = mgrid_policy_call(l->policy, sizeof q / sizeof *q, q, err);
+  r->by = "the policy '" POLICY "'", r->usual = false;
+  if (s || !(s = read_reply(l->policy, r, err))) return s;
+  mgrid_lent_request where = { .policy = l->policy, .placed = err };
+  mgrid_runtime_serve(l->rt, "survive", &where, NULL);
+  return s;
+}
+
+static mgrid_status ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, loss_reply *out, mgrid_error *err) {
+  mgrid_error  why = MGRID_ERROR_INIT;
+  mgrid_status s = MGRID_OK;
+  int64_t      gone = 0;
+  *out = (loss_reply){ .by = "the default", .usual = true };
+  for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
+  out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
+  if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK; /* nobody is lost, or only spares are */
+  if (l->how) {
+    out->by = "the caller", out->usual = false;
+    for (int i = 0; i < 3; i++)
+      if (strcmp(l->how, mgrid_loss_answers[i]) == 0) out->how = (mgrid_loss_answer)i;
+    loss_set *set = l->nchanged ? add_set(out, l->nchanged, &why) : NULL;
+    for (size_t i = 0; set && i < l->nchanged; i++)
+      if ((set->params[i] = mgrid_strdup(l->changed[i]))) set->n++;
+    if (set && set->n < l->nchanged) mgrid_oom(&why);
+  } else if (!(s = find_policy(l, &why)) && l->policy) {
+    s = ask_policy(l, x, spares, gone, out, &why);
+  }
+  if (!s) s = why.status;
+  /* Only spares are lost: a policy may still stop the job, such as one half of a job that is cut in two. */
+  if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
+    free_reply(out);
+    *out = (loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
+  }
+  if (s) free_reply(out);
+  return s ? mgrid_error_pass(err, &why) : MGRID_OK;
+}
+
+/* ----------------------------------------------------------- the next plan */
 
 static int64_t spares_left(const mgrid_losses *l, const mgrid_loss *x) {
   int64_t n = 0;
@@ -50,7 +290,7 @@ static int64_t spares_left(const mgrid_losses *l, const mgrid_loss *x) {
 }
 
 /* Say why no layout is accepted. */
-static void no_layout(const mgrid_losses *l, const mgrid_loss_reply *reply, const mgrid_next *next, mgrid_loss *x) {
+static void no_layout(const mgrid_losses *l, const loss_reply *reply, const mgrid_next *next, mgrid_loss *x) {
   int64_t most = next->survivors < l->places ? next->survivors : l->places;
   mgrid_text_add(&x->why, "the recipe accepts no layout of %s%" PRId64 " rank%s; of %" PRId64 ": %s",
                  most > 1 ? "1 to " : "", most, mgrid_s_of(most), most, next->why.message);
@@ -60,11 +300,11 @@ static void no_layout(const mgrid_losses *l, const mgrid_loss_reply *reply, cons
 
 /* Find the next plan. NULL without an error: the job stops, for the reason in x->why. */
 static mgrid_next *decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
-  mgrid_loss_reply reply;
-  mgrid_next      *next = NULL;
-  int64_t          spares = spares_left(l, x), gone = 0;
+  loss_reply  reply;
+  mgrid_next *next = NULL;
+  int64_t     spares = spares_left(l, x), gone = 0;
   for (size_t i = 0; i < x->nlost; i++) gone += l->place[x->lost[i]] >= 0;
-  mgrid_status s = mgrid_loss_ask(l, x, spares, &reply, err);
+  mgrid_status s = ask(l, x, spares, &reply, err);
   if (s) return NULL;
   x->how = reply.how;
   if (reply.how == MGRID_LOSS_STOP) {
@@ -79,18 +319,20 @@ static mgrid_next *decide(mgrid_losses *l, mgrid_loss *x, mgrid_error *err) {
   }
   if (reply.how == MGRID_LOSS_SHRINK || (reply.usual && next && !next->plan && !err->status)) {
     x->how = MGRID_LOSS_SHRINK;
-    mgrid_loss_set none = { 0, NULL };
+    loss_set none = { 0, NULL };
     for (size_t i = 0; !s && (i < reply.nsets || i == 0) && !(next && next->plan); i++) {
-      mgrid_loss_set *set = reply.nsets ? &reply.set[i] : &none;
+      loss_set *set = reply.nsets ? &reply.set[i] : &none;
       next = mgrid_next_of(l, x, true, set->n, set->params, err);
       s = next ? MGRID_OK : err->status;
       for (size_t k = 0; next && next->plan && k < set->n; k++) mgrid_text_add(&x->params, "%s\n", set->params[k]);
     }
     if (next && !next->plan) no_layout(l, &reply, next, x);
   }
-  mgrid_loss_reply_free(&reply);
+  free_reply(&reply);
   return next && next->plan ? next : NULL;
 }
+
+/* -------------------------------------------------------------- what stays */
 
 static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
   const mgrid_comm_list *c = &next->comms;
@@ -108,6 +350,42 @@ static mgrid_status count_comms(const mgrid_losses *l, const mgrid_next *next, m
   return MGRID_OK;
 }
 
+/* Count what all places need of a tensor and of a shard that is missing. */
+static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, int64_t places) {
+  mgrid_seat shard, part;
+  int64_t    bytes = 0;
+  if (!mgrid_tensor_seat(p->from, m->holders[0], &shard)) return 0;
+  for (int64_t i = 0; i < places; i++)
+    if (mgrid_tensor_seat(p->to, i, &part)) bytes += mgrid_common_bytes(p, &shard, &part);
+  return bytes;
+}
+
+enum { FEW = 1 << 20 }; /* pairs of a place and a rank whose bytes are kept for the next loss */
+
+static mgrid_status count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+  size_t n = next->paired ? next->pairs.n : 0;
+  x->tensor = malloc((n + 1) * sizeof *x->tensor);
+  if (!x->tensor) return mgrid_oom(err);
+  x->sums.uncounted = next->uncounted;
+  for (size_t i = 0; i < n; i++) x->tensor[x->ntensors++] = next->pairs.name[i];
+  if (n > 0 && !next->bytes && next->places * x->world <= FEW)
+    next->bytes = calloc((size_t)(next->places * x->world), sizeof *next->bytes);
+  for (int64_t r = 0; r < next->places && n > 0; r++) {
+    mgrid_next_bytes own = { 0, 0, false }, *at = &own;
+    if (next->bytes) at = &next->bytes[r * x->world + x->was[r]];
+    if (!at->known) at->need = mgrid_next_needs(next, r, x->was[r], &at->stay), at->known = true;
+    x->sums.stay += at->stay;
+    x->sums.moved += at->need - at->stay;
+  }
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < x->nmissing; k++)
+      if (strcmp(x->missing[k].tensor, next->pairs.name[i]) == 0)
+        x->sums.moved -= needed_of(&next->pairs.pair[i], &x->missing[k], next->places);
+  return MGRID_OK;
+}
+
+/* --------------------------------------------------------------- all of it */
+
 mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err) {
   if (mgrid_lacks(l, "the losses of a plan", err)) return NULL;
   if (n == 0) return mgrid_null(err, MGRID_REFUSED, "no rank is lost");
@@ -122,7 +400,7 @@ mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mg
   x->world = l->world;
   x->sums = (mgrid_loss_sums)MGRID_LOSS_SUMS_INIT;
   mgrid_status s = take_lost(x, n, lost, &why);
-  if (!s) s = mgrid_loss_find_missing(x, &why);
+  if (!s) s = find_missing(x, &why);
   mgrid_next *next = s ? NULL : decide(l, x, &why);
   s = why.status;
   x->sums.lost = (int64_t)x->nlost, x->sums.survivors = x->survivors;
@@ -131,7 +409,7 @@ mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mg
     x->sums.layout = next->places, x->sums.idle = x->survivors - next->places;
     s = x->was ? mgrid_loss_place_again(l, next, x, &why) : mgrid_loss_place(l, next, x, &why);
     if (!s) s = count_comms(l, next, x, &why);
-    if (!s) s = mgrid_loss_count_bytes(next, x, &why);
+    if (!s) s = count_bytes(next, x, &why);
   } else if (!s) {
     x->how = MGRID_LOSS_STOP;
     x->sums.dropped = (int64_t)l->comms.n;

@@ -1,14 +1,92 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - plans for fewer ranks, each made once: the part of a loss that does not depend on which ranks are lost.
+** next.c - the plans that may come next, each made once. They do not depend on which ranks are lost, only on how many are left:
+** layouts are tried from the largest down, and the recipe is evaluated once for each number of ranks. Where it reads the machine the
+** survivors run where they ran before, so it is evaluated for a machine with their places, once for each loss. loss.c asks for the
+** plan of a loss (mgrid_next_of). Nothing here sends anything.
 */
-#include "survive/next.h"
-
 #include "comm/recipe.h"
+#include "machine/item.h"
+#include "survive/next.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+
+/* --------------------------------------------- the communicators of a plan */
+
+uint64_t mgrid_comm_hash(const int32_t *member, int64_t n) { return XXH3_64bits(member, (size_t)n * sizeof *member); }
+
+static const mgrid_choice *choice_of(const mgrid_plan *p, int32_t entry) { return p->content.entry[entry].choice; }
+
+static bool has_members(const mgrid_comm_list *c, int32_t i, const int32_t *member, int64_t n) {
+  return c->start[i + 1] - c->start[i] == n && memcmp(c->member + c->start[i], member, (size_t)n * sizeof *member) == 0;
+}
+
+int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member, int64_t n, uint64_t hash,
+                        const mgrid_choice *choice) {
+  size_t at = 0;
+  for (int32_t i; (i = mgrid_index_next(&c->index, hash, &at)) >= 0;)
+    if (has_members(c, i, member, n) && mgrid_choice_shares(choice_of(p, c->entry[i]), choice)) return i;
+  return -1;
+}
+
+void mgrid_comm_list_free(mgrid_comm_list *c) {
+  free(c->entry);
+  free(c->start);
+  free(c->member);
+  mgrid_index_free(&c->index);
+  *c = (mgrid_comm_list){ 0 };
+}
+
+static bool has_comms(const mgrid_plan *p, int32_t entry) {
+  return p->shares[entry] < 0 && !choice_of(p, entry)->none && p->content.entry[entry].family->max_size > 1;
+}
+
+/* Add a group, unless an earlier one leads it. Its members follow those in the list. False: no memory. */
+static bool add(mgrid_comm_list *c, const mgrid_plan *p, int32_t entry, int64_t size) {
+  const int32_t *member = c->member + c->start[c->n];
+  uint64_t       hash = mgrid_comm_hash(member, size);
+  if (mgrid_comm_find(c, p, member, size, hash, choice_of(p, entry)) >= 0) return true;
+  if (!mgrid_index_put(&c->index, hash, (int32_t)c->n)) return false;
+  c->entry[c->n] = entry;
+  c->start[c->n + 1] = c->start[c->n] + size;
+  c->n++;
+  return true;
+}
+
+mgrid_status mgrid_comm_list_make(mgrid_comm_list *c, const mgrid_plan *p, mgrid_error *err) {
+  int64_t groups = 0, members = 0;
+  *c = (mgrid_comm_list){ 0 };
+  for (size_t i = 0; i < p->content.nentries; i++)
+    if (has_comms(p, (int32_t)i)) {
+      groups += p->content.entry[i].family->count;
+      members += p->content.entry[i].family->total;
+    }
+  if (groups > INT32_MAX / 4) return mgrid_fail(err, MGRID_LIMIT, "more than 2^29 groups are too many to compare");
+  c->entry = malloc((size_t)(groups + 1) * sizeof *c->entry);
+  c->start = calloc((size_t)groups + 2, sizeof *c->start);
+  c->member = malloc((size_t)(members + 1) * sizeof *c->member);
+  bool whole = c->entry && c->start && c->member;
+  for (size_t k = 0; k < p->content.nentries && whole; k++) {
+    int                 i = p->order[k];
+    const mgrid_family *f = p->content.entry[i].family;
+    for (int64_t g = 0; has_comms(p, i) && g < f->count && whole; g++) {
+      int64_t size = mgrid_family_size(f, g);
+      if (size < 2) continue;
+      mgrid_family_group(f, g, c->member + c->start[c->n]);
+      whole = add(c, p, i, size);
+    }
+  }
+  if (whole) return MGRID_OK;
+  mgrid_comm_list_free(c);
+  return mgrid_oom(err);
+}
+
+/* ---------------------------------------------------- the losses of a plan */
+
+const char *const mgrid_loss_answers[] = { "stop", "replace", "shrink" };
 
 static void free_texts(size_t n, char **text) {
   for (size_t i = 0; i < n && text; i++) free(text[i]);
@@ -24,8 +102,6 @@ static char **copy_texts(size_t n, const char *const *text) {
     }
   return copy;
 }
-
-/* ------------------------------------------------------------------ losses */
 
 /* Number the places. */
 static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
@@ -76,7 +152,7 @@ mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t
   return NULL;
 }
 
-void mgrid_next_free(mgrid_next *x) {
+static void free_next(mgrid_next *x) {
   free(x->params);
   free_texts(x->nargs, x->args);
   free(x->bytes);
@@ -90,7 +166,7 @@ void mgrid_losses_free(mgrid_losses *l) {
   if (!l) return;
   for (mgrid_next *x = l->next, *after; x; x = after) {
     after = x->after;
-    mgrid_next_free(x);
+    free_next(x);
   }
   mgrid_policy_free(l->policy);
   mgrid_state_free(l->state);
@@ -106,7 +182,70 @@ void mgrid_losses_free(mgrid_losses *l) {
   free(l);
 }
 
-/* ------------------------------------------------------------- a next plan */
+/* Does this argument replace that one? "dp=3" replaces "dp=4". */
+static bool replaces(const char *now, const char *was) {
+  size_t n = strcspn(was, "=");
+  return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';
+}
+
+mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
+  size_t n = 0, changed = 0;
+  if (!l || !x || x->how == MGRID_LOSS_STOP) return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
+  char *text = mgrid_strdup(x->params.data ? x->params.data : "");
+  for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
+  const char **args = calloc(l->nargs + changed + 1, sizeof *args);
+  if (!text || !args) return free(text), free(args), mgrid_null_oom(err);
+  for (size_t i = 0; i < l->nargs; i++) args[n++] = l->args[i];
+  for (char *at = text, *end; *at; at = end) {
+    size_t i = 0;
+    end = at + strcspn(at, "\n");
+    if (*end) *end++ = 0;
+    while (i < l->nargs && !replaces(at, l->args[i])) i++;
+    args[i < l->nargs ? i : n++] = at;
+  }
+  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
+  o.how = l->how, o.params = l->file;
+  mgrid_losses *next = mgrid_losses_new(l->rt, x->plan, n, args, &o, err);
+  free(text), free(args);
+  return next;
+}
+
+/* -------------------------------------------------- a plan for fewer ranks */
+
+static int32_t *seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
+  int32_t *at = malloc((size_t)x->survivors * sizeof *at);
+  int64_t  n = 0;
+  if (!at) return mgrid_null_oom(err);
+  for (int64_t r = 0; r < x->world && !x->was; r++)
+    if (x->is[r] != -2) at[n++] = (int32_t)mgrid_machine_at(mgrid_losses_machine(l), r);
+  for (int64_t i = 0; i < x->survivors && x->was; i++)
+    at[i] = (int32_t)mgrid_machine_at(mgrid_losses_machine(l), x->was[i]);
+  return at;
+}
+
+/* Lend the runtime the machine with these places; *before: the machine lent before, with one more owner. */
+static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err) {
+  mgrid_lent_request   r = { .kind = &mgrid_machine_kind };
+  int32_t             *own = malloc((size_t)n * sizeof *own);
+  mgrid_machine_model *m = own ? mgrid_machine_copy(mgrid_losses_machine(l), err) : mgrid_null_oom(err);
+  if (!m) {
+    free(own);
+    return err->status;
+  }
+  memcpy(own, at, (size_t)n * sizeof *own);
+  mgrid_status s = mgrid_machine_set_ranks(m, n, own, err);
+  if (!s) s = mgrid_runtime_serve(l->rt, "survive", &r, err);
+  if (!s) s = mgrid_runtime_machine(l->rt, m, err);
+  if (s && r.x) mgrid_machine_kind.free(r.x);
+  *before = s ? NULL : r.x;
+  mgrid_machine_free(m);
+  return s;
+}
+
+static void lend_again(const mgrid_losses *l, void *before) {
+  mgrid_runtime_lend(l->rt, &mgrid_machine_kind, before, NULL);
+  if (before) mgrid_machine_kind.free(before);
+}
 
 /* List the arguments of the plan, without those that `params` replaces, then `params`. */
 static const char **arguments(const mgrid_losses *l, size_t n, char *const *params, size_t *all) {
@@ -141,11 +280,79 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
   int32_t *list = malloc((size_t)(world - places + 1) * sizeof *list);
   void    *before = NULL;
   for (int64_t i = places; i < world && list; i++) list[i - places] = (int32_t)i;
-  if (at && mgrid_losses_lend(l, world, at, &before, err)) return free(list), NULL;
+  if (at && lend(l, world, at, &before, err)) return free(list), NULL;
   mgrid_plan *p = mgrid_plan_sparing(l->rt, l->file, world, world - places, list, n, args, err);
-  if (at) mgrid_losses_lend_again(l, before);
+  if (at) lend_again(l, before);
   return p;
 }
+
+/* -------------------------------------- where the recipe reads the machine */
+
+/* No old rank has a new rank yet. */
+static void reset(mgrid_loss *x) {
+  free(x->was);
+  x->was = NULL;
+  memset(x->is, -1, (size_t)x->world * sizeof *x->is);
+  for (size_t i = 0; i < x->nlost; i++) x->is[x->lost[i]] = -2;
+}
+
+static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x, mgrid_error *err) {
+  int32_t    *at = seats(l, x, err);
+  mgrid_plan *p =
+      at ? mgrid_next_plan(l, x->survivors, next->places, next->nargs, (const char *const *)next->args, at, err) : NULL;
+  free(at);
+  return p;
+}
+
+static mgrid_status try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why) {
+  mgrid_fold fold[MGRID_FOLDS_MAX];
+  size_t     n = mgrid_folds_of(l, next->places, fold);
+  for (size_t i = 0; i < n && !next->plan; i++) {
+    mgrid_error mine = MGRID_ERROR_INIT;
+    reset(x);
+    next->fold = fold[i];
+    if (!mgrid_loss_place(l, next, x, &mine)) next->plan = plan_at(l, next, x, &mine);
+    if (mine.status == MGRID_NO_MEMORY) return mgrid_error_pass(why, &mine);
+    if (i == 0 && !next->plan) mgrid_error_pass(why, &mine);
+  }
+  if (!next->plan) reset(x);
+  return MGRID_OK;
+}
+
+static bool same_comms(const mgrid_comm_list *a, const mgrid_comm_list *b) {
+  return a->n == b->n && memcmp(a->start, b->start, (a->n + 1) * sizeof *a->start) == 0
+         && memcmp(a->member, b->member, (size_t)a->start[a->n] * sizeof *a->member) == 0;
+}
+
+mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
+  int32_t        *was = x->was, *is = malloc((size_t)x->world * sizeof *is);
+  mgrid_error     why = MGRID_ERROR_INIT;
+  mgrid_comm_list comms = { 0 };
+  if (!is) return mgrid_oom(err);
+  memcpy(is, x->is, (size_t)x->world * sizeof *is);
+  x->was = NULL;
+  reset(x);
+  mgrid_status s = mgrid_loss_place(l, next, x, &why);
+  bool         same = !s && memcmp(was, x->was, (size_t)x->survivors * sizeof *was) == 0;
+  mgrid_plan  *p = s || same ? NULL : plan_at(l, next, x, &why);
+  if (p && !mgrid_comm_list_make(&comms, p, &why) && same_comms(&comms, &next->comms)) {
+    mgrid_plan_free(x->plan);
+    x->plan = mgrid_plan_ref(p);
+    same = true;
+  }
+  if (!same) { /* it stays as the recipe has accepted it */
+    int32_t *now = x->was;
+    x->was = was, was = now;
+    memcpy(x->is, is, (size_t)x->world * sizeof *is);
+  }
+  mgrid_comm_list_free(&comms);
+  mgrid_plan_free(p);
+  free(was);
+  free(is);
+  return why.status == MGRID_NO_MEMORY ? mgrid_error_pass(err, &why) : MGRID_OK;
+}
+
+/* ----------------------------------------------------------- the next plan */
 
 /* Try layouts from the largest down, none larger than the present one; without a shrink only the largest. If the recipe refuses
 ** all, return MGRID_OK, and leave x->plan NULL. */
@@ -154,7 +361,7 @@ static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, m
   for (x->places = most; x->places >= least; x->places--) {
     mgrid_error why = MGRID_ERROR_INIT;
     if (mgrid_losses_machine(l))
-      mgrid_next_try_places(l, x, of, &why);
+      try_places(l, x, of, &why);
     else
       x->plan = mgrid_next_plan(l, x->survivors, x->places, x->nargs, (const char *const *)x->args, NULL, &why);
     if (why.status == MGRID_NO_MEMORY) return mgrid_error_pass(err, &why);
@@ -218,7 +425,7 @@ static mgrid_next *make(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t n,
   if (!s && x->plan) x->fold = mgrid_fold_of(l, x);
   free(args);
   if (!s) return x;
-  if (x) mgrid_next_free(x);
+  if (x) free_next(x);
   return NULL;
 }
 
@@ -230,7 +437,7 @@ mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *of, bool shrinks, size_t 
   if (!text) return mgrid_null_oom(err);
   if (by_machine && x) { /* most losses have other places: do not keep the last plan */
     l->next = x->after;
-    mgrid_next_free(x);
+    free_next(x);
     x = NULL;
   }
   while (x && !(x->survivors == of->survivors && x->shrinks == shrinks && strcmp(x->params, text) == 0)) x = x->after;

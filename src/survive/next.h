@@ -35,13 +35,12 @@ mgrid_status mgrid_spares_check(const mgrid_spares *x, const mgrid_content *c, m
 /* Return those of a plan; NULL: none. */
 const mgrid_spares *mgrid_content_spares(const mgrid_content *c);
 
-/* --------------------------------------------------------------- comms.c */
+/* ---------------------------------------------------------------- next.c */
 
 /* The communicators of a plan, each once: all groups of more than one rank, of families that have any. */
 typedef struct mgrid_comm_list {
   size_t      n;
-  int32_t    *entry;  /* [n]: a family that has it, */
-  int64_t    *group;  /* [n]: and which of its groups it is */
+  int32_t    *entry;  /* [n]: a family that has it */
   int64_t    *start;  /* [n + 1], in members */
   int32_t    *member; /* ranks, in order */
   mgrid_index index;  /* by the members */
@@ -53,7 +52,7 @@ uint64_t     mgrid_comm_hash(const int32_t *member, int64_t n);
 int32_t mgrid_comm_find(const mgrid_comm_list *c, const mgrid_plan *p, const int32_t *member, int64_t n, uint64_t hash,
                         const mgrid_choice *choice);
 
-/* ---------------------------------------------------------------- next.c */
+extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_answer */
 
 /* A way from places of the old layout to those of the new one: both are a x some x b, dims fastest first; the middle one
 ** shrinks from `was` to `is`. */
@@ -115,25 +114,10 @@ mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size
 ** ranks as well. */
 mgrid_next *mgrid_next_of(mgrid_losses *l, mgrid_loss *x, bool shrinks, size_t n, char *const *params,
                           mgrid_error *err);
-void        mgrid_next_free(mgrid_next *x);
 /* List the tensors of `from` that `to` has in the same shape. The caller frees the list; the names are those of `from`. */
 const char **mgrid_tensors_alike(const mgrid_plan *from, const mgrid_plan *to, size_t *shared, mgrid_error *err);
 
-/* ----------------------------------------------------------- by_machine.c */
-
-/* The machine that the recipe reads; NULL: none. */
-const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
-/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one domain; 0: no machine. */
-size_t mgrid_losses_near(const mgrid_losses *l, int64_t a, int64_t b);
-/* Return the places of the survivors, by their new ranks, or before they have some in order. The caller frees them. */
-int32_t *mgrid_loss_seats(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err);
-/* Lend the runtime the machine with these places of n ranks; *before: what it was lent until now, to lend again. */
-mgrid_status mgrid_losses_lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before, mgrid_error *err);
-void         mgrid_losses_lend_again(const mgrid_losses *l, void *before);
-/* Try the layout of next->places with the folds that suggest themselves: each places the survivors (x), and the recipe
-** is asked about the machine with their places. next->plan NULL: it refuses all of them; *why is about the first. */
-mgrid_status mgrid_next_try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why);
-/* Place the survivors by next->fold instead, if the recipe accepts that, too. */
+/* Place the survivors by next->fold instead, if the recipe that reads the machine accepts that, too. */
 mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
 /* Ask a runtime for a thing that it was lent: *x gets one more owner; NULL: there is none. Or, with a policy, for its file and
@@ -164,43 +148,26 @@ struct mgrid_loss {
   const char             **tensor; /* [ntensors], those that move; of the old plan */
 };
 
-extern const char *const mgrid_loss_answers[]; /* their words, by mgrid_loss_answer. ask.c */
-
-/* What the policy says, and the parameters that a shrink may change: sets of them, tried in this order; none: as they are.
-** ask.c */
-typedef struct mgrid_loss_set {
-  size_t n;
-  char **params; /* [n], "dp=3", owned */
-} mgrid_loss_set;
-typedef struct mgrid_loss_reply {
-  mgrid_loss_answer how;
-  const char       *by;    /* who says so: "the policy 'on_lost'" */
-  bool              usual; /* true: it is the default */
-  size_t            nsets;
-  mgrid_loss_set   *set; /* [nsets] */
-} mgrid_loss_reply;
-mgrid_status mgrid_loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spares, mgrid_loss_reply *out,
-                            mgrid_error *err);
-void         mgrid_loss_reply_free(mgrid_loss_reply *r);
-
 /* mgrid_loss_new, also for n 0: nobody is lost, and all keep their places. The policy is not asked. */
 mgrid_loss *mgrid_loss_decide(mgrid_losses *l, size_t n, const int64_t *lost, mgrid_error *err);
 
-/* Fill x->was and x->is: who takes which place of the next plan. places.c */
+/* --------------------------------------------------------------- places.c */
+
+/* Return the machine that the recipe reads; NULL: none. */
+const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
+/* Fill x->was and x->is: who takes which place of the next plan. */
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x, mgrid_error *err);
-/* List the folds to this number of places; first those that keep the most communicators of the old plan. Return how many.
-** places.c */
+/* List the folds to this number of places; first those that keep the most communicators of the old plan. Return how many. */
 enum { MGRID_FOLDS_MAX = 8 };
 size_t mgrid_folds_of(const mgrid_losses *l, int64_t places, mgrid_fold fold[MGRID_FOLDS_MAX]);
-/* Find the fold of two layouts that keeps most communicators together. places.c */
+/* Find the fold of two layouts that keeps most communicators together. */
 mgrid_fold mgrid_fold_of(const mgrid_losses *l, const mgrid_next *next);
-/* Fill what is missing, from the old plan alone. holders.c */
-mgrid_status mgrid_loss_find_missing(mgrid_loss *x, mgrid_error *err);
-/* Return the bytes that a place of the next plan needs, and *stay: those of them that an old rank has. holders.c */
+/* Return the bytes that a place of the next plan needs, and *stay: those of them that an old rank has. */
 int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay);
-/* Return a loss as JSON (README.md, "JSON"); NULL: out of memory. print.c */
+
+/* ---------------------------------------------------------------- print.c */
+
+/* Return a loss as JSON (README.md, "JSON"); NULL: out of memory. */
 json_t *mgrid_loss_json(const mgrid_loss *x);
-/* Count bytes. holders.c */
-mgrid_status mgrid_loss_count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err);
 
 #endif

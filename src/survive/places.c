@@ -9,10 +9,40 @@
 ** a and b are those that keep the most communicators if the middle dim loses some of its coordinates; if none keeps any,
 ** those that leave the most bytes in place.
 */
+#include "machine/item.h"
 #include "survive/next.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
+
+const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l) {
+  const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
+  return item && !item->unread ? item->model : NULL;
+}
+
+/* Return how many levels of the machine, whether the recipe reads it or not, have both ranks in one domain; 0: no machine. */
+static size_t near_in_machine(const mgrid_losses *l, int64_t a, int64_t b) {
+  const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
+  size_t                    level = 0;
+  if (!item) return 0;
+  const mgrid_machine_model *m = item->model;
+  int64_t                    x = mgrid_machine_at(m, a), y = mgrid_machine_at(m, b);
+  while (level < m->ntiers && mgrid_tier_domain(&m->tier[level], x) == mgrid_tier_domain(&m->tier[level], y)) level++;
+  return level;
+}
+
+int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int64_t *stay) {
+  int64_t need = 0;
+  *stay = 0;
+  for (size_t i = 0; i < next->pairs.n; i++) {
+    const mgrid_pair *p = &next->pairs.pair[i];
+    mgrid_seat        shard, part;
+    if (!mgrid_tensor_seat(p->to, place, &part)) continue;
+    need += mgrid_tensor_elements(p->to, &part) * p->to->width;
+    if (mgrid_tensor_seat(p->from, old, &shard)) *stay += mgrid_common_bytes(p, &shard, &part);
+  }
+  return need;
+}
 
 enum { TRIALS = 4 };
 
@@ -164,7 +194,7 @@ static int by_at(const void *a, const void *b) {
 }
 
 /* Choose the coordinates that stay: those that lost the fewest ranks, the first of equal ones. */
-static void choose(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x, slab *slabs, int64_t *keep) {
+static void choose_slabs(const mgrid_losses *l, const mgrid_fold *f, const mgrid_loss *x, slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
   for (size_t i = 0; i < x->nlost; i++)
     if (l->place[x->lost[i]] >= 0) slabs[l->place[x->lost[i]] / f->a % f->was].lost++;
@@ -179,7 +209,7 @@ static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t
   size_t  most = 0;
   for (int64_t r = 0; r < l->world && l->world > l->places; r++) {
     if (l->place[r] >= 0 || x->is[r] != -1) continue;
-    size_t near = mgrid_losses_near(l, rank, r);
+    size_t near = near_in_machine(l, rank, r);
     if (found < 0 || near > most) found = r, most = near;
   }
   return found;
@@ -214,7 +244,7 @@ mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgr
     free(keep);
     return mgrid_oom(err);
   }
-  choose(l, f, x, slabs, keep);
+  choose_slabs(l, f, x, slabs, keep);
   for (int64_t i = 0; i < next->places; i++) {
     int32_t old = l->rank[behind(f, keep, i)];
     x->was[i] = x->is[old] == -1 ? old : -1;

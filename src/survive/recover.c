@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - the survivors of a loss go on together. Every attempt starts from the old backend, on which all of them can
-** agree even if the attempt before failed. So another loss meanwhile only costs one more attempt.
+** recover.c - the survivors of a loss go on together. It reads as a recovery goes: detect, agree, choose, rebuild (and plan the move),
+** resume, each a function that says what it may touch. Every attempt starts from the old backend, on which all survivors can agree
+** even if the attempt before failed; so another loss meanwhile costs one more attempt. Two agreements, on bits and by `and`, keep the
+** attempts of all ranks in step: after all have chosen, and after all have the new state. A host that finds the lost ranks itself
+** gives their list and a backend of the survivors: by_host. Hosts and Lua call mgrid_state_recover.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -23,7 +26,7 @@ typedef struct attempt {
   mgrid_losses                *losses;
   const mgrid_recover_options *o;
   const mgrid_survival_ops    *ops;  /* of old->backend; NULL: the host gives the lost ranks */
-  mgrid_backend               *rest; /* owned */
+  mgrid_backend               *rest; /* owned, unless it is the host's */
   mgrid_loss                  *loss;
   mgrid_state                 *now;
   mgrid_move                  *move;
@@ -34,14 +37,70 @@ typedef struct attempt {
 
 enum { ALIKE_MAX = 2 };
 
-static void undo(attempt *a) {
-  if (a->rest && a->ops && a->rest->ops->survival) a->rest->ops->survival->interrupt(a->rest);
-  mgrid_move_free(a->move);
-  mgrid_state_free(a->now);
-  if (a->ops) mgrid_backend_free(a->rest);
-  mgrid_loss_free(a->loss);
-  a->move = NULL, a->now = NULL, a->rest = NULL, a->loss = NULL;
+/* ------------------------------------------------------------------ detect */
+
+bool mgrid_state_hurt(const mgrid_state *s) {
+  const mgrid_survival_ops *ops = s ? s->backend->ops->survival : NULL;
+  return ops && ops->hurt(s->backend);
 }
+
+/* End the waits of all calls of a backend's states. */
+static void revoke_all(mgrid_backend *b) {
+  for (mgrid_state *s = b->states; s; s = s->next) {
+    mgrid_error ignored = MGRID_ERROR_INIT;
+    mgrid_state_revoke(s, &ignored);
+  }
+}
+
+/* Let all ranks notice: end every wait of theirs, in the states of the old backend and in its own calls. Touches those
+** communicators, which carry no call any more; waits for nobody. */
+static void detect(attempt *a) {
+  revoke_all(a->old->backend);
+  a->ops->interrupt(a->old->backend);
+}
+
+/* ------------------------------------------------------------------- agree */
+
+/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at the first try, and comes at the
+** next. */
+static mgrid_status come(const attempt *a, mgrid_error *err) {
+  enum { TRIES = 4 };
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t     bits = COME;
+    mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+    if (s || bits & COME) return s;
+  }
+  return mgrid_fail(err, MGRID_DISAGREE,
+                    "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", a->old->name);
+}
+
+/* Meet all survivors within the deadline, and once more: one may have been stopped while it waited for the others, and what
+** follows has no deadline. Touches nothing. */
+static mgrid_status agree(const attempt *a, mgrid_error *err) {
+  mgrid_status s = come(a, err);
+  return s ? s : come(a, err);
+}
+
+/* Agree on whether all have done a part. *again: those that failed did so only because of another loss. */
+static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again,
+                             mgrid_error *err) {
+  uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
+  mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+  *done = !s && bits & DONE, *again = !s && bits & AGAIN;
+  return s;
+}
+
+/* Return the error of a part that not all have done. A rank that fails interrupts the others, which may take that for a loss. Do
+** not return MGRID_LOST_RANK for it: these ranks would try again alone. */
+static mgrid_status not_all(mgrid_error *mine, bool again, mgrid_error *err) {
+  if (mine->status == MGRID_LOST_RANK && !again) mine->status = MGRID_OTHER_RANK;
+  if (mine->status) return mgrid_error_pass(err, mine);
+  return mgrid_fail(err, again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
+                    again ? "another rank was lost during the recovery"
+                          : "another survivor cannot recover; its error says why");
+}
+
+/* ------------------------------------------------------------------ choose */
 
 /* "ranks 3, 5" */
 static void name_lost(const mgrid_loss *x, char out[96]) {
@@ -51,7 +110,28 @@ static void name_lost(const mgrid_loss *x, char out[96]) {
   mgrid_text_ellipsis(out, 96, at);
 }
 
-/* Do all survivors have the same digest? Agree on two parts of it by `and`, each with its complement. */
+static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
+  a->loss = mgrid_loss_decide(a->losses, n, lost, err); /* n 0: a call failed, but all live; all places stay */
+  return a->loss ? MGRID_OK : err->status;
+}
+
+/* Find the lost ranks, and decide what the job becomes without them. */
+static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
+  mgrid_backend *b = a->old->backend;
+  size_t         n = 0;
+  bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
+  int64_t       *lost = calloc((size_t)b->world, sizeof *lost);
+  mgrid_status   s = is_lost && lost ? a->ops->find(b, is_lost, err) : mgrid_oom(err);
+  for (int64_t i = 0; i < b->world && !s; i++)
+    if (is_lost[i]) lost[n++] = i;
+  if (!s) s = decide(a, n, lost, err);
+  free(is_lost), free(lost);
+  return s;
+}
+
+/* Do all survivors have the same digest? The backend gives the `and` of 31 bits. If a part of the digest and its complement both
+** come back as they went, no rank has a 0 where this one has a 1, and none a 1 where it has a 0: all have this part. Two parts of
+** 15 bits are compared. */
 static mgrid_status compare(const attempt *a, const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
   *same = true;
@@ -67,32 +147,6 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
   return MGRID_OK;
 }
 
-/* Agree on whether all have done a part. *again: those that failed did so only because of another loss. */
-static mgrid_status settle(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again, mgrid_error *err) {
-  uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
-  mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
-  *done = !s && bits & DONE, *again = !s && bits & AGAIN;
-  return s;
-}
-
-/* Wait until all survivors are in mgrid_state_recover. A rank in mgrid_state_settle leaves it at the first try, and comes at the
-** next. */
-static mgrid_status come(const attempt *a, mgrid_error *err) {
-  enum { TRIES = 4 };
-  for (int i = 0; i < TRIES; i++) {
-    uint64_t     bits = COME;
-    mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
-    if (s || bits & COME) return s;
-  }
-  return mgrid_fail(err, MGRID_DISAGREE,
-                    "state '%s': a survivor calls mgrid_state_settle instead of mgrid_state_recover", a->old->name);
-}
-
-static mgrid_status decide(attempt *a, size_t n, const int64_t *lost, mgrid_error *err) {
-  a->loss = mgrid_loss_decide(a->losses, n, lost, err); /* n 0: a call failed, but all live; all places stay */
-  return a->loss ? MGRID_OK : err->status;
-}
-
 /* Fail where the job stops. Equal on all. */
 static mgrid_status stops(const attempt *a, mgrid_error *err) {
   char who[96];
@@ -102,116 +156,136 @@ static mgrid_status stops(const attempt *a, mgrid_error *err) {
                     a->loss->nlost == 1 ? "is" : "are", mgrid_text_chars(&a->loss->why));
 }
 
-static mgrid_status find(attempt *a, mgrid_error *err) {
-  mgrid_backend *b = a->old->backend;
-  size_t         n = 0;
-  bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
-  int64_t       *lost = calloc((size_t)b->world, sizeof *lost);
-  mgrid_status   s = is_lost && lost ? a->ops->find(b, is_lost, err) : mgrid_oom(err);
-  for (int64_t i = 0; i < b->world && !s; i++)
-    if (is_lost[i]) lost[n++] = i;
-  if (!s) s = decide(a, n, lost, err);
-  free(is_lost), free(lost);
-  return s;
+/* Find the lost ranks; decide, each rank alone, what the job becomes; and compare what all have decided. Touches a->loss, and the
+** old backend only to ask it. */
+static mgrid_status choose(attempt *a, bool *again, mgrid_error *err) {
+  bool         done = false, same = false;
+  char         digest[33] = "", who[96];
+  mgrid_error  mine = MGRID_ERROR_INIT;
+  mgrid_status s = all_done(a, find_and_decide(a, &mine), false, &done, again, err);
+  if (s) return s;
+  if (!done) return not_all(&mine, *again, err);
+  mgrid_loss_digest(a->loss, digest);
+  if ((s = compare(a, digest, &same, err))) return s;
+  *again = false;
+  if (same) return stops(a, err);
+  name_lost(a->loss, who);
+  return mgrid_fail(err, MGRID_DISAGREE,
+                    "survivors decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
+                    "must give one answer on all",
+                    who, a->loss->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
 }
 
-/* End the waits of all calls of a backend's states. */
-static void revoke_all(mgrid_backend *b) {
-  for (mgrid_state *s = b->states; s; s = s->next) {
-    mgrid_error ignored = MGRID_ERROR_INIT;
-    mgrid_state_revoke(s, &ignored);
-  }
-}
+/* -------------------------------------------------------------------- move */
 
-/* Make the next plan's state over the new backend, and the move. */
-static mgrid_status make(attempt *a, mgrid_error *err) {
-  mgrid_backend *b = a->rest;
-  mgrid_error    mine = MGRID_ERROR_INIT, unlike = MGRID_ERROR_INIT;
-  const char    *name = a->o->name ? a->o->name : a->old->name;
-  mgrid_grown    grown = { .from = a->old };
-  char           who[96] = "", digest[33] = "";
-  int64_t        rank = a->loss ? mgrid_loss_rank(a->loss, a->old->view.rank) : -1;
-  if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
-  if (err->status) {
-    mgrid_error_pass(&mine, err);
-  } else if (!stops(a, &mine) && (b->world != a->loss->survivors || b->rank != rank)) {
-    mgrid_fail(&mine, MGRID_REFUSED,
+/* Plan the move of this rank from the old plan to the next one; nothing is sent before the host runs it. Fail where the job stops,
+** or the backend of the survivors has this rank in another place. Touches a->move. */
+static void plan_move(attempt *a, mgrid_error *mine) {
+  const mgrid_backend *b = a->rest;
+  const int64_t        was = a->old->view.rank, rank = mgrid_loss_rank(a->loss, was);
+  char                 who[96];
+  if (stops(a, mine)) return;
+  if (b->world != a->loss->survivors || b->rank != rank) {
+    name_lost(a->loss, who);
+    mgrid_fail(mine, MGRID_REFUSED,
                "after the loss of %s rank %" PRId64 " is rank %" PRId64 " of %" PRId64
                "; the backend has it as rank %" PRId64 " of %" PRId64,
-               who, a->old->view.rank, rank, a->loss->survivors, b->rank, b->world);
-  } else if (!mine.status && a->moves) {
-    a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, &mine);
+               who, was, rank, a->loss->survivors, b->rank, b->world);
+  } else if (a->moves) {
+    a->move = mgrid_loss_move(a->loss, rank, 0, NULL, NULL, mine);
   }
-  mgrid_error_clear(err);
-  /* From here on all make the same calls. The name of this one has the lost ranks: if two lists differ, the error shows both. */
-  const bool   shrinks = a->o->nccl_shrink;
+}
+
+/* ----------------------------------------------------------------- rebuild */
+
+/* Make the next plan's state over the new backend, all together. *mine: an earlier error of this rank, which all then get before
+** anything is made. Touches a->now. */
+static mgrid_status make(attempt *a, mgrid_error *mine, mgrid_error *err) {
+  mgrid_backend *b = a->rest;
+  mgrid_error    unlike = MGRID_ERROR_INIT;
+  const char    *name = a->o->name ? a->o->name : a->old->name;
+  const bool     shrinks = a->o->nccl_shrink;
+  mgrid_grown    grown = { .from = a->old };
+  char           who[96] = "", digest[33] = "";
+  if (a->loss) name_lost(a->loss, who), mgrid_loss_digest(a->loss, digest);
+  /* The name of this call has the lost ranks: if two lists differ, the error shows both. */
   mgrid_status s = mgrid_meet(b,
                               mgrid_meet_call(b, false, "recover from the loss of %.60s (%.8s)%s", who, digest,
                                               shrinks ? ", by ncclCommShrink" : ""),
                               &unlike);
   if (s) return mgrid_error_pass(err, &unlike);
-  s = mgrid_verdict(b, mine.status, &mine, &mine);
+  s = mgrid_verdict(b, mine->status, mine, mine);
   if (!s) grown.now = a->loss->is;
-  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, &mine);
-  return a->now ? MGRID_OK : mgrid_error_pass(err, &mine);
+  if (!s) a->now = mgrid_state_make(mgrid_loss_plan(a->loss), b, name, NULL, shrinks ? &grown : NULL, mine);
+  return a->now ? MGRID_OK : mgrid_error_pass(err, mine);
 }
 
-/* Make one attempt, by the backend. *again: it failed because of another loss. */
-static mgrid_status try(attempt *a, bool *again, mgrid_error *err) {
-  mgrid_backend *b = a->old->backend;
-  bool           done = false, same = false;
-  char           digest[33] = "";
-  mgrid_error    ours = MGRID_ERROR_INIT, other = MGRID_ERROR_INIT;
-  *again = false;
-  revoke_all(b);
-  a->ops->interrupt(b);
-  mgrid_status s = come(a, err);
-  if (!s)
-    s = come(a,
-             err); /* once more: a rank may have been stopped while it waited for others, and find() has no deadline */
-  if (s) return s;
-  mgrid_status mine = find(a, &ours);
-  if ((s = settle(a, mine, false, &done, again, err))) return s;
-  if (!done) goto failed;
-  mgrid_loss_digest(a->loss, digest);
-  if ((s = compare(a, digest, &same, err))) return s;
-  if (!same) {
-    char who[96];
-    name_lost(a->loss, who);
-    *again = false;
-    return mgrid_fail(err, MGRID_DISAGREE,
-                      "survivors decide differently about the loss of %s: here the job %s (%.8s); the policy on_lost "
-                      "must give one answer on all",
-                      who, a->loss->how == MGRID_LOSS_STOP ? "stops" : "goes on", digest);
-  }
-  if ((s = stops(a, err))) return *again = false, s;
-  a->rest = a->ops->rest(b, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
-  mine = a->rest ? make(a, &ours) : ours.status;
+/* Open a backend of the survivors, each with its rank in the next plan, and make the state on it; then agree that all have it.
+** Touches a->rest, a->move and a->now. */
+static mgrid_status rebuild(attempt *a, bool *again, mgrid_error *err) {
+  bool         done = false;
+  mgrid_error  planned = MGRID_ERROR_INIT, ours = MGRID_ERROR_INIT;
+  mgrid_status s, mine = MGRID_OK;
+  a->rest = a->ops->rest(a->old->backend, mgrid_loss_rank(a->loss, a->old->view.rank), &ours);
+  if (a->rest) plan_move(a, &planned), mine = make(a, &planned, &ours);
+  if (!a->rest) mine = ours.status;
   bool loses = !a->rest || mine == MGRID_LOST_RANK || a->rest->ops->survival->hurt(a->rest);
   if (mine && a->rest) a->rest->ops->survival->interrupt(a->rest); /* others may wait there */
-  if ((s = settle(a, mine, loses, &done, again, &other))) return mgrid_error_pass(err, &other);
-  if (done) return MGRID_OK;
+  if ((s = all_done(a, mine, loses, &done, again, err)) || done) return s;
   /* Another loss makes the list longer. If it stays the same, a rank fails for a reason of its own, and all stop. */
   a->alike = a->loss->nlost == a->nlost ? a->alike + 1 : 0;
   a->nlost = a->loss->nlost;
   *again &= a->alike < ALIKE_MAX;
-failed:
-  /* A rank that fails interrupts the others, which may take that for a loss. Do not return MGRID_LOST_RANK for it: these ranks
-  ** would try again alone. */
-  if (ours.status == MGRID_LOST_RANK && !*again) ours.status = MGRID_OTHER_RANK;
-  if (ours.status) return mgrid_error_pass(err, &ours);
-  return mgrid_fail(err, *again ? MGRID_LOST_RANK : MGRID_OTHER_RANK,
-                    *again ? "another rank was lost during the recovery"
-                           : "another survivor cannot recover; its error says why");
+  return not_all(&ours, *again, err);
 }
 
+static void undo(attempt *a) {
+  if (a->rest && a->ops && a->rest->ops->survival) a->rest->ops->survival->interrupt(a->rest);
+  mgrid_move_free(a->move);
+  mgrid_state_free(a->now);
+  if (a->ops) mgrid_backend_free(a->rest);
+  mgrid_loss_free(a->loss);
+  a->move = NULL, a->now = NULL, a->rest = NULL, a->loss = NULL;
+}
+
+/* ------------------------------------------------------------------ resume */
+
+/* Let the old state abort its communicators where freeing them would wait for lost members. */
+static void lose_all(mgrid_state *s) {
+  for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
+}
+
+/* The new state takes the place of the old one: it gets its runtime and its settings, and the old one waits for nobody. Touches
+** both. */
+static void resume(attempt *a) {
+  char            who[96];
+  mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
+  lose_all(a->old);
+  if (a->ops) mgrid_backend_free(a->rest); /* the state has it */
+  a->now->runtime = mgrid_runtime_ref(a->old->runtime);
+  a->now->settings = json_incref(a->old->settings);
+  name_lost(a->loss, who);
+  mgrid_loss_describe(a->loss, &sums, NULL);
+  mgrid_log(&a->now->backend->hooks, MGRID_LOG_WARN,
+            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
+            "%" PRId64 " of them without a lost member",
+            a->now->name, a->loss->nlost ? " without" : ";", who, a->loss->nlost ? "" : " is lost", sums.survivors,
+            sums.idle, sums.kept);
+}
+
+/* --------------------------------------------------------------- all of it */
+
+/* Attempt after attempt, as long as another loss is why one failed. */
 static mgrid_status by_backend(attempt *a, mgrid_error *err) {
   mgrid_status s = a->ops->able(a->old->backend, err);
   if (s) return s;
   for (int64_t left = a->old->backend->world;; left--) {
     bool        again = false;
     mgrid_error mine = MGRID_ERROR_INIT;
-    s = try(a, &again, &mine);
+    detect(a);
+    s = agree(a, &mine);
+    if (!s) s = choose(a, &again, &mine);
+    if (!s) s = rebuild(a, &again, &mine);
     if (!s) return MGRID_OK;
     undo(a);
     mgrid_log(&a->old->backend->hooks, MGRID_LOG_WARN, "state '%s' is not recovered%s: %s", a->old->name,
@@ -221,6 +295,7 @@ static mgrid_status by_backend(attempt *a, mgrid_error *err) {
   }
 }
 
+/* With the host's list of lost ranks, and its backend of the survivors. */
 static mgrid_status by_host(attempt *a, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (a->o->backend == a->old->backend)
@@ -228,16 +303,12 @@ static mgrid_status by_host(attempt *a, mgrid_error *err) {
   if (mgrid_layout_check(a->o->backend->layout, "the backend's library", err)) return err ? err->status : MGRID_USAGE;
   a->rest = a->o->backend;
   if (!mgrid_lacks_list(a->o->nlost, a->o->lost, "lost ranks", &mine) && !decide(a, a->o->nlost, a->o->lost, &mine))
-    revoke_all(a->old->backend);
-  mgrid_status s = make(a, &mine);
+    revoke_all(a->old->backend), plan_move(a, &mine);
+  mgrid_error  own = MGRID_ERROR_INIT;
+  mgrid_status s = make(a, &mine, &own);
   if (!s) return MGRID_OK;
   undo(a);
-  return mgrid_error_pass(err, &mine);
-}
-
-/* Let the old state abort its communicators where freeing them would wait for lost members. */
-static void lose_all(mgrid_state *s) {
-  for (size_t i = 0; i < s->ncomms; i++) mgrid_pool_lose(s->backend, s->comm[i]);
+  return mgrid_error_pass(err, &own);
 }
 
 mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgrid_recover_options *options,
@@ -264,21 +335,9 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
                       "the %s backend cannot find the lost ranks; a host that can opens a backend of the survivors, "
                       "and passes it with the list (mgrid_recover_options)",
                       s->backend->kind->name);
-  mgrid_status status = o.backend ? by_host(&a, err) : by_backend(&a, err);
+  mgrid_status status = a.ops ? by_backend(&a, err) : by_host(&a, err);
   if (status) return status;
-  lose_all(s);
-  if (a.ops) mgrid_backend_free(a.rest); /* the state has it */
-  a.now->runtime = mgrid_runtime_ref(s->runtime);
-  a.now->settings = json_incref(s->settings);
-  char            who[96];
-  mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-  name_lost(a.loss, who);
-  mgrid_loss_describe(a.loss, &sums, NULL);
-  mgrid_log(&a.now->backend->hooks, MGRID_LOG_WARN,
-            "state '%s' goes on%s %s%s: %" PRId64 " ranks, %" PRId64 " of them idle; all communicators are made again, "
-            "%" PRId64 " of them without a lost member",
-            a.now->name, a.loss->nlost ? " without" : ";", who, a.loss->nlost ? "" : " is lost", sums.survivors,
-            sums.idle, sums.kept);
+  resume(&a);
   *now = a.now;
   if (loss)
     *loss = a.loss;
@@ -287,6 +346,8 @@ mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses, const mgr
   if (move) *move = a.move;
   return MGRID_OK;
 }
+
+/* ----------------------------------------- settle, and what a state is asked */
 
 /* End the waits of all ranks of the state, so that freeing it does not wait. */
 static void leave(mgrid_state *s) {
@@ -332,39 +393,4 @@ mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err
   return st;
 }
 
-bool mgrid_state_hurt(const mgrid_state *s) {
-  const mgrid_survival_ops *ops = s ? s->backend->ops->survival : NULL;
-  return ops && ops->hurt(s->backend);
-}
-
 mgrid_backend *mgrid_state_backend(const mgrid_state *s) { return s ? s->backend : NULL; }
-
-/* ---------------------------------------------------------------- losses of the next plan */
-
-/* Does this argument replace that one? "dp=3" replaces "dp=4". */
-static bool replaces(const char *now, const char *was) {
-  size_t n = strcspn(was, "=");
-  return strncmp(now, was, n) == 0 && now[n] == '=' && was[n] == '=';
-}
-
-mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
-  size_t n = 0, changed = 0;
-  if (!l || !x || x->how == MGRID_LOSS_STOP) return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
-  char *text = mgrid_strdup(x->params.data ? x->params.data : "");
-  for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
-  const char **args = calloc(l->nargs + changed + 1, sizeof *args);
-  if (!text || !args) return free(text), free(args), mgrid_null_oom(err);
-  for (size_t i = 0; i < l->nargs; i++) args[n++] = l->args[i];
-  for (char *at = text, *end; *at; at = end) {
-    size_t i = 0;
-    end = at + strcspn(at, "\n");
-    if (*end) *end++ = 0;
-    while (i < l->nargs && !replaces(at, l->args[i])) i++;
-    args[i < l->nargs ? i : n++] = at;
-  }
-  mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
-  o.how = l->how, o.params = l->file;
-  mgrid_losses *next = mgrid_losses_new(l->rt, x->plan, n, args, &o, err);
-  free(text), free(args);
-  return next;
-}

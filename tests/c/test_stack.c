@@ -152,7 +152,8 @@ static void test_deep_recipes(void **unused) {
     BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f == zip(f:pick(0)))"),
     BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end r.build(w, {})"),
     BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = param.any(u) } })"),
-    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = function() end } }",
+    "return recipe { params = { a = ('['):rep(2000) .. (']'):rep(2000) }, build = topology, policy = { decide = "
+    "function() end } }",
   };
   (void)unused;
   bool all = true;
@@ -181,15 +182,15 @@ static void test_levels(void **unused) {
     const char *before, *open, *in, *close;
     int         most;
   } all[] = {
-    { "local x = ", "(", "1", ")", 192 },
-    { "local x = ", "{", "", "}", 193 },
-    { "local x = ", "{ x = ", "1", "}", 192 },
-    { "local x = ", "type(", "1", ")", 192 },
-    { "local x = ", "- ", "1", "", 192 },
-    { "local x = ", "'' .. ", "''", "", 192 },
-    { "local x = ", "function() return ", "1", " end", 96 },
-    { "", "do ", "", "end ", 194 },
-    { "local x ", "if x then ", "", "end ", 193 },
+    { "local x = ", "(", "1", ")", 191 },
+    { "local x = ", "{", "", "}", 192 },
+    { "local x = ", "{ x = ", "1", "}", 191 },
+    { "local x = ", "type(", "1", ")", 191 },
+    { "local x = ", "- ", "1", "", 191 },
+    { "local x = ", "'' .. ", "''", "", 191 },
+    { "local x = ", "function() return ", "1", " end", 95 },
+    { "", "do ", "", "end ", 193 },
+    { "local x ", "if x then ", "", "end ", 192 },
     { "local function d(n) local ok, e = pcall(n > 0 and d or type, n - 1) if not ok then error(e, 0) end end d(0 ",
       "+ 1", ")", "", 196 },
     { "local function d(n) table.sort({ 2, 1 }, function() if n > 1 then d(n - 1) end return true end) end d(0 ", "+ 1",

@@ -9,12 +9,18 @@
 --   query     recorded column -> name of the query, its arguments (default: the column's own)
 --   calls     what other calls do: name -> function(job, arguments)
 --   arguments function(args, case): what of the first call's is for the recipe (default: all)
---   lists     function(job, lists): compare recorded rank lists, which the runner does not
+--   list      function(job, name, want): the value of a recorded list (default: the query of that name, at rank 0)
+--   backend   the system's name of the backend of groups on the GPU, where it says one: text, or a function(case,
+--             kind, backend, job) that returns the recorded one of a kind; `backend` is "gloo" on the CPU, else nil
+--   unheld    the backend of groups that nobody holds (default: nccl)
+--   free      function(case, kind, groups): are these groups there before, so that none is created?
 --   ask       function(job, column, rank) in place of `query`, for columns of other forms
 --
 -- Other adapters have a function `open(case)` that returns a job (M.job makes most of it) with:
 --
 --   job:kinds()             set of the kinds that exist: kind -> true
+--   job:about(kind)         { id = of its communicator, options = as text }; nil: no such kind
+--   job:list(name, want)    the value of a recorded list
 --   job:groups(kind)        list of the groups of a kind, each a list of ranks; nil: no such kind
 --   job:plans(), or job.plan  the plans that exist at the end, for real communicators
 --   job:ask(column, rank)   the value of a recorded column; nil: none; raises if it is unknown
@@ -111,9 +117,28 @@ end
 
 -- A job of an adapter: `kinds` and the rest as above; `plan` comes later.
 function M.job(adapter, fields)
-  local job = { adapter = adapter, states = {} }
+  local job = { adapter = adapter, states = {}, listed = {} }
   for name, value in pairs(fields or {}) do job[name] = value end
   return setmetatable(job, Job)
+end
+
+-- What a plan says of the communicators of a family. Groups of one rank need none, so all of these are alike.
+function M.about(plan, name)
+  local made = plan:communicators(name)
+  return { id = made.needed and (made.shares or name) or "none", options = made.options }
+end
+
+function Job:about(kind)
+  local name = self:family_of(kind)
+  return self.plan and name and M.about(self.plan, name) or nil
+end
+
+-- Lists that the operations of a case return are in `listed`.
+function Job:list(name, want)
+  local own = self.listed and self.listed[name]
+  if own ~= nil then return own end
+  if self.adapter.list then return self.adapter.list(self, name, want) end
+  return self:query(0, name)
 end
 
 local calls = {
@@ -139,7 +164,6 @@ local function open_recipe(adapter, case)
   end
   perform(case.args.call or "initialize_model_parallel", arguments((adapter.arguments or arguments)(case.args, case)))
   for _, call in ipairs(case["then"] or {}) do perform(call.call, arguments(call)) end
-  if adapter.lists then adapter.lists(job, case.lists or {}) end
   return job
 end
 

@@ -2,8 +2,8 @@
 --
 -- closing.lua - every method and field of every class, while a finalizer or a metamethod of an argument closes the
 -- objects that it uses; and every method, ended at each allocation of Lua. Nothing may be used after it is freed, and
--- nothing left (../mpi/closing.c runs this under ASan); each call returns, or raises. Methods are those that the sources
--- register, so a new one is called, too.
+-- nothing left (../mpi/closing.c runs this under ASan); each call returns, or raises. Methods are those that the
+-- sources register, so a new one is called, too.
 --
 -- Argument: a seed. Prints the number of calls, of those in which something was closed, and of those that were ended.
 
@@ -163,7 +163,7 @@ local function starve(self, name)
     local object = begin(self)
     local good, method = pcall(function() return object[name] end)
     if not good then return end
-    if k then fail_after(k) end
+    if k then _G.fail_after(k) end
     if object == mg then return pcall(method, table.unpack(given, 1, n)) end
     return pcall(method, object, table.unpack(given, 1, n))
   end
@@ -177,7 +177,7 @@ local function starve(self, name)
   end
   for k = 0, 1000 do
     try(k)
-    if not fail_after(-1) then break end
+    if not _G.fail_after(-1) then break end
     ended = ended + 1
   end
 end
@@ -198,7 +198,7 @@ for i, self in ipairs(selves) do
   for _ = 1, rounds do
     for _, name in ipairs(methods) do
       for k = -1, 4 do call(self, name, k) end
-      if fail_after then starve(self, name) end
+      if _G.fail_after then starve(self, name) end
     end
     for _, event in ipairs(events) do
       for k = -1, 2 do

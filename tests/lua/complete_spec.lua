@@ -76,7 +76,7 @@ describe("moongrid complete", function()
     local info = json.decode((run "build/moongrid recipes picotron --json"))
     assert.equal("picotron\t" .. info.doc .. "\n", out)
     local list = offered "plan ''"
-    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do assert.truthy(has(list, name), name) end
+    for name in (run "build/moongrid recipes"):gmatch "\n  ([%w_]+)" do assert.truthy(has(list, name), name) end
     assert.truthy(has(list, "examples/"))
     assert.falsy(has(list, "README.md"))
     offers("plan examples/comp", { "examples/compose.lua" })
@@ -123,7 +123,7 @@ describe("moongrid complete", function()
     offers("ask megatron get_data_parallel_group with_context_parallel=t", { "with_context_parallel=true" })
     offers("policy examples/moe.lua x", {})
     offers("diff picotron tp=2 v", { "vs", "vocab=" })
-    offers("diff picotron tp=2 vs v", { "vllm", "vocab=" })
+    offers("diff picotron tp=2 vs v", { "verl", "vllm", "vocab=" })
     offers("diff picotron --world 8 tp=2 vs tp=", { "tp=1", "tp=2", "tp=4", "tp=8" })
     offers("plan picotron v", { "vocab=" })
   end)

@@ -31,8 +31,8 @@ describe("scripts/embed.lua", function()
     local made, err, code = embed "local core = ... return core.library 'more'"
     assert.equal("", err)
     assert.equal(0, code)
-    for _, name in ipairs { "mgrid_chunk mgrid_prelude_recipe =", "mgrid_chunk mgrid_prelude_more =", '{ "one", recipe_text1',
-                            '{ "one.half", part_text1', 'mgrid_bundled_names[] = {\n  "one",\n  NULL' } do
+    for _, name in ipairs { '{ "moongrid/recipe.lua", mgrid_prelude_text2', '{ "moongrid/more.lua", mgrid_prelude_text1',
+                            '{ "one", mgrid_bundled_text2', '{ "one.half", mgrid_bundled_text1', 'mgrid_bundled_names[] = {\n  "one",\n  NULL' } do
       assert.truthy(made:find(name, 1, true), name)
     end
   end)

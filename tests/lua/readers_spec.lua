@@ -22,7 +22,7 @@ local function read_all(files, options)
     write(("%s/%d/f"):format(folder, i), file[1])
     write(("%s/%d/words"):format(folder, i), "f " .. (file[2] or ""))
   end
-  run(("for i in %s/*/; do cd $i; timeout 20 %s/build/moongrid machine \"$(cat words)\" %s > out 2> err; echo $? > code; done")
+  run(("for i in %s/*/; do cd $i; timeout 60 %s/build/moongrid machine \"$(cat words)\" %s > out 2> err; echo $? > code; done")
     :format(folder, root, options or ""))
   for i, file in ipairs(files) do
     for _, name in ipairs { "out", "err", "code" } do file[name] = read(("%s/%d/%s"):format(folder, i, name)) end

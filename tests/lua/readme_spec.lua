@@ -170,3 +170,85 @@ describe("what a README shows", function()
     end)
   end
 end)
+
+describe("the pages", function()
+  local pages = {}
+  for path in run("scripts/files '*.md'"):gmatch "[^\n]+" do
+    local file = assert(io.open(path))
+    pages[path] = file:read "a"
+    file:close()
+  end
+
+  local function plain(text) return (("\n" .. text):gsub("\n```.-\n```", "")) end
+
+  -- The anchors of a page, as GitHub makes them of its headings.
+  local function anchors(text)
+    local list = {}
+    for heading in plain(text):gmatch "\n#+ ([^\n]*)" do
+      list[heading:gsub("%[([^%]]*)%]%([^)]*%)", "%1"):lower():gsub("[^%w%-_ ]", ""):gsub(" ", "-")] = true
+    end
+    return list
+  end
+
+  it("link what is there, and headings that are there", function()
+    local dead = {}
+    for path, text in pairs(pages) do
+      for link in plain(text):gmatch "%]%(([^)%s]+)%)" do
+        local file, anchor = link:match "^([^#]*)#?(.*)$"
+        local to = file == "" and path or (path:match "^.*/" or "") .. file
+        while to:find "[^/]+/%.%./" do to = to:gsub("[^/]+/%.%./", "", 1) end
+        local there = link:find "^%a+:" or io.open(to)
+        if not there or (anchor ~= "" and pages[to] and not anchors(pages[to])[anchor]) then dead[#dead + 1] = path .. ": " .. link end
+      end
+    end
+    table.sort(dead)
+    assert.same({}, dead)
+  end)
+
+  it("are in the menu of the site, so none is shown as its source", function()
+    local file = assert(io.open "scripts/site.lua")
+    local menu = file:read "a"
+    file:close()
+    for path in pairs(pages) do assert.truthy(menu:find('"' .. path .. '"', 1, true), path .. " is not in scripts/site.lua") end
+  end)
+
+  it("have at most 45,000 words", function()
+    local words = 0
+    for _, text in pairs(pages) do words = words + select(2, text:gsub("%S+", "")) end
+    assert.is_true(words <= 45000, words .. " words")
+  end)
+
+  it("have every field of plan --json", function()
+    local said = {}
+    local page = pages["src/command/README.md"]:match "\n## The fields of `plan %-%-json`\n(.*)"
+    for name in page:gmatch "`%.?([%l%d_]+)`" do said[name] = true end
+    local named = { params = 1, grids = 1, families = 1, tensors = 1, options = 1, by_family = 1, coords = 1 } -- have names as keys
+    local closed = { rules = 1, params = 1, options = 1, coords = 1, by_family = 1 }
+    local function walk(object, where, names)
+      for key, one in pairs(object) do
+        local path = where .. "." .. key
+        if type(key) == "string" and not names then assert.is_true(said[key], path .. " is not on the page") end
+        if type(one) == "table" and not closed[key] then walk(one, path, named[key]) end
+      end
+    end
+    local recipe = support.file [[
+      return recipe {
+        params = { tp = 2 }, spares = 2, machine = "node:2 gpu:6", traffic = { tp = "2 GiB all_reduce" },
+        concurrent = { "tp", "dp" },
+        build = function(world, p)
+          local g, t = grid(world, "tp-dp", { tp = p.tp, dp = fill }), topology(world)
+          t.g = g
+          for _, dim in ipairs { "tp", "dp" } do t[dim] = g(dim) end
+          t.both, t.ring = g("tp", "dp"), g "dp":pairs "wrap"
+          t.w = tensor { type = "bf16", axes = { { "layer", 3 } }, cut = { layer = "dp" } }
+          within(t.tp, machine.node)
+          return t
+        end,
+      }]]
+    for _, line in ipairs { recipe .. " --world 12", "megatron --world 8 tp=2", "examples/fsdp_tp.lua --world 8 --rank 1" } do
+      local out, err, code = run("build/moongrid plan " .. line .. " --json")
+      assert.equal(0, code, err)
+      walk(require "dkjson".decode(out), "plan")
+    end
+  end)
+end)

@@ -4,6 +4,7 @@
 -- suggests are tried, and layouts are planned, rehearsed and queried.
 
 local mg = require "moongrid"
+local fitting = (require "support").fitting
 
 local loaded = {}
 
@@ -89,10 +90,10 @@ end
 -- refused: { what, params, message, world = 8, would = { what the message suggests } }, or
 --   { what, ask = query or get = getter, q, message } for a question; `words` instead of a message: all of them
 --   must be in it; `at`: the recipe that refuses, where it is another
--- layouts: fit any power of two from 8 on; the first is the typical one
+-- layouts: fit any power of two from 8 on, or functions of the world that return them; the first is the typical one
 -- silent: queries that never have an answer
 -- asks: a query's arguments, several of them; `asks[1]` for all others
--- values: a parameter's value beside its default, and what it needs besides
+-- values: a parameter's value beside its default, what it needs besides, and what its default needs, where that is other
 
 local systems = {}
 for _, name in ipairs(mg.recipes()) do
@@ -108,10 +109,17 @@ local wrong = {
   flag = { "yes", "true or false (also 1 or 0), not 'yes'" },
   text = { 5, "text, not 5" },
   list = { "x", "a list of integers (0,-1), not 'x'" },
+  names = { { "a", "a" }, "a list of names, each once (tp-dp), not a table" },
   table = { "x", "a table by name (JSON on a command line), not 'x'" },
   file = { 5, "a table by name, or the path of a JSON or YAML file with one, not 5" },
   index = { -1, "an index (an integer of 0 or more), not -1; nearest is 0" },
 }
+
+-- A layout of so many ranks.
+local function fitted(layout, world)
+  if type(layout) == "function" then return layout(world) end
+  return layout
+end
 
 local function shown(params)
   local words = {}
@@ -173,12 +181,14 @@ for _, name in ipairs(mg.recipes()) do
   end)
 
   describe(name, function()
-    for _, params in ipairs(system.layouts) do
+    local defaults = fitting[name] or {}
+    for _, layout in ipairs(system.layouts) do
+      local params = fitted(layout, 8)
       it("plans " .. shown(params) .. " at once, for any world", function()
         local digests = {}
         for _, world in ipairs { 8, 64, 1024, 1048576 } do
           local start = os.clock()
-          local plan = recipe(name):plan(world, params)
+          local plan = recipe(name):plan(world, fitted(layout, world))
           assert.is_true(os.clock() - start < 0.5, world .. " ranks took long")
           assert.are.equal(world, plan.world)
           assert.is_nil(digests[plan.digest])
@@ -188,7 +198,7 @@ for _, name in ipairs(mg.recipes()) do
 
       it("plays " .. shown(params), function()
         for _, world in ipairs { 8, 64 } do
-          local plan = recipe(name):plan(world, params)
+          local plan = recipe(name):plan(world, fitted(layout, world))
           local communicators = plan:rehearse()
           assert.are.equal(plan:counts().communicators, communicators)
         end
@@ -214,7 +224,7 @@ for _, name in ipairs(mg.recipes()) do
           local base = value[2] or {}
           local by_name = r:plan(8, changed(base, { [p.name] = value[1] }))
           assert.are.equal(by_name.digest, r:plan(8, changed(base, { [alias] = value[1] })).digest, alias)
-          if tostring(value[1]) ~= p.default then assert.are_not.equal(r:plan(8, base).digest, by_name.digest, alias) end
+          if tostring(value[1]) ~= p.default then assert.are_not.equal(r:plan(8, value[3] or base).digest, by_name.digest, alias) end
         end
       end
     end)
@@ -222,9 +232,9 @@ for _, name in ipairs(mg.recipes()) do
     it("answers every query on every rank", function()
       local r, asks, silent = recipe(name), system.asks or { { {} } }, {}
       for _, query in ipairs(r:info().queries) do silent[query] = true end
-      for _, params in ipairs(system.layouts) do
-        local typical = params == system.layouts[1]
-        local plan = r:plan(8, params)
+      for i, layout in ipairs(system.layouts) do
+        local typical = i == 1
+        local plan = r:plan(8, fitted(layout, 8))
         for rank = 0, 7 do
           local state = plan:dry(rank)
           for _, query in ipairs(r:info().queries) do
@@ -245,7 +255,7 @@ for _, name in ipairs(mg.recipes()) do
 
     it("says what a question lacks", function()
       local r = recipe(name)
-      local state = r:plan(8, system.layouts[1]):dry(0)
+      local state = r:plan(8, fitted(system.layouts[1], 8)):dry(0)
       for _, query in ipairs(r:info().queries) do
         local ok, said = pcall(r.ask, r, state, query, {})
         local own = ok or not (said:find("bad argument", 1, true) or said:find("attempt to", 1, true))
@@ -255,7 +265,7 @@ for _, name in ipairs(mg.recipes()) do
 
     it("has for each getter the group of the family that it lists", function()
       local r = recipe(name)
-      local state = r:plan(8, {}):dry(0)
+      local state = r:plan(8, defaults):dry(0)
       for _, getter in ipairs(r:info().getters) do
         for _, given in ipairs(getter.gives) do
           local q = {}
@@ -274,14 +284,14 @@ for _, name in ipairs(mg.recipes()) do
     it("says of each family that is not always there when it is", function()
       local r, always = recipe(name), {}
       local info = r:info()
-      for _, family in ipairs(r:plan(8, {}).families) do always[family] = true end
+      for _, family in ipairs(r:plan(8, defaults).families) do always[family] = true end
       local function is_listed(family)
         for _, one in ipairs(info.families) do
           if family:find("^" .. one.name:gsub("%*", "[%%w_]*") .. "$") then return true end
         end
       end
-      for _, params in ipairs(system.layouts) do
-        for _, family in ipairs(r:plan(8, params).families) do
+      for _, layout in ipairs(system.layouts) do
+        for _, family in ipairs(r:plan(8, fitted(layout, 8)).families) do
           if name ~= "jax_mesh" and name ~= "deepspeed_topology" then -- whose families are the user's axes
             assert.is_true(always[family] or is_listed(family), family)
           end
@@ -291,7 +301,7 @@ for _, name in ipairs(mg.recipes()) do
 
     it("has ranks that are smaller than sizes", function()
       local r, asks, known = recipe(name), system.asks or { { {} } }, {}
-      local plan = r:plan(8, system.layouts[1])
+      local plan = r:plan(8, fitted(system.layouts[1], 8))
       for _, query in ipairs(r:info().queries) do known[query] = true end
       for rank = 0, 7 do
         local state = plan:dry(rank)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the command writes to disk: everything goes through src/base/output.c, and whatever happens on the way, what was
+-- What the command writes to disk: everything goes through src/base/files.c, and whatever happens on the way, what was
 -- there is whole, or what comes is complete. Each subcommand that writes has a row here; the first test fails for one
 -- that has none.
 
@@ -27,7 +27,7 @@ local recipe = write(folder .. "/one.lua", [[return recipe { build = function(wo
 local header = '{"w":{"dtype":"F32","shape":[64],"data_offsets":[0,256]}}'
 local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header) .. ("\1\2\3\4"):rep(64))
 
--- name, line: a command line with what it writes as T; file: the source that calls output.h; old: what was there;
+-- name, line: a command line with what it writes as T; file: the source that calls files.h; old: what was there;
 -- folder: T is one; times: differs from run to run.
 local rows = {
   { name = "draw", file = "src/command/words.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
@@ -103,7 +103,7 @@ describe("what is written to disk", function()
   end)
   teardown(function() run("rm -r " .. folder) end)
 
-  it("is known to this test: each subcommand with --output, and each file that calls output.h", function()
+  it("is known to this test: each subcommand with --output, and each file that calls files.h", function()
     local listed, found = {}, { init = true } -- it has no option for its folder
     for _, row in ipairs(rows) do listed[row.name] = true end
     for _, line in ipairs(lines "build/moongrid --help") do
@@ -116,7 +116,7 @@ describe("what is written to disk", function()
     for _, row in ipairs(rows) do sources[row.file] = true end
     for _, path in ipairs(lines("grep -rlE '(mgrid_write_file|mgrid_output_(file|folder)|cli_write_(file|ranks)|st_create|shards_index_write)\\(' "
       .. "src examples --include=*.c --include=*.py")) do callers[path] = true end
-    callers["src/base/output.c"] = nil
+    callers["src/base/files.c"] = nil
     assert.same(sources, callers)
   end)
 

@@ -332,6 +332,37 @@ static void test_unlike(void) {
   mgrid_backend_free(b);
 }
 
+/* ---------------------------------------------------------------- how often a rank waits */
+
+static int messages, collectives; /* that the library began on this rank */
+
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+  messages++;
+  return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+int MPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request *request) {
+  collectives++;
+  return PMPI_Iallreduce(from, to, n, type, op, comm, request);
+}
+
+/* Ranks that share cores wait for each other's time slices, so an agreement goes up a tree of 16 children each and down again:
+** a rank waits for its children and for its parent, not log2(ranks) times as in a collective of MPI. */
+static void test_waits(void) {
+  enum { CHILDREN = 16 };
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  mgrid_plan    *p = first_ranks(size);
+  const int      left = size - 1 - CHILDREN * rank, children = left < 0 ? 0 : left < CHILDREN ? left : CHILDREN;
+  messages = collectives = 0;
+  bool ok = mgrid_agree(b, p, NULL, &e) == MGRID_OK && collectives == 0;
+  int  calls = messages; /* of the last rank, which has no children */
+  MPI_Bcast(&calls, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+  test(ok && (size == 1 || calls > 0) && messages == calls * (children + (rank > 0)),
+       "a rank waits twice in each call of an agreement");
+  mgrid_plan_free(p);
+  mgrid_backend_free(b);
+}
+
 int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
@@ -341,6 +372,7 @@ int main(int argc, char **argv) {
   test_borrowed();
   test_leave();
   test_unlike();
+  test_waits();
   MPI_Fint fortran = mgrid_mpi_comm_f(NULL);
   test(MPI_Comm_f2c(fortran) == MPI_COMM_NULL, "the handle for Fortran of no group");
   return tap_end();

@@ -9,11 +9,11 @@ local text = require "command.base.text"
 
 local M = {}
 
-local TIMEOUT = 120 -- seconds that a call over all ranks may take
-
 -- What mg.options tells of each backend, in a list and by name.
 M.backends = select(3, mg.options())
 for i = 1, #M.backends do M.backends[M.backends[i].name] = M.backends[i] end
+
+M.timeout = M.backends[1].timeout -- seconds that a call over all ranks may take, by default
 
 -- Their names: of all, or of those that have this ability.
 function M.names(ability)
@@ -26,7 +26,7 @@ end
 
 -- Join it by a backend, the usual one if none is named. Each rank says why it cannot.
 function M.open(name, timeout)
-  name, timeout = name or M.names "carries"[1], timeout or TIMEOUT
+  name, timeout = name or M.names "carries"[1], timeout or M.timeout
   host.guard "the start of the job"
   host.alarm(timeout, "the job has not started")
   local job, message, status = mg[name] { timeout = timeout, on_deadline = M.backends[name].makes and "abort" or nil }
@@ -40,7 +40,7 @@ end
 -- Leave it, when what it was for is done, or has failed and been said.
 function M.close(job, timeout)
   host.guard()
-  host.alarm((timeout or TIMEOUT) + 0.75, "the job has not ended") -- if nobody has said who is missing
+  host.alarm((timeout or M.timeout) + 0.75, "the job has not ended") -- if nobody has said who is missing
   job:close()
   host.alarm()
 end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- main(words) -> exit code: find the subcommand of a command line, and run it.
+-- main(words) -> exit code, whether it joined a job: find the subcommand of a command line, and run it.
 
 local host = require "host"
 local text = require "command.base.text"
@@ -8,8 +8,9 @@ local text = require "command.base.text"
 -- The names of the files of lua/command: those built in, or those of the source tree.
 local function names()
   local tree, list = host.source_tree(), {}
-  for _, file in ipairs(tree and host.folder(tree .. "/command") or select(2, host.text())) do
-    list[#list + 1] = file:match "^moongrid%.command%.(%w+)$" or file:match "^(%w+)%.lua$"
+  local pattern = tree and "^(%w+)%.lua$" or "^moongrid%.command%.(%w+)$"
+  for _, file in ipairs(tree and host.folder(tree .. "/command") or host.text()) do
+    list[#list + 1] = file:match(pattern)
   end
   return list
 end
@@ -24,10 +25,13 @@ end
 
 -- The table of lua/command/NAME.lua, or nil. What is loaded stays, so nothing is collected meanwhile.
 local function find(word)
+  local name, tree = "command." .. word, host.source_tree()
+  if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end
   collectgarbage "stop"
-  local found = false
-  for _, name in ipairs(names()) do found = found or name == word end
-  local command = found and require("command." .. word) or nil
+  local loader = package.searchers[2](name) -- find_file of words.c: a function, or why there is none
+  local there = type(loader) == "function"
+  if there then package.preload[name] = loader end
+  local command = there and require(name) or nil
   collectgarbage "restart"
   return command
 end
@@ -69,11 +73,11 @@ return function(words)
   end
   local help = word == "help"
   if help then word, words = words[2], { words[2], "--help" } end
-  local command = find(word)
+  local command, code = find(word)
   if not command then unknown(words) end
   local reader = require "command.base.line"
   local rest = table.move(words, 2, #words, 1, {})
   local line, other = reader.read(command, rest)
-  if line.help then require "command.base.help".one(command) else return command.run(line, other) or 0 end
-  return 0
+  if line.help then require "command.base.help".one(command) else code = command.run(line, other) end
+  return code or 0, package.loaded["command.base.job"] ~= nil
 end

@@ -1,5 +1,8 @@
 -- optimum-habana's parallel state: the groups of Megatron-DeepSpeed, with getters of its own, a training mode
--- and setters. Source: huggingface/optimum-habana, optimum/habana/parallel_state.py at commit f3e24ce9.
+-- and setters.
+-- Source: huggingface/optimum-habana; version 1.21.2 (the default): optimum/habana/distributed/parallel_state.py, the
+-- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved.
+-- There initialize_model_parallel did not keep the sequence-parallel size, so evaluation counted 1.
 
 local groups = recipe "megatron_deepspeed"
 
@@ -27,10 +30,12 @@ local function is_training(_, _, p, set)
   return set.training
 end
 
--- A set value comes first, then evaluation, where every rank is its own sequence group, then the group. The
--- group itself does not change.
+-- A set value comes first, that of the initialization since 1.16.0, then evaluation, where every rank is its own
+-- sequence group, then the group. The group itself does not change.
 local function sequence_size(s, q, p, set)
   if set.sequence_parallel_world_size then return set.sequence_parallel_world_size end
+  local kept = p.initialize and p.version ~= "f3e24ce9" and not set.sequence_parallel_world_size_none
+  if kept then return p.sequence_parallel_size end
   if not is_training(s, q, p, set) then return 1 end
   return held(s, p, "sp", "size")
 end
@@ -52,6 +57,7 @@ end
 return recipe {
   doc = "optimum-habana's parallel state: Megatron-DeepSpeed's groups, training and evaluation mode",
   params = {
+    version = param.text("1.21.2", "of optimum-habana: 1.21.2 or f3e24ce9"),
     tensor_model_parallel_size = param.size(1, "tensor-parallel size", "tp"),
     pipeline_model_parallel_size = param.size(1, "pipeline stages", "pp"),
     sequence_parallel_size = param.size(1, "Ulysses sequence-parallel size; excludes tp and pp", "sp"),
@@ -64,15 +70,19 @@ return recipe {
   settings = {
     training = param.flag(nil, "true: set_training_mode, false: set_eval_mode; left out: as initialized"),
     sequence_parallel_world_size = param.size(nil, "instead of the group's size", "sp_world_size"),
+    sequence_parallel_world_size_none = param.flag(false, "set_sequence_parallel_world_size(None) was called (1.21.2)"),
     sequence_parallel_rank = param.index(nil, "instead of this rank's position in the group", "sp_rank"),
     sequence_data_parallel_world_size = param.size(nil, "instead of the group's size", "sdp_world_size"),
     sequence_data_parallel_rank = param.index(nil, "instead of this rank's position in the group", "sdp_rank"),
   },
   build = function(world, p)
+    if p.version ~= "1.21.2" and p.version ~= "f3e24ce9" then
+      error("version '" .. p.version .. "' is unknown; '1.21.2' or 'f3e24ce9' would do")
+    end
     if not p.initialize then return topology(world) end
     local sizes = {}
     for name, value in pairs(p) do sizes[name] = value end
-    sizes.initialize, sizes.use_fp8 = nil, false
+    sizes.version, sizes.initialize, sizes.use_fp8 = nil, nil, false
     local t = groups.build(world, sizes)
     if p.use_fp8 then -- blocks of consecutive ranks: with sequence parallelism no data-parallel groups
       t.amax = grid(world, "block-rest", { block = t.tp.size * t.dp.size, rest = fill }) "block"
@@ -85,6 +95,7 @@ return recipe {
     model_parallel_is_initialized = initialized,
     sequence_parallel_is_initialized = initialized,
     sequence_data_parallel_is_initialized = initialized,
+    amax_reduction_is_initialized = function(_, _, p) return p.initialize and p.use_fp8 end,
     model_parallel_world_size = function() return nil end, -- the file never gives it a value
     model_parallel_rank = function() return 0 end,
     model_parallel_group = holds("mp", "ranks"),

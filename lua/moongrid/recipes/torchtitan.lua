@@ -1,7 +1,8 @@
 -- torchtitan's ParallelDims: a dense grid (tp, cp, dp_shard, dp_replicate, pp) and a grid for the
 -- experts, in which ep and efsdp replace tp, cp and dp_shard. An axis is a family; a
 -- mesh of several axes is a nested list, its first axis outermost.
--- Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py.
+-- Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py; version main (the default): at commit b5bcd76c;
+-- version 0.3.0: the release, which has the backend full_dtensor: dp_shard and cp are axes of their own, without dp.
 
 -- The meshes of several axes that exist, slowest axis first as in DeviceMesh.
 local meshes = {
@@ -114,13 +115,22 @@ return recipe {
     tp = param.size(1, "tensor-parallel size"),
     pp = param.size(1, "pipeline stages"),
     ep = param.size(1, "expert-parallel size; divides dp_shard x cp x tp"),
-    spmd_backend = param.text("spmd_types", "spmd_types: axes dp and dp_shard; partial_dtensor: fsdp"),
+    spmd_backend = param.text("spmd_types", "spmd_types: axes dp and dp_shard; partial_dtensor: fsdp; full_dtensor "
+      .. "(0.3.0): dp_shard"),
+    version = param.text("main", "of torchtitan: main or 0.3.0"),
   },
   build = function(world, p)
     if p.dp_shard < 1 and p.dp_shard ~= -1 then
       error(string.format("dp_shard %d is neither a size nor -1 (whatever remains); -1 would do", p.dp_shard))
     end
-    if p.spmd_backend ~= "spmd_types" and p.spmd_backend ~= "partial_dtensor" then
+    if p.version ~= "main" and p.version ~= "0.3.0" then
+      error("version '" .. p.version .. "' is unknown; 'main' or '0.3.0' would do")
+    end
+    local full = p.spmd_backend == "full_dtensor"
+    if full and p.version ~= "0.3.0" then
+      error("spmd_backend 'full_dtensor' is not in version main; 'spmd_types' or 'partial_dtensor' would do")
+    end
+    if not full and p.spmd_backend ~= "spmd_types" and p.spmd_backend ~= "partial_dtensor" then
       error("spmd_backend '" .. p.spmd_backend .. "' is unknown; 'spmd_types' or 'partial_dtensor' would do")
     end
     local dense = grid(world, "tp-cp-dp_shard-dp_replicate-pp", {
@@ -141,18 +151,19 @@ return recipe {
     t.tp = dense "tp"
     t.ep = expert "ep"
     t.efsdp = expert "efsdp":with { lazy = p.ep == 1 } -- off without experts
-    if p.spmd_backend == "spmd_types" then
-      t.dp = t.batch
-      t.dp_shard = dense "dp_shard"
-    else
+    if p.spmd_backend == "spmd_types" then t.dp = t.batch end
+    if p.spmd_backend == "partial_dtensor" then
       t.fsdp = dense("cp", "dp_shard")
+    else
+      t.dp_shard = dense "dp_shard"
     end
     return t
   end,
   queries = queries,
   getters = { get_mesh = mesh_group, get_optional_mesh = mesh_group }, -- of one axis: its group
   families = {
-    dp = "spmd_backend spmd_types", dp_shard = "spmd_backend spmd_types", fsdp = "spmd_backend partial_dtensor",
+    dp = "spmd_backend spmd_types", dp_shard = "spmd_backend spmd_types or full_dtensor",
+    fsdp = "spmd_backend partial_dtensor",
   },
   arguments = {
     check_initialized = param.flag(true, "false: no error where the axis is off"),

@@ -1,24 +1,74 @@
 /* SPDX-License-Identifier: MIT
 **
-** arrivals.c - which ranks have arrived at a call, and which have not. When a call takes long, every rank in it reports to
-** the first of its ranks, repeatedly. The first answers each report and, at its deadline, tells the others which ranks
-** it has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out
-** first. If the first does not answer, it is the missing one.
-**
-** A rank that does not report may wait in another call, over another group, for the rank that is missing. So the first asks
-** the ranks that it does not hear, as they would report to it. Whoever waits in a call of the library answers, with its
-** call and whom it waits for, as far as it knows. A rank that waits elsewhere is not called missing, but those are that
-** it waits for.
-**
-** In a move or a step ranks report from its start, whether they still work or wait for the others. So the first knows at
-** any time which ranks are silent, and names a rank that was silent for a deadline, no matter who waits for whom.
-** Reports count what has moved: if nothing moves for a deadline though no rank is silent, the first reports that too
-** (an empty list).
+** arrivals.c - who has arrived at a call, and who has not: the roll call, and the small messages that carry it. A rank that waits
+** long reports to the first rank of its call, again and again; the first answers and, at its deadline, tells the others whom it has
+** not heard. So a rank is missing because it is silent, never because its own clock ran out first; if the first is silent, it is
+** named itself. A silent rank may wait in another call for the one that is missing: the first asks it, whoever waits in a call of
+** the library answers whom it waits for, and only the end of that chain is named. In a move or a step ranks report from its start,
+** so a rank that is silent for a deadline is named at any time; an empty list says that nothing moves. calls.c calls these while it
+** waits.
 */
 #include "comm/mpi/mpi.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------ small messages that nobody waits for */
+
+/* MPI accepts most small messages at once, but not the first one to a host that was cut off before a connection existed: a rank
+** that waits for it cannot notify the others. So these messages are sent, and nobody waits for them. */
+enum { NOTE_MOST = 160 }; /* bytes */
+
+struct mpi_note {
+  mpi_note   *next;
+  MPI_Request sent;
+  char        data[NOTE_MOST];
+};
+
+/* Free the messages that MPI has accepted. */
+static mgrid_outcome sweep(void *ud) { /* mgrid_look */
+  mpi_backend *m = ud;
+  for (mpi_note **at = &m->note; *at;) {
+    mpi_note *n = *at;
+    int       taken = 0;
+    if (MPI_Test(&n->sent, &taken, MPI_STATUS_IGNORE) || taken) {
+      *at = n->next;
+      free(n);
+    } else {
+      at = &n->next;
+    }
+  }
+  return m->note ? MGRID_NOT_YET : MGRID_OK;
+}
+
+static int post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes, bool received) {
+  mpi_note *n = malloc(sizeof *n);
+  if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm);
+  memcpy(n->data, data, bytes);
+  int rc = received ? MPI_Issend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent)
+                    : MPI_Isend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent);
+  if (rc) return free(n), rc;
+  n->next = m->note;
+  m->note = n;
+  sweep(m);
+  return MPI_SUCCESS;
+}
+
+int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
+  return post(m, to, tag, data, bytes, false);
+}
+
+/* Likewise, but the message ends when the rank receives it. */
+static int post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
+  return post(m, to, tag, data, bytes, true);
+}
+
+bool mgrid_mpi_posted(mpi_backend *m, double seconds) {
+  return mgrid_wait(sweep, m, mgrid_now() + seconds, NULL, NULL) == MGRID_OK;
+}
+
+/* ----------------------------------------------------------- the roll call */
 
 static int64_t first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
 static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks[n] : n; }
@@ -50,7 +100,7 @@ typedef struct news {    /* what ranks in calls tell each other */
   mgrid_missing missing; /* whom the sender waits for, as far as it knows; the list */
 } news;
 
-static void post(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
+static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
   news n = { r->number, to, r->m->moving.count, r->told ? r->missing : r->blamed };
   mgrid_mpi_post(r->m, rank, tag, &n, sizeof n);
 }
@@ -81,7 +131,7 @@ static void answer(const mpi_roll *r) {
   int64_t from;
   while (receive(r->m, MGRID_TAG_HERE, &got, &from)) {
     keep(r->m, from, &got);
-    post(r, from, MGRID_TAG_THERE, got.number);
+    send_news(r, from, MGRID_TAG_THERE, got.number);
   }
 }
 
@@ -143,8 +193,7 @@ static void tell(mpi_roll *r, double now, double silent) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last->number))) continue;
     news n = { .number = r->number, .to = last->number, .missing = r->missing };
-    (r->ranks || r->moves ? mgrid_mpi_post : mgrid_mpi_post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n,
-                                                                      sizeof n);
+    (r->ranks || r->moves ? mgrid_mpi_post : post_received)(r->m, nth_of(r, i), MGRID_TAG_MISSING, &n, sizeof n);
   }
   r->told = true;
 }
@@ -178,11 +227,12 @@ static void report_now(mpi_roll *r, double now) {
   for (int64_t i = 0; i < r->size && asks(r); i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
     if (nth_of(r, i) == r->m->base.rank || nth_of(r, i) == first_of(r)) continue;
-    if (!last || last->number != r->number || now - last->at > r->seconds / 4) post(r, nth_of(r, i), MGRID_TAG_HERE, 0);
+    if (!last || last->number != r->number || now - last->at > r->seconds / 4)
+      send_news(r, nth_of(r, i), MGRID_TAG_HERE, 0);
   }
-  if (first_of(r) != r->m->base.rank) post(r, first_of(r), MGRID_TAG_HERE, 0);
+  if (first_of(r) != r->m->base.rank) send_news(r, first_of(r), MGRID_TAG_HERE, 0);
   if (first_of(r) == 0 || r->m->base.rank == 0 || now < r->next_to_0) return;
-  post(r, 0, MGRID_TAG_HERE, 0);
+  send_news(r, 0, MGRID_TAG_HERE, 0);
   r->next_to_0 = now + r->seconds / 8;
 }
 

@@ -1,16 +1,52 @@
 /* SPDX-License-Identifier: MIT
 **
-** lost.c - ranks whose processes have failed, where MPI survives and reports that: Open MPI 5.0 or later under mpirun
-** --with-ft ulfm. With other MPIs silent ranks are found at the deadline (arrivals.c).
+** lost.c - what MPI's errors mean, and who is lost where MPI survives a loss and reports it (Open MPI 5 under mpirun --with-ft
+** ulfm). With other MPIs a lost rank is a silent one, found at the deadline (arrivals.c). A failed call names the lost ranks if
+** there are any, and waits a moment for that news; it never ends the job. Every file here calls these; they call none of the
+** others.
 */
 #include "comm/mpi/mpi.h"
 
 #include <stdlib.h>
 
-/* Not with MPICH: it has the function, but ends the process if its device lacks it (ch4). */
+/* ----------------------------------------------------------- errors of MPI */
+
+mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int  len = 0;
+  if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
+  return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
+}
+
+/* Another thread may do the same with MPI_COMM_SELF. So MPI_ERRORS_RETURN, which may be of that thread, is neither set again
+** nor restored: the thread that set it restores what it found. */
+MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
+  MPI_Errhandler was = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(comm, &was);
+  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  return was;
+}
+
+void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
+  if (was != MPI_ERRORS_RETURN) MPI_Comm_set_errhandler(comm, was);
+  MPI_Errhandler_free(&was);
+}
+
+/* --------------------------------------------------------- what MPI can do */
+
+/* The functions of ULFM, NULL where there are none. Not of MPICH: it has some, but ends the process if its device lacks them
+** (ch4). */
 #ifdef OPEN_MPI
+#ifndef MPI_ERR_REVOKED
+#define MPI_ERR_PROC_FAILED 75
+#define MPI_ERR_REVOKED     77 /* built with headers of Open MPI 4, which has the same ABI */
+#endif
 extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
-static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get_failed;
+extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
+extern int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag) __attribute__((weak));
+static int (*const get_failed)(MPI_Comm, MPI_Group *) = MPIX_Comm_get_failed;
+static int (*const revoke_comm)(MPI_Comm) = MPIX_Comm_revoke;
+static int (*const is_revoked)(MPI_Comm, int *) = MPIX_Comm_is_revoked;
 
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
@@ -27,9 +63,15 @@ bool mgrid_mpi_survives(void) {
   return on;
 }
 #else
-static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = NULL;
+#define MPI_ERR_PROC_FAILED MPI_ERR_LASTCODE
+#define MPI_ERR_REVOKED     MPI_ERR_LASTCODE
+static int (*const get_failed)(MPI_Comm, MPI_Group *) = NULL;
+static int (*const revoke_comm)(MPI_Comm) = NULL;
+static int (*const is_revoked)(MPI_Comm, int *) = NULL;
 bool mgrid_mpi_survives(void) { return false; }
 #endif
+
+/* ----------------------------------------------------- detect: who is lost */
 
 /* Return the ranks whose processes have failed; the caller frees the list. NULL: there are none. */
 static int *failed_ranks(const mpi_backend *m, int *n) {
@@ -68,9 +110,29 @@ uint8_t *mgrid_mpi_all_lost(const mpi_backend *m) {
   return lost;
 }
 
-void mgrid_mpi_progress(const mpi_backend *m) {
+/* Let MPI handle what has arrived, such as news of a loss; it does so only inside its calls. */
+static void progress(const mpi_backend *m) {
   int some;
   if (!m->sessions) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &some, MPI_STATUS_IGNORE);
+}
+
+/* May this error of MPI mean that a rank is lost, or that one has left to recover? */
+static bool tells_of_loss(int rc) {
+  int class = MPI_SUCCESS;
+  if (!is_revoked || !rc || MPI_Error_class(rc, &class)) return false;
+  return class == MPI_ERR_IN_STATUS || (class >= MPI_ERR_PROC_FAILED && class <= MPI_ERR_REVOKED);
+}
+
+bool mgrid_mpi_is_interrupted(const mpi_backend *m) {
+  int revoked = 0;
+  return is_revoked && m->comm != MPI_COMM_NULL && (is_revoked(m->comm, &revoked) || revoked);
+}
+
+bool mgrid_mpi_is_hurt(const mpi_backend *m) {
+  mgrid_missing lost;
+  if (!is_revoked) return false;
+  progress(m);
+  return mgrid_mpi_is_interrupted(m) || mgrid_mpi_lost(m, NULL, 0, &lost);
 }
 
 /* Another rank may revoke a communicator before this one learns of the loss; wait this long for it. */
@@ -83,7 +145,7 @@ typedef struct hearing {
 
 static mgrid_outcome has_heard(void *ud) { /* mgrid_look */
   hearing *h = ud;
-  mgrid_mpi_progress(h->m);
+  progress(h->m);
   return mgrid_mpi_lost(h->m, NULL, 0, &h->lost) ? MGRID_OK : MGRID_NOT_YET;
 }
 
@@ -94,9 +156,15 @@ mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what) {
 
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
   hearing h = { .m = m };
-  bool    news = mgrid_mpi_tells_of_loss(rc);
+  bool    news = tells_of_loss(rc);
   if (mgrid_wait(has_heard, &h, news ? mgrid_now() + NEWS_SECONDS : 0, NULL, NULL) == MGRID_OK)
     return mgrid_missing_fail(&h.lost, 0, err);
   if (news && mgrid_mpi_is_interrupted(m)) return mgrid_mpi_fail_interrupted(err, what);
   return mgrid_mpi_failed(err, rc, call, what);
+}
+
+/* ------------------------------------------------- end the waits of others */
+
+void mgrid_mpi_end_waits(MPI_Comm comm) {
+  if (revoke_comm && comm != MPI_COMM_NULL) revoke_comm(comm);
 }

@@ -34,8 +34,9 @@ typedef struct mpi_report {
   double        at;
 } mpi_report;
 
-/* The roll call of one collective: arrivals.c. */
 typedef struct mpi_backend mpi_backend;
+
+/* The roll call of one collective: arrivals.c. */
 typedef struct mpi_roll {
   mpi_backend   *m;
   const int32_t *ranks; /* [size], those that take part; NULL: all */
@@ -55,7 +56,7 @@ typedef struct mpi_roll {
   mgrid_missing  missing;              /* the missing ranks */
 } mpi_roll;
 
-/* The minimum of a few words over all ranks, along a tree: minimum.c. Its memory is the backend's, because MPI may still write
+/* The minimum of a few words over all ranks, along a tree: calls.c. Its memory is the backend's, because MPI may still write
 ** there if the call does not end. */
 enum { MGRID_TREE_WORDS = 8, MGRID_TREE_CHILDREN = 16 };
 typedef struct mpi_tree {
@@ -86,7 +87,7 @@ struct mpi_backend {
   mpi_backend   *beside;         /* the next one in that channel */
   pid_t          pid;            /* of the process that opened it: a forked child may not call MPI */
   MPI_Comm       given;          /* the host's own, if `comm` is that (borrow); else MPI_COMM_NULL */
-  MPI_Comm       rest;           /* `comm` without lost ranks, during a recovery: remain.c */
+  MPI_Comm       rest;           /* `comm` without lost ranks, during a recovery: lost.c */
   MPI_Errhandler handler;        /* of the host's communicator: groups get it, too */
   MPI_Group      members;        /* of comm */
   int            guard;          /* keyval of an attribute that keeps the host from freeing a group's communicator */
@@ -102,13 +103,13 @@ struct mpi_backend {
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
   double       before;    /* `seconds` as it was before */
-  struct {                /* until all ranks have finished it: wait.c */
+  struct {                /* until all ranks have finished it: calls.c */
     bool     on, stalled; /* its verdict is to come; nothing moved for a deadline */
     uint64_t count;       /* messages finished on this rank, in all moves */
     double   last;        /* on rank 0: when a rank last reported progress */
     mpi_roll roll;
   } moving;
-  struct {              /* of moves in memory of a GPU: gpu.c */
+  struct {              /* of moves in memory of a GPU: move.c */
     bool  looked, used; /* for CUDA's runtime; parts of this move are in GPU memory */
     void *lib;          /* NULL: the process has not loaded it */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
@@ -148,18 +149,98 @@ enum {
   MGRID_TAGS = 8
 };
 
-/* small_messages.c. Send at most 160 bytes to a rank, without waiting. The message ends when MPI has accepted it, or (_received)
-** when the rank receives it. Returns MPI's result. */
+/* ------------------------------------------------------------------ lost.c */
+
+/* Make the error of a failed call. `what`: the object of the call, or "". */
+mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
+/* Likewise of a call with other ranks; it names the lost ranks, if any. */
+mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
+/* Let errors of a communicator return while the library uses it. Returns the previous handler, for mgrid_mpi_restore. */
+MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
+void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
+/* Return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks. It takes as long as
+** opening a backend, which asks once (mpi_backend.survives). */
+bool mgrid_mpi_survives(void);
+/* Find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any. */
+bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
+/* Return a byte for each rank, 1 where its process has failed; the caller frees it. NULL: none has. */
+uint8_t *mgrid_mpi_all_lost(const mpi_backend *m);
+/* Return whether another rank has interrupted the backend, or one is lost, as far as MPI has heard. */
+bool mgrid_mpi_is_hurt(const mpi_backend *m);
+/* Return whether another rank has interrupted the backend. */
+bool mgrid_mpi_is_interrupted(const mpi_backend *m);
+/* Make the error of a wait that another rank has ended by interrupting the backend. */
+mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
+/* End the calls of all ranks on a communicator, for good. */
+void mgrid_mpi_end_waits(MPI_Comm comm);
+
+/* ------------------------------------------------------------------ host.c */
+
+enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING */
+
+/* Fail if this process has another MPI library than the one that this backend was built for. */
+mgrid_status mgrid_mpi_one_library(mgrid_error *err);
+/* Fail if another library's launcher has started this process. MPI_COMM_NULL: before MPI_Init, check what is certain already. */
+mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
+/* Fail unless the host's communicator is one, and no intercommunicator. */
+mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error *err);
+/* Return the duplicate that is kept with the host's communicator, or NULL. */
+mpi_channel *mgrid_channel_of(MPI_Comm parent);
+/* Return whether a backend of this rank may join it. */
+bool mgrid_channel_is_free(const mpi_channel *c);
+void mgrid_channel_join(mpi_channel *c, mpi_backend *m);
+/* Keep m's duplicate with the host's communicator; returns MPI's result. */
+int mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone);
+/* `usable`: MPI may be called, and no call of m is left in it. */
+void mgrid_channel_leave(mpi_backend *m, bool usable);
+/* Fail before MPI_Init and after MPI_Finalize. */
+mgrid_status mgrid_mpi_initialized(mgrid_error *err);
+mgrid_status mgrid_mpi_in_main_thread(mgrid_error *err);
+/* Return whether MPI is initialized and not finalized, in the process that opened the backend. */
+bool mgrid_mpi_there(const mpi_backend *m);
+/* Fail if MPI may not be called now: after MPI_Finalize, or from the wrong thread. */
+mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err);
+/* Likewise, and after a call that did not end. */
+mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
+
+/* -------------------------------------------------------------- watchdog.c */
+
+/* Watch the deadline from here until mgrid_watch_end, after the verdict. */
+void mgrid_watch_begin(mpi_backend *m);
+/* Likewise from a call of a recovery: ranks show early that they have come, and lost ones are not missing. */
+void mgrid_watch_recovery(mpi_backend *m, double seconds);
+/* Likewise, and this rank is in MPI_Finalize. */
+void mgrid_watch_finalize(mpi_backend *m);
+/* This rank is in the creation of that spec, in that call of MPI; NULL: in none. */
+void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call);
+/* It has made all, and waits for the verdict. */
+void mgrid_watch_through(mpi_backend *m);
+/* Return whether creations are watched, and their deadline has not passed. */
+bool mgrid_watch_is_on(const mpi_backend *m);
+/* Wait for the deadline, then list the ranks of this machine that are neither in a creation nor through; false: this rank knows
+** none. */
+bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
+/* Then make the error about ranks that rank 0 has not heard. */
+mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
+/* After the deadline of a recovery, make the error that names the survivors who have not come. */
+mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err);
+void         mgrid_watch_end(mpi_backend *m);
+void         mgrid_watch_free(mpi_backend *m);
+
+/* -------------------------------------------------------------- arrivals.c */
+
+/* Send at most 160 bytes to a rank, without waiting: the message ends when MPI has accepted it. Returns MPI's result. */
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
-int mgrid_mpi_post_received(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
 /* Wait at most `seconds` until all such messages have ended. Returns whether they have. */
 bool mgrid_mpi_posted(mpi_backend *m, double seconds);
-
-/* arrivals.c. _begin: start the roll call of a collective. _look: take part in it while waiting; returns whether the missing
-** ranks are known. _end: after the deadline, return them. */
-mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
-bool          mgrid_roll_look(mpi_roll *r);
+/* Start the roll call of a call over these ranks; NULL: all. */
+mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
+/* Take part in it while waiting; returns whether the missing ranks are known. */
+bool mgrid_roll_look(mpi_roll *r);
+/* After the deadline, return the missing ranks. */
 mgrid_missing mgrid_roll_end(mpi_roll *r);
+
+/* ----------------------------------------------------------------- calls.c */
 
 /* Numbers of calls: over all ranks small ones, over a group a hash of its name in the high bits, and in these low ones which
 ** call it is. */
@@ -171,68 +252,27 @@ typedef struct mpi_request {
   int          rc; /* result of MPI */
   mpi_backend *tree;
 } mpi_request;
-mgrid_outcome mgrid_mpi_through(void *request); /* mgrid_look at one mpi_request */
-/* Wait for a call over a group; the error names the missing members. Keep its buffers after a failure: MPI may write there.
-** _message: the same for a message with the member at that position. */
+
+extern const mgrid_carrier_ops mgrid_mpi_carrier;
+
+/* A mgrid_look at one mpi_request. */
+mgrid_outcome mgrid_mpi_through(void *request);
+/* Wait for a call over a group; the error names the missing members. Keep its buffers after a failure: MPI may write there. */
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err);
-mgrid_status mgrid_mpi_finish_message(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
-                                      int64_t position, double seconds, const char *name, mgrid_error *err);
-
-/* together.c. `together` and `collective` of backend.h; they begin calls in the same way. */
-mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
-                                 mgrid_error *err);
+/* `allreduce_min`, `allgather`, `bcast`, `collective` and `together` of backend.h. */
+mgrid_status  mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
+mgrid_status  mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
+mgrid_status  mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
 mgrid_outcome mgrid_mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                    mgrid_error *err);
-
-mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* lost.c. _survives: return whether Open MPI runs with ULFM (mpirun --with-ft ulfm); without it, revoke hangs on some ranks.
-** It takes as long as opening a backend, which asks once (mpi_backend.survives).
-** _lost: find the ranks, among these (NULL: all), whose processes MPI reports as failed; return whether there are any.
-** _all_lost: a byte for each rank, 1 where its process has failed; the caller frees it; NULL: none has.
-** _progress: let MPI handle what has arrived, such as news of a loss; it does so only inside its calls.
-** _failed_in: the error of a failed call; it names the lost ranks, if any.
-** _fail_interrupted: the error of a wait that another rank has ended by interrupting the backend. */
-bool         mgrid_mpi_survives(void);
-bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
-uint8_t     *mgrid_mpi_all_lost(const mpi_backend *m);
-void         mgrid_mpi_progress(const mpi_backend *m);
-mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
-mgrid_status mgrid_mpi_fail_interrupted(mgrid_error *err, const char *what);
-/* Fail before MPI_Init and after MPI_Finalize. */
-mgrid_status mgrid_mpi_initialized(mgrid_error *err);
-/* Fail if MPI may not be called now: after MPI_Finalize, from the wrong thread, or after a call that did not end. */
-bool         mgrid_mpi_there(const mpi_backend *m);                      /* MPI is initialized and not finalized */
-mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err); /* but not after a call that did not end */
-mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
-/* Let errors of a communicator return while the library uses it. _quiet returns the previous handler, for _restore. */
-MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
-void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
-
-extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
-void                           mgrid_mpi_close(mgrid_backend *b);
-mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err); /* open.c, of remain.c */
-
-/* remain.c. _all_opened: where MPI survives, a call may succeed on some ranks and fail on others; agree over the host's
-** communicator on whether all have opened their backend. _tells_of_loss: may this error of MPI mean that a rank is lost, or that one has left to recover? _end_waits: end the
-** calls of all ranks on a communicator, for good. */
-extern const mgrid_survival_ops mgrid_mpi_survival;
-mgrid_status                    mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-mgrid_status mgrid_mpi_all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err);
-bool         mgrid_mpi_tells_of_loss(int rc);
-void         mgrid_mpi_end_waits(MPI_Comm comm);
-bool         mgrid_mpi_is_interrupted(const mpi_backend *m);
-
-/* gpu.c: of mgrid_transport_ops */
-mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
-bool         mgrid_mpi_copies(mgrid_backend *b);
-mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err);
-
-/* launch.c: check that this process has one MPI library, and that this library's launcher started it. */
-enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING */
-mgrid_status mgrid_mpi_one_library(mgrid_error *err);
-/* parent: the host's communicator; MPI_COMM_NULL: before MPI_Init, check what is certain already. */
-mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
+mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
+                                 mgrid_error *err);
+/* Start a move. Until the next call over all ranks, which is its verdict, ranks report progress to rank 0. */
+void mgrid_mpi_moving(mpi_backend *m);
+/* Report `n` finished messages of a move. MGRID_LATE: nothing moves on any rank; MGRID_GAVE_UP: ranks are missing, and the
+** verdict names them. */
+mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err);
 
 /* Flip the highest bit, before and after a minimum of signed words, to get that of unsigned ones: MPICH 4.0.2 (Debian 12)
 ** compares unsigned long as if it were signed. */
@@ -240,60 +280,22 @@ static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
   for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
 
-/* wait.c: calls over all ranks */
-mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
-mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
-mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-extern const mgrid_carrier_ops mgrid_mpi_carrier;
+/* --------------------------------------------------------- communicators.c */
 
-/* _moving: start of a move. Until the next call over all ranks, which is its verdict, ranks report progress to rank 0.
-** _goes_on: report `n` finished messages. MGRID_LATE: nothing moves on any rank; MGRID_GAVE_UP: ranks are missing, and the
-** verdict names them. */
-void          mgrid_mpi_moving(mpi_backend *m);
-mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err);
-
-/* create.c. Delete function of the attribute `guard`: refuses when the host frees a group's communicator. */
-int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
-/* Functions of mgrid_backend */
-bool          mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c);
-mgrid_status  mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
+/* `check`, `create`, `destroy` and `prove` of backend.h. */
+mgrid_status  mgrid_mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err);
+void          mgrid_mpi_destroy(mgrid_backend *b, size_t n, void **native);
+mgrid_outcome mgrid_mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
+/* `wants_single` and `single` of a backend: communicators of one rank. */
+bool         mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c);
+mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
+/* Delete function of the attribute `guard`: refuses when the host frees a group's communicator. */
+int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
 
-/* minimum.c. _begin: start with up to MGRID_TREE_WORDS words. _through: continue; MGRID_OK when finished, with the result in
-** tree.words. */
-mpi_request   mgrid_mpi_tree_begin(mpi_backend *m, const uint64_t *words, size_t n);
-mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
+/* ------------------------------------------------------------------ move.c */
 
-/* watchdog.c. From _begin to _end (after the verdict) a thread watches the deadline. _enter: this rank is in the creation
-** of that spec, in that call of MPI; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed. _missing: wait for
-** the deadline, then list the ranks of this machine that are neither in a creation nor through; false: this rank knows
-** none. _fail: then the error, about ranks that rank 0 has not heard.
-** _recovery: as _begin, from a call of a recovery until _end; ranks show early that they have come, and lost ones are not
-** missing. _survivors: after the deadline, the error that names the survivors who have not come. */
-void         mgrid_watch_begin(mpi_backend *m);
-void         mgrid_watch_recovery(mpi_backend *m, double seconds);
-mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err);
-void         mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec, const char *call);
-void         mgrid_watch_finalize(mpi_backend *m); /* _begin, and this rank is in MPI_Finalize */
-void         mgrid_watch_through(mpi_backend *m);
-bool         mgrid_watch_is_on(const mpi_backend *m);
-bool         mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
-mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent, mgrid_error *err);
-void         mgrid_watch_end(mpi_backend *m);
-void         mgrid_watch_free(mpi_backend *m);
-
-/* channel.c. _of: return the duplicate that is kept with the host's communicator, or NULL. _is_broken: a call of one of its
-** backends did not end. _is_free: a backend of this rank may join it. _keep: keep m's duplicate; returns MPI's result. _leave:
-** `usable`: MPI may be called, and no call of m is left in it. */
-mpi_channel *mgrid_channel_of(MPI_Comm parent);
-bool         mgrid_channel_is_broken(const mpi_channel *c);
-bool         mgrid_channel_is_free(const mpi_channel *c);
-void         mgrid_channel_join(mpi_channel *c, mpi_backend *m);
-int          mgrid_channel_keep(mpi_backend *m, MPI_Comm parent, bool alone);
-void         mgrid_channel_leave(mpi_backend *m, bool usable);
-
-/* move.c */
 extern const mgrid_transport_ops mgrid_mpi_transport;
 
 #endif

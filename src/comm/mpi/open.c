@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - open and close a backend of MPI. The host's communicator is checked first, because MPI ends the process when it
-** gets an invalid one. Then it is duplicated, and the library calls MPI only on the duplicate.
+** open.c - open and close a backend, and open one of those that remain after a loss; the top of this folder. The host's
+** communicator is checked (host.c) and duplicated. A backend opens on all ranks or on none, so every rank makes the same calls,
+** also after it has failed. After a call that did not end the backend is broken: no call of MPI follows, and its memory stays, because
+** MPI may write there. The survivors of a loss interrupt the duplicate, agree, shrink it and open a backend over the rest; each
+** agreement has a deadline, and the watchdog watches MPIX_Comm_shrink and MPI_Comm_split, which have none.
 */
 #include "comm/mpi/mpi.h"
+#include "moongrid_mpi.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,46 +16,23 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------- MPI's state */
+/* The functions of ULFM, NULL where there are none: lost.c says where. */
+#ifdef OPEN_MPI
+extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
+extern int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm *rest) __attribute__((weak));
+extern int MPIX_Comm_iagree(MPI_Comm comm, int *flag, MPI_Request *request) __attribute__((weak));
+static int (*const revoke_comm)(MPI_Comm) = MPIX_Comm_revoke;
+static int (*const shrink_comm)(MPI_Comm, MPI_Comm *) = MPIX_Comm_shrink;
+static int (*const begin_agree)(MPI_Comm, int *, MPI_Request *) = MPIX_Comm_iagree;
+#else
+static int (*const revoke_comm)(MPI_Comm) = NULL;
+static int (*const shrink_comm)(MPI_Comm, MPI_Comm *) = NULL;
+static int (*const begin_agree)(MPI_Comm, int *, MPI_Request *) = NULL;
+#endif
 
-mgrid_status mgrid_mpi_initialized(mgrid_error *err) {
-  int ready = 0, gone = 0;
-  MPI_Initialized(&ready);
-  MPI_Finalized(&gone);
-  if (ready && !gone) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
-}
+static const mgrid_backend_ops mpi_ops;
 
-/* With sessions, the backend's own session keeps MPI alive. */
-static mgrid_status there(const mpi_backend *m, mgrid_error *err) {
-  if (m->pid != getpid())
-    return mgrid_fail(err, MGRID_USAGE, "mpi: this process was forked from the one that opened the backend");
-  return m->sessions ? MGRID_OK : mgrid_mpi_initialized(err);
-}
-bool mgrid_mpi_there(const mpi_backend *m) { return !there(m, NULL); }
-
-static mgrid_status in_main_thread(mgrid_error *err) {
-  int main = 0;
-  MPI_Is_thread_main(&main);
-  if (main) return MGRID_OK;
-  return mgrid_fail(
-      err, MGRID_USAGE,
-      "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
-      "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
-}
-
-mgrid_status mgrid_mpi_callable(const mpi_backend *m, mgrid_error *err) {
-  mgrid_status s = there(m, err);
-  return !s && m->main ? in_main_thread(err) : s;
-}
-
-mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
-  mgrid_missing lost;
-  mgrid_status  s = mgrid_mpi_callable(m, err);
-  if (s || !(m->channel ? mgrid_channel_is_broken(m->channel) : m->broken)) return s;
-  if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
-}
+/* ---------------------------------------------------- threads and sessions */
 
 /* By mgrid_threads. */
 static const struct {
@@ -115,38 +96,13 @@ static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_
                                mgrid_error *err) {
   if (!mgrid_mpi_initialized(NULL)) {
     MPI_Query_thread(level);
-    return *level < MPI_THREAD_SERIALIZED ? in_main_thread(err) : MGRID_OK;
+    return *level < MPI_THREAD_SERIALIZED ? mgrid_mpi_in_main_thread(err) : MGRID_OK;
   }
   bool none = parent == MPI_COMM_NULL || parent == MPI_COMM_WORLD || parent == MPI_COMM_SELF;
   return none ? mgrid_mpi_initialized(err) : open_session(m, o, level, err);
 }
 
-/* Return whether the host's communicator is one. Open MPI reads memory of a communicator that was freed; but its table of
-** Fortran handles holds only valid ones, so look there, and no error can follow. MPICH reports an invalid handle to the error
-** handlers of MPI_COMM_WORLD and, since MPI 4.0, MPI_COMM_SELF; with sessions alone there are none. */
-static bool is_comm(MPI_Comm parent, bool sessions, int *inter) {
-#ifdef OPEN_MPI
-  (void)sessions;
-  return MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent && !MPI_Comm_test_inter(parent, inter);
-#else
-  MPI_Errhandler world = MPI_ERRHANDLER_NULL, self = MPI_ERRHANDLER_NULL;
-  if (!sessions) world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
-  int rc = MPI_Comm_test_inter(parent, inter);
-  if (!sessions) mgrid_mpi_restore(MPI_COMM_SELF, self), mgrid_mpi_restore(MPI_COMM_WORLD, world);
-  return !rc;
-#endif
-}
-
-static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
-  int inter = 0;
-  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
-  if (!is_comm(parent, sessions, &inter))
-    return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
-  if (!inter) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
-}
-
-/* ---------------------------------------------------------------------- the end */
+/* ------------------------------------------------------------------- close */
 
 static void end(mpi_backend *m) {
   if (m->channel) mgrid_channel_leave(m, true);
@@ -175,7 +131,7 @@ static void finalize(mpi_backend *m) {
   MPI_Finalize();
 }
 
-void mgrid_mpi_close(mgrid_backend *b) {
+static void mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   bool         usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
   if (usable && m->finalize)
@@ -190,7 +146,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
   free(m);
 }
 
-/* -------------------------------------------------------------------- the begin */
+/* -------------------------------------------------------------------- open */
 
 /* Return whether some ranks belong to another job (MPI_Comm_spawn, MPI_Comm_accept). Equal on all. */
 static bool several_jobs(const mpi_backend *m) {
@@ -303,6 +259,23 @@ static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *k
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", "the channel of the library") : s;
 }
 
+/* Where MPI survives losses, a call may succeed on some ranks and fail on others: agree over the host's communicator on whether all
+** have opened their backend. */
+static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err) {
+  int        *flag = malloc(sizeof *flag); /* leaked if the call does not end */
+  mpi_request call = { 0 };
+  if (!flag) return mgrid_oom(err); /* the others find it missing at their deadline */
+  *flag = !mine;
+  call.rc = begin_agree(parent, flag, &call.request);
+  if (mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL) == MGRID_LATE)
+    return mgrid_missing_fail(&(mgrid_missing){ 0 }, m->seconds, err);
+  bool all = *flag && !call.rc;
+  free(flag);
+  if (all || mine) return mine;
+  return call.rc ? mgrid_mpi_failed_in(m, err, call.rc, "MPIX_Comm_iagree", "the channel of the library")
+                 : mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had opened their backend");
+}
+
 /* Every rank makes the same calls, also if it has failed before (s). */
 static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
                           mgrid_error *err) {
@@ -314,7 +287,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   MPI_Comm_size(parent, &size);
   m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
                              .kind = mgrid_backend_named("mpi"),
-                             .ops = &mgrid_mpi_ops,
+                             .ops = &mpi_ops,
                              .rank = rank,
                              .world = size,
                              .users = 1,
@@ -343,7 +316,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   else if (!made)
     made = take_or_make(m, parent, kept, err);
   if (duplicate && m->survives && made != MGRID_TIMED_OUT) { /* who did not come will not agree either */
-    made = mgrid_mpi_all_opened(m, parent, made, err);
+    made = all_opened(m, parent, made, err);
     m->broken |= made != MGRID_OK;
   }
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
@@ -359,7 +332,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
   if (begin_with(&spare, parent, &o, &level, err)) return NULL;
   bool sessions = spare.sessions;
-  if (check_parent(parent, sessions, err) || (!sessions && mgrid_mpi_launched(parent, err))) {
+  if (mgrid_mpi_check_parent(parent, sessions, err) || (!sessions && mgrid_mpi_launched(parent, err))) {
     close_session(&spare);
     return NULL;
   }
@@ -383,9 +356,11 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   return NULL;
 }
 
+/* -------------------------------------- open again, without the lost ranks */
+
 /* Open a backend over `rest`, which it takes over, with the settings of `was`, its session and its duty to finalize MPI. `was`
 ** is interrupted, so closing it ends neither; it keeps both for one more attempt, should this one fail. */
-mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
+static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error  mine = MGRID_ERROR_INIT;
   if (!m) return mgrid_null_oom(err); /* the others find it missing at their deadline */
@@ -402,13 +377,188 @@ mgrid_backend *mgrid_mpi_inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *e
   return &m->base;
 }
 
+static mgrid_status mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_callable((mpi_backend *)b, err); /* allowed also after a call that did not end */
+  if (s) return s;
+  if (!revoke_comm)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+  if (!((const mpi_backend *)b)->survives)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
+  for (size_t i = 0; i < n; i++) { /* go on after a failure */
+    MPI_Comm       comm = *(MPI_Comm *)native[i];
+    MPI_Errhandler was = mgrid_mpi_quiet(comm);
+    int            rc = revoke_comm(comm);
+    mgrid_mpi_restore(comm, was);
+    if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
+  }
+  return s;
+}
+
+static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_callable((const mpi_backend *)b, err);
+  if (s) return s;
+  if (!shrink_comm || !begin_agree)
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this MPI ends with its first lost rank; Open MPI goes on, since 5.0, under mpirun --with-ft "
+        "ulfm; else start the job again from its last checkpoint");
+  if (!((const mpi_backend *)b)->survives)
+    return mgrid_fail(
+        err, MGRID_UNSUPPORTED,
+        "mpi: this job ends with its first lost rank; it goes on if it is started by mpirun --with-ft ulfm; "
+        "else start it again from its last checkpoint");
+  return MGRID_OK;
+}
+
+static void interrupt(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  m->broken = true;
+  mgrid_mpi_end_waits(m->comm);
+  mgrid_mpi_end_waits(m->talk);
+}
+
+static bool hurt(mgrid_backend *b) {
+  const mpi_backend *m = (mpi_backend *)b;
+  return !mgrid_mpi_callable(m, NULL) && mgrid_mpi_is_hurt(m);
+}
+
+typedef struct agreement {
+  mpi_request  call;
+  mpi_backend *m;
+  double       leave; /* at this time, if a rank is lost */
+} agreement;
+
+static mgrid_outcome have_agreed(void *ud) {
+  agreement    *a = ud;
+  mgrid_missing lost;
+  mgrid_outcome through = mgrid_mpi_through(&a->call);
+  if (through != MGRID_NOT_YET || mgrid_now() < a->leave || !mgrid_mpi_lost(a->m, NULL, 0, &lost)) return through;
+  return MGRID_GAVE_UP;
+}
+
+/* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
+** others may look later. A rank that died may have taken the result along: Open MPI (5.0) then tells some ranks, and others
+** wait for ever. Who asked whether all live knows the answer by then, and leaves; all meet again in the recovery. */
+static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  int         *flag = malloc(sizeof *flag);
+  if (!flag) return mgrid_oom(err);
+  if (!(seconds > 0)) seconds = m->usual;
+  const double now = mgrid_now();
+  agreement    a = { .m = m, .leave = *mine & MGRID_SETTLE_ALL ? now + seconds / 8 : INFINITY };
+  *flag = (int)*mine;
+  mgrid_watch_recovery(m, seconds);
+  a.call.rc = begin_agree(m->comm, flag, &a.call.request);
+  mgrid_outcome came = mgrid_wait(have_agreed, &a, now + seconds, NULL, NULL);
+  if (came == MGRID_LATE) return mgrid_watch_survivors(m, err);
+  mgrid_watch_end(m);
+  if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
+  /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
+  *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
+  free(flag);
+  return MGRID_OK;
+}
+
+static const mgrid_comm_spec survivors = { .name = "a communicator of the survivors" };
+
+/* The ranks of m that are not in `rest`. */
+static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
+  const int n = (int)m->base.world;
+  MPI_Group left = MPI_GROUP_NULL;
+  int      *all = malloc(2 * (size_t)n * sizeof *all), *theirs = all ? all + n : NULL;
+  if (!all) return mgrid_oom(err);
+  for (int i = 0; i < n; i++) all[i] = i;
+  int rc = MPI_Comm_group(rest, &left);
+  if (!rc) rc = MPI_Group_translate_ranks(m->members, n, all, left, theirs);
+  for (int i = 0; i < n && !rc; i++) lost[i] = theirs[i] == MPI_UNDEFINED;
+  if (left != MPI_GROUP_NULL) MPI_Group_free(&left);
+  free(all);
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the survivors") : MGRID_OK;
+}
+
+static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
+  m->rest = MPI_COMM_NULL;
+  mgrid_watch_recovery(m, m->usual);
+  mgrid_watch_enter(m, &survivors, "MPIX_Comm_shrink");
+  int rc = shrink_comm(m->comm, &m->rest);
+  mgrid_watch_end(m);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPIX_Comm_shrink", "the channel of the library");
+  MPI_Comm_set_errhandler(m->rest, MPI_ERRORS_RETURN);
+  return find_lost(m, m->rest, lost, err);
+}
+
+static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  MPI_Comm     mine = MPI_COMM_NULL;
+  mgrid_watch_recovery(m, m->usual);
+  mgrid_watch_enter(m, &survivors, "MPI_Comm_split");
+  int rc = MPI_Comm_split(m->rest, 0, (int)rank, &mine);
+  mgrid_watch_end(m);
+  if (rc) mgrid_mpi_failed_in(m, err, rc, "MPI_Comm_split", "the survivors");
+  if (!rc) MPI_Comm_set_errhandler(mine, m->handler);
+  mgrid_backend *left = rc ? NULL : inherit(m, mine, err);
+  if (!left) revoke_comm(m->rest); /* others may wait there */
+  if (!left && !rc) revoke_comm(mine);
+  return left;
+}
+
+static const mgrid_survival_ops survival = {
+  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle, .find = find, .rest = rest_of
+};
+
+/* --------------------------------------------------------------- the table */
+
+static void *buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
+  void *buffer = calloc(bytes ? bytes : 1, 1);
+  (void)b, (void)kind;
+  return buffer ? buffer : mgrid_null_oom(err);
+}
+
+static void buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
+  (void)kind;
+  if (!((mpi_backend *)b)->pending) free(buffer); /* else MPI may still write there */
+}
+
+static mgrid_status copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
+                         bool to_buffer, mgrid_error *err) {
+  (void)b, (void)kind, (void)to_buffer, (void)err;
+  memcpy(to, from, bytes);
+  return MGRID_OK;
+}
+
+static const mgrid_backend_ops mpi_ops = {
+  .allreduce_min = mgrid_mpi_allreduce,
+  .allgather = mgrid_mpi_allgather,
+  .bcast = mgrid_mpi_bcast,
+  .check = mgrid_mpi_check,
+  .create = mgrid_mpi_create,
+  .destroy = mgrid_mpi_destroy,
+  .revoke = mpi_revoke,
+  .prove = mgrid_mpi_prove,
+  .close = mpi_close,
+  .buffer_new = buffer_new,
+  .buffer_free = buffer_free,
+  .copy = copy,
+  .collective = mgrid_mpi_collective,
+  .together = mgrid_mpi_together,
+  .carrier = &mgrid_mpi_carrier,
+  .transport = &mgrid_mpi_transport,
+  .survival = &survival,
+};
+
+/* ------------------------------ what hosts ask, and the entries of Fortran */
+
 mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (comm) *comm = MPI_COMM_NULL;
   if (!b || !comm) return mgrid_fail(err, MGRID_USAGE, "no %s was given", b ? "place for the communicator" : "backend");
   while (b->carrier) b = b->carrier;
   if (mgrid_layout_check(b->layout, "the backend's library", err)) return err ? err->status : MGRID_MISSING;
-  if (b->ops != &mgrid_mpi_ops)
+  if (b->ops != &mpi_ops)
     return mgrid_fail(err, MGRID_USAGE, "the %s backend has no communicator of MPI of all ranks", b->kind->name);
   mpi_backend          *m = (mpi_backend *)b;
   mgrid_status          s = mgrid_mpi_usable(m, err);
@@ -427,6 +577,67 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
   if (!s) MPI_Comm_set_errhandler(*comm, m->handler);
   return s;
 }
+
+/* Open MPI ends the process if a handle is converted while neither MPI nor a session is there. */
+#ifdef OPEN_MPI
+enum { FORTRAN_SELF = 1, FORTRAN_NULL = 2, FORTRAN_PREDEFINED = 3 };
+#endif
+
+/* Convert a handle of a host that uses only sessions; NULL: there is none. */
+static MPI_Comm of_session(MPI_Fint comm) {
+#if !defined(OPEN_MPI)
+  return MPI_Comm_f2c(comm); /* a number, also in C */
+#elif defined(MGRID_MPI_SESSIONS)
+  MPI_Session here;
+  if (comm < FORTRAN_PREDEFINED || MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &here)) return MPI_COMM_NULL;
+  MPI_Comm found = MPI_Comm_f2c(comm);
+  MPI_Session_finalize(&here);
+  return found;
+#else
+  (void)comm;
+  return MPI_COMM_NULL;
+#endif
+}
+
+/* Return the communicator of a handle that this MPI may have given out; else MPI_COMM_NULL. A handle of another MPI library
+** is a number as well: Open MPI's are small, MPICH's have the kind of object in their upper bits. MPICH ends the process for an
+** invalid one. */
+static MPI_Comm comm_of(MPI_Fint comm, bool there) {
+#ifdef MPICH_VERSION
+  unsigned bits = (unsigned)comm, object = bits >> 26 & 0xf, place = bits >> 30;
+  if (object != 1 || place == 0) return MPI_COMM_NULL;
+#endif
+  MPI_Comm found = there ? MPI_Comm_f2c(comm) : of_session(comm);
+  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both */
+}
+
+mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options, mgrid_error *err) {
+  bool     there = !mgrid_mpi_initialized(NULL);
+  MPI_Comm parent = comm_of(comm, there);
+  if (!there && parent == MPI_COMM_NULL && mgrid_mpi_initialized(err)) return NULL;
+  if (parent == MPI_COMM_NULL && comm != MPI_Comm_c2f(MPI_COMM_NULL)) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int  n = 0;
+    MPI_Get_library_version(version, &n);
+    version[strcspn(version, ",\n")] = '\0';
+    return mgrid_null(err, MGRID_USAGE,
+                      "mpi: %d is not a communicator of %.80s, which libmoongrid_mpi uses; was the program built with "
+                      "another MPI library?",
+                      (int)comm, version);
+  }
+  return mgrid_mpi_backend(parent, options, err);
+}
+
+MPI_Fint mgrid_mpi_native_f(const void *native, bool self) {
+#ifdef OPEN_MPI
+  int gone = 0;
+  MPI_Finalized(&gone);
+  if (gone || !native) return self && !gone ? FORTRAN_SELF : FORTRAN_NULL;
+#endif
+  return MPI_Comm_c2f(native ? *(const MPI_Comm *)native : self ? MPI_COMM_SELF : MPI_COMM_NULL);
+}
+
+/* ----------------------------------------------------------------- by name */
 
 /* For mgrid_backend_open: initialize MPI if necessary, and then finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_backend_options *options, mgrid_error *err) {

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** watchdog.c - a thread that watches the clock while MPI creates communicators. MPI has no creation that does not
-** block, and a blocked one cannot be cancelled: if a rank dies or stops between two creations, its peers wait inside
-** MPI forever. So a thread of each rank finds out at the deadline which ranks are missing, and reports it for ranks
-** that cannot.
-**
-** The thread does not call MPI, which would be wrong below MPI_THREAD_MULTIPLE. Ranks of one machine see each other
-** by abstract sockets, which end with their process: before the deadline each rank that is inside a creation, or has
-** finished all, opens one whose name all ranks know. A rank without one at the deadline is missing, and so is one that is
-** stopped. Ranks of other machines cannot be seen, and a rank may wait for another through others, so all ranks that cannot
-** be seen are listed. In a recovery the survivors find out in the same way who has not come.
-**
-** The thread starts with the first creation of a backend and sleeps until the backend ends: starting and joining a
-** thread for each call took as long as two creations of 8 ranks.
+** watchdog.c - a thread that watches the clock while MPI creates communicators, which MPI can neither cancel nor do without
+** blocking: if a rank dies or stops between two creations, its peers wait inside MPI forever. At the deadline the thread finds out
+** who is missing, and says it for a rank that cannot. It calls no MPI, which would be wrong below MPI_THREAD_MULTIPLE: each rank that
+** is inside a creation, or through all, opens an abstract socket whose name all ranks of its machine know, and which ends with its
+** process. A rank without one is missing, and so is one that is stopped; ranks of other machines cannot be seen, so they are
+** listed. The thread sleeps until the backend ends, since one for each call took as long as two creations of 8 ranks.
+** communicators.c and open.c say where this rank is; calls.c and open.c ask who is missing.
 */
 #include "comm/mpi/mpi.h"
 
@@ -336,18 +330,26 @@ mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent,
 
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
   mpi_watch    *w = m->watch;
-  mgrid_missing ignored;
+  double        seconds = w ? w->seconds : m->seconds;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_missing absent = { 0 };
+  int64_t       first;
   char          who[LIST] = "one is stopped, or went on without a recovery";
   if (w) {
-    mgrid_watch_missing(m, &ignored);
+    mgrid_watch_missing(m, &absent);
     free(w->lost); /* the thread looks no more */
     w->lost = mgrid_mpi_all_lost(m);
     find_missing(w);
-    if (w->seen) name_absent(w, who);
+    absent = w->missing;
+    if (absent.n > 0)
+      mgrid_missing_text(&absent, who);
+    else if (w->seen && name_unseen(w, who, &first) == 1)
+      mgrid_missing_add(&absent, first);
   }
-  return mgrid_fail(err, MGRID_TIMED_OUT,
-                    "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint",
-                    w ? w->seconds : m->seconds, who);
+  mgrid_missing_fail(&absent, seconds, &e);
+  mgrid_error_reword(&e, "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint", seconds,
+                     who);
+  return mgrid_error_pass(err, &e);
 }
 
 void mgrid_watch_end(mpi_backend *m) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Every call has a
-** deadline: the first use of a communicator connects its ranks, and NCCL waits forever for a rank that does not
-** arrive.
+** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and benchmarks, and
+** those of a step on streams, which begin without waiting. Every call that waits has a deadline: the first use of a
+** communicator connects its ranks, and NCCL waits forever for a rank that does not arrive.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* ================================================================== one call */
 
 static const ncclDataType_t types[] = { ncclInt32, ncclInt64, ncclFloat32, ncclFloat64 };
 static const ncclRedOp_t    reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };
@@ -91,7 +94,8 @@ static ncclResult_t with_root(const nccl_library *lib, const nccl_comm *c, const
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-ncclResult_t mgrid_nccl_issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
+/* Make a call without waiting for it, on c->stream. */
+static ncclResult_t issue_one(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t    op = reductions[w->reduction];
   switch (w->call) {
@@ -167,7 +171,7 @@ typedef struct issue_job {
 
 static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   issue_job *job = ud;
-  return mgrid_nccl_issue(lib, &job->comm, &job->work);
+  return issue_one(lib, &job->comm, &job->work);
 }
 
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
@@ -294,3 +298,335 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   }
   return s;
 }
+
+/* ========================================================== calls on streams */
+
+/* Two events around each call tell when it ended, and how long the GPU was in it. */
+
+typedef struct timed { /* a call in a stream */
+  uint64_t    tag;
+  cudaEvent_t begin, end;
+  nccl_comm  *comm; /* the first of its communicators; NULL: a sleep */
+} timed;
+
+typedef struct lane { /* one stream and what is in it, a ring */
+  cudaStream_t stream;
+  timed       *call; /* [room] */
+  size_t       room, first, n;
+} lane;
+
+typedef struct nccl_streams {
+  int          n;
+  lane        *lane; /* [n] */
+  size_t       nmarks, nfree, free_room;
+  cudaEvent_t *mark; /* [nmarks]; NULL until it is put */
+  cudaEvent_t *free; /* [nfree]: events for calls to come */
+  cudaEvent_t  zero;
+} nccl_streams;
+
+static mgrid_status cuda_failed(const nccl_backend *n, cudaError_t e, const char *call, mgrid_error *err) {
+  return mgrid_cuda_failed(n, err, e, call, "a step");
+}
+
+/* -------------------------------------------------------------------- events */
+
+static cudaError_t take_event(nccl_backend *n, cudaEvent_t *event) {
+  nccl_streams *s = n->streams;
+  if (s->nfree == 0) return n->lib.cudaEventCreateWithFlags(event, 0);
+  *event = s->free[--s->nfree];
+  return cudaSuccess;
+}
+
+/* An event for which there is no room is destroyed. */
+static void give_event(nccl_backend *n, cudaEvent_t event) {
+  nccl_streams *s = n->streams;
+  if (MGRID_ROOM(s->free, s->free_room, s->nfree + 1))
+    s->free[s->nfree++] = event;
+  else
+    n->lib.cudaEventDestroy(event);
+}
+
+static timed *at(const lane *l, size_t i) { return &l->call[(l->first + i) % l->room]; }
+
+static bool make_room(lane *l) {
+  if (l->n < l->room) return true;
+  size_t room = l->room ? 2 * l->room : 64;
+  timed *more = malloc(room * sizeof *more);
+  if (!more) return false;
+  for (size_t i = 0; i < l->n; i++) more[i] = *at(l, i);
+  free(l->call);
+  l->call = more, l->room = room, l->first = 0;
+  return true;
+}
+
+/* Record the first of the two events of a call. */
+static mgrid_status enter(nccl_backend *n, lane *l, timed *t, uint64_t tag, mgrid_error *err) {
+  *t = (timed){ .tag = tag };
+  if (!make_room(l)) return mgrid_oom(err);
+  cudaError_t e =
+      n->lib.cudaSetDevice(n->device); /* another thread of the host, or the trainer, may have set another */
+  if (e == cudaSuccess) e = take_event(n, &t->begin);
+  if (e == cudaSuccess && (e = take_event(n, &t->end)) != cudaSuccess) give_event(n, t->begin);
+  if (e == cudaSuccess && (e = n->lib.cudaEventRecord(t->begin, l->stream)) != cudaSuccess)
+    give_event(n, t->begin), give_event(n, t->end);
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
+}
+
+static mgrid_status leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
+  cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
+  l->call[(l->first + l->n++) % l->room] = *t; /* the calls are there, whether this event is or not */
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
+}
+
+/* --------------------------------------------------------------------- calls */
+
+typedef struct several { /* calls on communicators, for a thread that may outlive the caller */
+  size_t n;
+  struct {
+    nccl_comm  comm;
+    mgrid_work work;
+  } call[];
+} several;
+
+static ncclResult_t run_several(const nccl_library *lib, void *ud) {
+  several     *all = ud;
+  ncclResult_t r = all->n > 1 ? lib->GroupStart() : ncclSuccess, end;
+  for (size_t i = 0; i < all->n && (r == ncclSuccess || r == ncclInProgress); i++)
+    r = issue_one(lib, &all->call[i].comm, &all->call[i].work);
+  if (all->n == 1) return r;
+  end = lib->GroupEnd();
+  return r == ncclSuccess || r == ncclInProgress ? end : r;
+}
+
+/* Begin them, and wait until all are in the stream. */
+static mgrid_outcome issue_all(nccl_backend *n, cudaStream_t stream, size_t count, const mgrid_together *calls,
+                               double seconds, mgrid_error *err) {
+  several *all = malloc(sizeof *all + count * sizeof *all->call);
+  bool     stuck = false;
+  if (!all) return mgrid_oom(err);
+  all->n = count;
+  for (size_t i = 0; i < count; i++) {
+    all->call[i].comm = *(nccl_comm *)calls[i].native;
+    all->call[i].comm.stream = stream;
+    all->call[i].work = calls[i].work;
+  }
+  double     before = n->options.timeout, until = mgrid_now() + seconds;
+  nccl_comm *first = calls[0].native;
+  n->options.timeout = seconds;
+  mgrid_outcome s = mgrid_nccl_call(n, first, run_several, all, "a call of a step", calls[0].spec->name, &stuck, err);
+  n->options.timeout = before;
+  for (size_t i = 1; i < count && !s && !first->blocking; i++)
+    if (calls[i].native != calls[i - 1].native)
+      s = mgrid_nccl_wait(n, calls[i].native, until - mgrid_now(), true, "a call of a step", calls[i].spec->name, err);
+  for (size_t i = 0; i < count && stuck; i++) {
+    nccl_comm *c = calls[i].native;
+    c->comm = NULL, c->stuck = true;
+  }
+  return s;
+}
+
+static mgrid_status usable(size_t count, const mgrid_together *calls, mgrid_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    const nccl_comm *c = calls[i].native;
+    if (!mgrid_nccl_makes(calls[i].spec->backend))
+      return mgrid_fail(err, MGRID_UNSUPPORTED,
+                        MAKER ": %s is a communicator of %s, which begins no calls together with others",
+                        calls[i].spec->name, calls[i].spec->backend->name);
+    if (!c->comm || c->lost)
+      return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", calls[i].spec->name);
+    if (c->suspended)
+      return mgrid_fail(err, MGRID_NOT_NOW, "%s is suspended; mgrid_state_resume takes its memory again",
+                        calls[i].spec->name);
+  }
+  return MGRID_OK;
+}
+
+typedef struct idle_look {
+  const nccl_backend *n;
+  cudaStream_t        stream;
+  mgrid_error        *err;
+} idle_look;
+
+static mgrid_outcome is_idle(void *ud) {
+  idle_look  *l = ud;
+  cudaError_t e = l->n->lib.cudaStreamQuery(l->stream);
+  if (e == cudaErrorNotReady) return MGRID_NOT_YET;
+  return e == cudaSuccess ? MGRID_OK : (mgrid_outcome)cuda_failed(l->n, e, GPU_CALL("StreamQuery"), l->err);
+}
+
+/* Calls on communicators of the carrier: this rank waits for what is before them in the stream, and for them. */
+static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid_together *calls, double seconds,
+                             mgrid_error *err) {
+  int64_t       who;
+  idle_look     look = { n, l->stream, err };
+  mgrid_outcome s = mgrid_wait(is_idle, &look, mgrid_now() + seconds, n->carrier, &who);
+  if (s == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
+  if (s == MGRID_LATE)
+    return mgrid_fail(err, MGRID_TIMED_OUT, MAKER ": what is before %s in its stream did not end within %g seconds",
+                      calls[0].spec->name, seconds);
+  if (!s && !n->carrier->ops->together)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together", n->carrier->kind->name);
+  return s ? s : (mgrid_outcome)n->carrier->ops->together(n->carrier, count, calls, seconds, err);
+}
+
+static mgrid_outcome streams_begin(mgrid_backend *b, int stream, size_t count, const mgrid_together *calls,
+                                   uint64_t tag, double seconds, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  lane         *l = &n->streams->lane[stream];
+  timed         t;
+  bool          ours = mgrid_nccl_makes(calls[0].spec->backend);
+  n->used = true;
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = 1; i < count && !ours; i++) ours = mgrid_nccl_makes(calls[i].spec->backend);
+  if (ours) s = usable(count, calls, err);
+  if (!s) s = enter(n, l, &t, tag, err);
+  if (s) return s;
+  if (ours) t.comm = calls[0].native;
+  s = ours ? issue_all(n, l->stream, count, calls, seconds, err) : carried(n, l, count, calls, seconds, err);
+  if (!s) return leave(n, l, &t, err);
+  give_event(n, t.begin), give_event(n, t.end);
+  n->broken = true;
+  for (size_t i = 0; i < count; i++) { /* the other members wait in NCCL, which has no deadline */
+    if (ours) ((nccl_comm *)calls[i].native)->lost = true;
+    mgrid_nccl_tell(n, calls[i].spec);
+  }
+  return s;
+}
+
+static void sleep_then_free(void *ud) {
+  struct timespec t = *(struct timespec *)ud;
+  free(ud);
+  nanosleep(&t, NULL);
+}
+
+static mgrid_status streams_sleep(mgrid_backend *b, int stream, double seconds, uint64_t tag, mgrid_error *err) {
+  nccl_backend    *n = (nccl_backend *)b;
+  lane            *l = &n->streams->lane[stream];
+  timed            t;
+  struct timespec *how = malloc(sizeof *how);
+  if (!how) return mgrid_oom(err);
+  *how = (struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+  mgrid_status s = enter(n, l, &t, tag, err);
+  if (s) return free(how), s;
+  cudaError_t e = n->lib.cudaLaunchHostFunc(l->stream, sleep_then_free, how);
+  if (e == cudaSuccess) return leave(n, l, &t, err);
+  free(how);
+  give_event(n, t.begin), give_event(n, t.end);
+  return cuda_failed(n, e, GPU_CALL("LaunchHostFunc"), err);
+}
+
+/* --------------------------------------------------------------------- order */
+
+static mgrid_status streams_mark(mgrid_backend *b, int stream, size_t mark, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  cudaEvent_t  *event = &n->streams->mark[mark];
+  cudaError_t   e = *event ? cudaSuccess : n->lib.cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+  if (e == cudaSuccess) e = n->lib.cudaEventRecord(*event, n->streams->lane[stream].stream);
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
+}
+
+static mgrid_status streams_after(mgrid_backend *b, int stream, size_t mark, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (!n->streams->mark[mark]) return MGRID_OK; /* nothing came before it */
+  cudaError_t e = n->lib.cudaStreamWaitEvent(n->streams->lane[stream].stream, n->streams->mark[mark], 0);
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("StreamWaitEvent"), err);
+}
+
+/* An error of a communicator that has been waiting for others. */
+static mgrid_status asynchronous(const nccl_backend *n, const timed *t, mgrid_error *err) {
+  ncclResult_t state = ncclSuccess;
+  if (!t->comm || !t->comm->comm || n->lib.CommGetAsyncError(t->comm->comm, &state) != ncclSuccess) return MGRID_OK;
+  return state == ncclSuccess || state == ncclInProgress
+             ? MGRID_OK
+             : mgrid_nccl_failed(n, err, state, "a call of a step", t->comm->name);
+}
+
+static mgrid_status streams_look(mgrid_backend *b, int stream, size_t most, mgrid_timed_call *ended, size_t *count,
+                                 uint64_t *in, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  lane         *l = &n->streams->lane[stream];
+  *count = 0;
+  for (; l->n > 0; l->first = (l->first + 1) % l->room, l->n--) {
+    timed      *t = at(l, 0);
+    float       begun = 0, took = 0;
+    cudaError_t e = n->lib.cudaEventQuery(t->end);
+    *in = t->tag;
+    if (e == cudaSuccess && *count == most) return MGRID_OK;
+    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&begun, n->streams->zero, t->begin); /* not ready: `zero` */
+    if (e == cudaErrorNotReady) return asynchronous(n, t, err);
+    if (e == cudaSuccess) e = n->lib.cudaEventElapsedTime(&took, t->begin, t->end);
+    if (e != cudaSuccess) return cuda_failed(n, e, GPU_CALL("EventElapsedTime"), err);
+    ended[(*count)++] = (mgrid_timed_call){ t->tag, 1e-3 * (double)begun, 1e-3 * (double)took };
+    give_event(n, t->begin), give_event(n, t->end);
+  }
+  *in = UINT64_MAX;
+  return MGRID_OK;
+}
+
+/* ----------------------------------------------------------------------- life */
+
+static mgrid_status streams_zero(mgrid_backend *b, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  cudaError_t   e = n->lib.cudaSetDevice(n->device);
+  if (e == cudaSuccess && !n->streams->zero) e = n->lib.cudaEventCreateWithFlags(&n->streams->zero, 0);
+  if (e == cudaSuccess) e = n->lib.cudaEventRecord(n->streams->zero, n->streams->lane[0].stream);
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
+}
+
+static void destroy_events(nccl_backend *n, size_t count, cudaEvent_t *event) {
+  for (size_t i = 0; i < count; i++)
+    if (event[i]) n->lib.cudaEventDestroy(event[i]);
+}
+
+/* After a failure calls hang in the streams; they end with their communicators. */
+static void streams_close(mgrid_backend *b, bool failed) {
+  nccl_backend *n = (nccl_backend *)b;
+  nccl_streams *s = n->streams;
+  if (!s) return;
+  if (failed) n->broken = true;
+  for (int i = 0; i < s->n && s->lane; i++) {
+    lane *l = &s->lane[i];
+    for (size_t k = 0; k < l->n; k++) {
+      if (failed && at(l, k)->comm) at(l, k)->comm->lost = true;
+      destroy_events(n, 2, (cudaEvent_t[]){ at(l, k)->begin, at(l, k)->end });
+    }
+    if (l->stream) n->lib.cudaStreamDestroy(l->stream);
+    free(l->call);
+  }
+  destroy_events(n, s->mark ? s->nmarks : 0, s->mark);
+  destroy_events(n, s->nfree, s->free);
+  destroy_events(n, 1, &s->zero);
+  free(s->lane);
+  free(s->mark);
+  free(s->free);
+  free(s);
+  n->streams = NULL;
+}
+
+static mgrid_status streams_open(mgrid_backend *b, int count, size_t marks, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (n->broken) return mgrid_fail(err, MGRID_BACKEND, MAKER ": the backend executes nothing after an earlier failure");
+  if (n->streams) return mgrid_fail(err, MGRID_NOT_NOW, MAKER ": a step is executed already");
+  nccl_streams *s = n->streams = calloc(1, sizeof *s);
+  if (!s) return mgrid_oom(err);
+  s->lane = calloc((size_t)count, sizeof *s->lane);
+  s->mark = calloc(marks + 1, sizeof(cudaEvent_t));
+  s->n = count, s->nmarks = marks;
+  cudaError_t  e = s->lane && s->mark ? n->lib.cudaSetDevice(n->device) : cudaSuccess;
+  mgrid_status status = s->lane && s->mark ? MGRID_OK : mgrid_oom(err);
+  for (int i = 0; i < count && !status && e == cudaSuccess; i++)
+    e = n->lib.cudaStreamCreateWithPriority(&s->lane[i].stream, cudaStreamNonBlocking, 0);
+  if (!status && e != cudaSuccess) status = cuda_failed(n, e, GPU_CALL("StreamCreateWithPriority"), err);
+  if (!status) status = streams_zero(b, err);
+  if (status) streams_close(b, false);
+  return status;
+}
+
+const mgrid_streams_ops mgrid_nccl_streams = { .open = streams_open,
+                                               .begin = streams_begin,
+                                               .sleep = streams_sleep,
+                                               .mark = streams_mark,
+                                               .after = streams_after,
+                                               .look = streams_look,
+                                               .zero = streams_zero,
+                                               .close = streams_close };

@@ -1,13 +1,147 @@
 /* SPDX-License-Identifier: MIT
 **
-** comm.c - one communicator: the deadline of its creation, whether anything is in progress on it, whether it is as
-** planned. And the list of all communicators of the backend.
+** comm.c - one communicator from its options to its end: its ncclConfig_t, its windows, its deadline, whether anything
+** is in progress on it, its memory while it lives. And the list of all communicators of the backend. Calls over members
+** that contain a barrier are made in schedule order. create.c, recover.c and end.c call it.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+
+/* =================================================================== options */
+
+/* The NCCL options of a family as an ncclConfig_t for the NCCL that runs. */
+
+/* Set a field only if the header has it and the running library reads it: NCCL silently ignores fields that it
+** does not know. */
+static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
+  int n = (int)v->number[field];
+  switch ((mgrid_nccl_name)field) {
+  case MGRID_NCCL_BLOCKING: c->blocking = n; return MGRID_OK;
+  case MGRID_NCCL_CGA_CLUSTER_SIZE: c->cgaClusterSize = n; return MGRID_OK;
+  case MGRID_NCCL_MAX_CTAS: c->maxCTAs = n; return MGRID_OK;
+  case MGRID_NCCL_MIN_CTAS: c->minCTAs = n; return MGRID_OK;
+  case MGRID_NCCL_NET_NAME: c->netName = v->net_name; return MGRID_OK;
+  case MGRID_NCCL_SPLIT_SHARE: c->splitShare = n; return MGRID_OK;
+#if NCCL_VERSION_CODE >= 22600
+  case MGRID_NCCL_TRAFFIC_CLASS: c->trafficClass = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 22700
+  case MGRID_NCCL_COLLNET_ENABLE: c->collnetEnable = n; return MGRID_OK;
+  case MGRID_NCCL_CTA_POLICY: c->CTAPolicy = n; return MGRID_OK;
+  case MGRID_NCCL_SHRINK_SHARE: c->shrinkShare = n; return MGRID_OK;
+  case MGRID_NCCL_NVLS_CTAS: c->nvlsCTAs = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 22800
+  case MGRID_NCCL_N_CHANNELS_PER_NET_PEER: c->nChannelsPerNetPeer = n; return MGRID_OK;
+  case MGRID_NCCL_NVLINK_CENTRIC_SCHED: c->nvlinkCentricSched = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 22900
+  case MGRID_NCCL_GRAPH_USAGE_MODE: c->graphUsageMode = n; return MGRID_OK;
+  case MGRID_NCCL_NUM_RMA_CTX: c->numRmaCtx = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 23000
+  case MGRID_NCCL_MAX_P2P_PEERS: c->maxP2pPeers = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 23007
+  case MGRID_NCCL_GRAPH_STREAM_ORDERING: c->graphStreamOrdering = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 23100
+  case MGRID_NCCL_HOST_CFT_MODE: c->hostCftMode = n; return MGRID_OK;
+  case MGRID_NCCL_LAUNCH_ORDER_IMPLICIT: c->launchOrderImplicit = n; return MGRID_OK;
+  case MGRID_NCCL_NUM_RMA_SIG: c->numRmaSig = n; return MGRID_OK;
+  case MGRID_NCCL_RMA_EAGER_INIT: c->rmaEagerInit = n; return MGRID_OK;
+#endif
+#if NCCL_VERSION_CODE >= 23200
+  case MGRID_NCCL_NVLS_HOST_MODE: c->nvlsHostMode = n; return MGRID_OK;
+#endif
+  default: return MGRID_REFUSED; /* newer than the headers of this build */
+  }
+}
+
+static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name, ncclConfig_t *c,
+                            mgrid_error *err) {
+  char text[24], since[24];
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
+    if (!v->given[i] || i == MGRID_NCCL_OPTIONAL) continue;
+    const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
+    bool                    old = n->lib.version < f->version;
+    if (!old && set(c, v, i) == MGRID_OK) continue;
+    if (v->number[MGRID_NCCL_OPTIONAL]) continue;
+    mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
+                      "optional = true to leave it out there)",
+                      name, f->name, mgrid_nccl_library_text(f->version, since),
+                      old ? "this is " MAKER_TITLE : "moongrid was built with the headers of", text);
+  }
+  if (v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64,
+                      name, v->number[MGRID_NCCL_CTA_POLICY]);
+  return MGRID_OK;
+}
+
+/* Set both bounds of the CTAs or neither, because NCCL refuses a lower bound without an upper one. */
+static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
+  bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
+  if (min && !max) c->maxCTAs = 64;
+  if (max && !min) c->minCTAs = 1;
+}
+
+static mgrid_status make_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
+                                ncclConfig_t *config, mgrid_error *err) {
+  static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
+  const mgrid_nccl_values  *v = &spec->options->nccl;
+  *config = initial;
+  config->blocking = !n->options.nonblocking;
+  mgrid_status s = set_all(n, v, spec->name, config, err);
+  if (s) return s;
+  set_both_bounds(config, v);
+#if NCCL_VERSION_CODE >= 22703
+  if (n->lib.version >= 22703) config->commName = name;
+#else
+  (void)name;
+#endif
+  return MGRID_OK;
+}
+
+static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
+
+mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+  nccl_backend *m = (nccl_backend *)b;
+  int64_t       bytes = m->bytes;
+  mgrid_status  s = MGRID_OK;
+  if (m->leaks >= NCCL_LEAKS_MAX)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      MAKER ": failed creations have left %d threads and sockets of NCCL in this process, which it "
+                            "never ends; restart the process",
+                      m->leaks);
+  for (size_t i = 0; i < n && !s; i++) {
+    ncclConfig_t config;
+    if (spec[i].size == 0) continue; /* this rank is not a member */
+    if (!mgrid_nccl_makes(spec[i].backend)) {
+      s = m->carrier->ops->check(m->carrier, 1, &spec[i], err);
+      continue;
+    }
+    s = make_config(m, &spec[i], NULL, &config, err);
+    if (!s) s = mgrid_nccl_can_furnish(m, &spec[i], err);
+    if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
+    if (!s && m->options.budget > 0 && bytes > m->options.budget)
+      s = mgrid_fail(err, MGRID_LIMIT,
+                     "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
+                     "budget is %.0f MiB; %s",
+                     spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
+                     spec[i].ranks == m->move.ranks /* no recipe has a family of these ranks */
+                         ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
+                         : "fewer channels (nccl = { max_ctas = ... }) take less");
+  }
+  if (!s) mgrid_nccl_files(m, n, spec);
+  return s;
+}
+
+/* ============================================ one communicator, and the list */
 
 double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
   return spec->options->asked.timeout > 0 ? spec->options->asked.timeout : n->options.timeout;
@@ -27,7 +161,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
   c->options = mgrid_choice_ref(spec->options);
   c->bytes = mgrid_nccl_memory(v, spec->size);
   c->blocking = mgrid_nccl_blocks(n, v);
-  mgrid_status s = mgrid_nccl_config(n, spec, c->name, config, err);
+  mgrid_status s = make_config(n, spec, c->name, config, err);
   if (!s) s = mgrid_nccl_allocate(n, spec, c, err);
   if (!s) return MGRID_OK;
   mgrid_nccl_drop(c);
@@ -118,4 +252,264 @@ void mgrid_nccl_forget(nccl_backend *n, nccl_comm *c) {
   if (*at) *at = c->next;
   n->bytes -= c->bytes;
   mgrid_nccl_drop(c);
+}
+
+void mgrid_nccl_lose(mgrid_backend *b, void *native) {
+  nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
+  if (c) c->lost = true;
+}
+
+/* =================================================================== windows */
+
+/* What a family asks for besides its communicator: windows, which are memory of ncclMemAlloc that all members register
+** (ncclCommWindowRegister), and a device communicator (ncclDevCommCreate). Both calls contain a barrier of the members,
+** so they are made in schedule order; their results are freed in the opposite order. */
+
+/* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h): `body` alone in 2.28.7 to
+** 2.28.9, `head` before it since 2.29.2, `late` after it since 2.29.7. What later versions added, NCCL takes from its own
+** initializer if `head.size` ends before it. */
+typedef struct device_needs {
+  struct {
+    size_t       size;
+    unsigned int magic, version;
+  } head;
+  struct {
+    void *resources, *teams;
+    bool  lsa_multimem;
+    int   barriers, lsa_barriers, rail_barriers, ll_blocks, ll_slots;
+    bool  gin_force;
+    int   gin_contexts, gin_signals, gin_counters;
+  } body;
+  struct {
+    int  gin_connection;
+    bool gin_exclusive_contexts;
+    int  gin_queue_depth;
+  } late;
+} device_needs;
+#define MAGIC 0xcafebeefU
+enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
+
+/* What NCCL's network carries (GIN) has to be asked for by its connection since 2.29.7. Before, it was made unasked. */
+static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
+  static const char *const carried[] = { "barriers", "gin_counters", "gin_signals", "rail_barriers" };
+  const mgrid_numbers     *d = spec->options->device;
+  bool                     connected = mgrid_numbers_of(d, "gin_connection") > 0, late = n->lib.version >= LATE_SINCE;
+  char                     text[24];
+  if (connected && !late)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "%s: 'gin_connection' of option 'device' came with NCCL 2.29.7; this is " MAKER_TITLE " %s",
+                      spec->name, mgrid_nccl_library_text(n->lib.version, text));
+  for (size_t i = 0; late && !connected && i < sizeof carried / sizeof *carried; i++)
+    if (mgrid_numbers_of(d, carried[i]) > 0)
+      return mgrid_fail(err, MGRID_UNSUPPORTED,
+                        "%s: '%s' of option 'device' uses the network since NCCL 2.29.7, for which gin_connection is 1 "
+                        "(between all members) or 2 (along rails)%s; this is " MAKER_TITLE " %s",
+                        spec->name, carried[i], i == 0 ? "; within NVLink's reach, lsa_barriers do without" : "",
+                        mgrid_nccl_library_text(n->lib.version, text));
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
+  const mgrid_choice *o = spec->options;
+  char                what[192];
+  mgrid_status        s = MGRID_OK;
+  if (o->windows) {
+    snprintf(what, sizeof what, "%.150s: option 'windows'", spec->name);
+    s = MGRID_NCCL_HAS(&n->lib, CommWindowRegister, what, err);
+    if (!s) s = MGRID_NCCL_HAS(&n->lib, MemAlloc, what, err);
+  }
+  if (!s && o->device) {
+    snprintf(what, sizeof what, "%.150s: option 'device'", spec->name);
+    s = MGRID_NCCL_HAS(&n->lib, DevCommCreate, what, err);
+  }
+  if (!s && o->device) s = check_network(n, spec, err);
+  return s;
+}
+
+mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err) {
+  const mgrid_numbers *w = spec->options->windows;
+  c->free_memory = n->lib.MemFree;
+  for (size_t i = 0; w && i < w->n; i++) {
+    nccl_window *one = &c->window[i];
+    ncclResult_t r = n->lib.MemAlloc(&one->buffer, (size_t)w->at[i].value);
+    if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclMemAlloc", spec->name);
+    one->bytes = w->at[i].value;
+    c->nwindows++;
+  }
+  if (spec->options->device && !(c->device_room = calloc(1, NCCL_DEVICE_BYTES))) return mgrid_oom(err);
+  return MGRID_OK;
+}
+
+void mgrid_nccl_free_memory(nccl_comm *c) {
+  while (c->nwindows > 0) c->free_memory(c->window[--c->nwindows].buffer);
+  free(c->device_room);
+  c->device_room = NULL;
+}
+
+/* ------------------------------------------------------------------------ make */
+
+typedef struct furnish_job { /* leaked if the call does not end, because its thread still uses it */
+  nccl_comm   *comm;         /* NCCL writes into it, for non-blocking ones also after the call has returned */
+  nccl_window *window;
+  device_needs needs;
+} furnish_job;
+
+/* Windows are symmetric: every member's starts with memory of one size. */
+static ncclResult_t run_register(const nccl_library *lib, void *ud) {
+  const furnish_job *j = ud;
+  return lib->CommWindowRegister(j->comm->comm, j->window->buffer, (size_t)j->window->bytes, &j->window->handle,
+                                 NCCL_WIN_COLL_SYMMETRIC);
+}
+
+static ncclResult_t run_device(const nccl_library *lib, void *ud) {
+  furnish_job *j = ud;
+  const void  *needs = lib->version < HEAD_SINCE ? (const void *)&j->needs.body : (const void *)&j->needs;
+  return lib->DevCommCreate(j->comm->comm, needs, j->comm->device_room);
+}
+
+static mgrid_outcome call(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, const furnish_job *what,
+                          ncclResult_t (*run)(const nccl_library *, void *), const char *name, mgrid_error *err) {
+  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
+  bool          left_behind = false;
+  furnish_job  *j = malloc(sizeof *j);
+  mgrid_outcome s;
+  if (!j) return mgrid_oom(err);
+  *j = *what;
+  s = mgrid_nccl_watch(n, seconds, true, run, j, name, spec->name, &left_behind, err);
+  if (left_behind)
+    c->comm = NULL, c->stuck = true;
+  else
+    free(j);
+  if (!s && !c->blocking) s = mgrid_nccl_wait(n, c, until - mgrid_now(), true, name, spec->name, err);
+  return s;
+}
+
+static void fill(device_needs *needs, const mgrid_numbers *d, int version) {
+  size_t size = version < LATE_SINCE    ? offsetof(device_needs, late)
+                : version < SHORT_SINCE ? sizeof *needs
+                                        : offsetof(device_needs, late.gin_queue_depth) + sizeof(int);
+  *needs = (device_needs){ .head = { size, MAGIC, (unsigned)version } };
+  needs->body.lsa_multimem = mgrid_numbers_of(d, "multimem") != 0;
+  needs->body.barriers = (int)mgrid_numbers_of(d, "barriers");
+  needs->body.lsa_barriers = (int)mgrid_numbers_of(d, "lsa_barriers");
+  needs->body.rail_barriers = (int)mgrid_numbers_of(d, "rail_barriers");
+  needs->body.gin_contexts = GIN_CONTEXTS;
+  needs->body.gin_signals = (int)mgrid_numbers_of(d, "gin_signals");
+  needs->body.gin_counters = (int)mgrid_numbers_of(d, "gin_counters");
+  needs->late.gin_connection = (int)mgrid_numbers_of(d, "gin_connection");
+}
+
+mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err) {
+  const mgrid_choice *o = spec->options;
+  furnish_job         j = { .comm = c };
+  mgrid_outcome       s = MGRID_OK;
+  for (size_t i = 0; i < c->nwindows && !s; i++) {
+    j.window = &c->window[i];
+    s = call(n, spec, c, &j, run_register, "ncclCommWindowRegister", err);
+    if (!s && !c->window[i].handle) /* without NVLink or cuMem, and with NCCL_LOCAL_REGISTER=0, the call does nothing */
+      s = mgrid_fail(err, MGRID_UNSUPPORTED, MAKER ": ncclCommWindowRegister gave no window for '%s' of %s",
+                     o->windows->at[i].name, spec->name);
+  }
+  if (s || !c->device_room) return s;
+  fill(&j.needs, o->device, n->lib.version);
+  s = call(n, spec, c, &j, run_device, "ncclDevCommCreate", err);
+  c->device = s == MGRID_OK;
+  return s;
+}
+
+/* ------------------------------------------------------------------- end, use */
+
+void mgrid_nccl_clear(nccl_backend *n, nccl_comm *c) {
+  if (c->device) n->lib.DevCommDestroy(c->comm, c->device_room);
+  c->device = false;
+  for (size_t i = c->nwindows; i > 0; i--) {
+    if (c->window[i - 1].handle) n->lib.CommWindowDeregister(c->comm, c->window[i - 1].handle);
+    c->window[i - 1].handle = NULL;
+  }
+}
+
+void mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out) {
+  const nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
+  if (!c || i >= c->nwindows) return;
+  out->buffer = c->window[i].buffer, out->bytes = c->window[i].bytes, out->handle = c->window[i].handle;
+}
+
+const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version) {
+  const nccl_backend *n = (nccl_backend *)b;
+  const nccl_comm    *c = mgrid_nccl_find((nccl_backend *)b, native);
+  if (!c || !c->device) return NULL;
+  *version = n->lib.version;
+  return c->device_room;
+}
+
+/* ==================================================================== memory */
+
+/* The GPU memory of communicators while they live: report it, give it back for a while, take it again. */
+
+enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL = 3 }; /* of nccl.h since 2.29.7 */
+
+static ncclResult_t run_suspend(const nccl_library *lib, void *ud) { return lib->CommSuspend(ud, SUSPEND_MEMORY); }
+static ncclResult_t run_resume(const nccl_library *lib, void *ud) { return lib->CommResume(ud); }
+
+/* Make one call, over the members. */
+static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error *err) {
+  const char   *what = resume ? "ncclCommResume" : "ncclCommSuspend";
+  double        seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
+  bool          left_behind = false;
+  mgrid_outcome s =
+      mgrid_nccl_watch(n, seconds, true, resume ? run_resume : run_suspend, c->comm, what, c->name, &left_behind, err);
+  if (left_behind) c->comm = NULL, c->stuck = true;
+  if (s)
+    c->lost = n->broken = true;
+  else
+    c->suspended = !resume;
+  return s;
+}
+
+mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err) { return one(n, c, true, err); }
+
+mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, bool resume, bool dry,
+                                 mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  mgrid_outcome s = MGRID_OK;
+  n->used = true;
+  for (size_t i = 0; i < count && !s; i++) {
+    nccl_comm *c = mgrid_nccl_find(n, native[i]);
+    if (!c || c->suspended != resume) continue;
+    if (dry) {
+      s = resume ? MGRID_NCCL_HAS(&n->lib, CommResume, "to resume a state", err)
+                 : MGRID_NCCL_HAS(&n->lib, CommSuspend, "to suspend a state", err);
+      if (!s && (!c->comm || c->lost))
+        s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s cannot be used after a failure", c->name);
+    } else {
+      s = one(n, c, resume, err);
+    }
+  }
+  if (!dry && s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
+  return s;
+}
+
+mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgrid_held_memory *sum, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  const struct {
+    int      stat;
+    int64_t *to;
+  } stats[] = { { STAT_TOTAL, &sum->total },
+                { STAT_SUSPENDABLE, &sum->suspendable },
+                { STAT_PERSISTENT, &sum->persistent } };
+  for (size_t i = 0; i < count; i++) {
+    const nccl_comm *c = mgrid_nccl_find(n, native[i]);
+    if (!c || !c->comm) continue;
+    mgrid_status s = MGRID_NCCL_HAS(&n->lib, CommMemStats, "the GPU memory that a state holds", err);
+    if (s) return s;
+    for (size_t k = 0; k < sizeof stats / sizeof *stats; k++) {
+      uint64_t     value = 0;
+      ncclResult_t r = n->lib.CommMemStats(c->comm, stats[k].stat, &value);
+      if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommMemStats", c->name);
+      *stats[k].to += (int64_t)value;
+    }
+    sum->communicators++;
+    sum->suspended += c->suspended;
+  }
+  return MGRID_OK;
 }

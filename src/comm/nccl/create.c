@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank. First wait until the GPU is idle and send the ids, in schedule
-** order. When all ranks have done so, start creations in that order, a few at a time, and poll until all are complete, one
-** has failed, or a deadline has passed. A creation that blocks runs in its own thread. A rank that gives up notifies the other
-** members of its incomplete communicators, so that they give up at once.
+** create.c - create all NCCL communicators of a rank: from unique ids, or from one of the host or of a parent. A rank
+** handles its groups in schedule order, so no rank waits forever: the proof in plan/plan.h holds for any call over
+** members. A rank that gives up notifies the other members, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -12,6 +11,273 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* ================================================================ unique ids */
+
+/* Send a unique id from the first member of a group to all, along a binomial tree of messages; only members take part.
+** Above ranks_per_id members there are several ids, each made by another member, because the maker of an id serves the
+** sockets of all ranks that use it. */
+
+/* The message: a digest of members and options as the sender knows them, then the ids. */
+typedef struct parcel {
+  nccl_header  header;
+  uint64_t     digest;
+  ncclUniqueId id[]; /* [nids] */
+} parcel;
+
+nccl_header mgrid_nccl_header(const nccl_backend *n, uint32_t round) {
+  return (nccl_header){ n->base.epoch, n->attempt, round };
+}
+
+mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
+                                 double seconds, mgrid_error *err) {
+  double        until = mgrid_now() + seconds;
+  mgrid_outcome s = MGRID_OK;
+  while (!s) {
+    double left = until - mgrid_now();
+    s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
+    if (!s && memcmp(data, &expected, sizeof expected) == 0) break;
+    if (!s && mgrid_now() >= until)
+      s = mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " sent only other messages for %.3g seconds", from, seconds);
+  }
+  return s;
+}
+
+static int count_ids(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  int64_t each = n->options.ranks_per_id;
+  return n->lib.CommInitRankScalable && spec->size > each ? (int)((spec->size + each - 1) / each) : 1;
+}
+
+size_t mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  return sizeof(parcel) + (size_t)count_ids(n, spec) * sizeof(ncclUniqueId);
+}
+
+static uint64_t digest_of(const mgrid_comm_spec *spec) {
+  const char *nccl = spec->options->asked.nccl;
+  return XXH3_64bits_withSeed(spec->ranks, (size_t)spec->size * sizeof *spec->ranks,
+                              XXH3_64bits(nccl, strlen(nccl)) ^ (uint64_t)spec->tag);
+}
+
+static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id, mgrid_error *err) {
+  ncclResult_t r = n->lib.GetUniqueId(id);
+  return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
+}
+
+/* Collect, in the first member, the ids that others made. */
+static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
+                            mgrid_error *err) {
+  struct {
+    nccl_header  header;
+    ncclUniqueId id;
+  } own = { .header = p->header };
+  int each = n->options.ranks_per_id;
+  if (spec->position % each != 0 || spec->position / each >= nids) return MGRID_OK;
+  mgrid_outcome s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
+  if (!s && spec->position > 0)
+    return n->carry->send(n->carrier, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
+  for (int k = 1; k < nids && !s; k++) {
+    s = mgrid_nccl_receive(n, spec->ranks[k * each], spec->tag, p->header, &own, sizeof own, seconds, err);
+    p->id[k] = own.id;
+  }
+  return s;
+}
+
+/* Position p receives from p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ... below that bit. */
+static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
+                            mgrid_error *err) {
+  int64_t       at = spec->position, low = at & -at;
+  nccl_header   header = p->header;
+  mgrid_outcome s = MGRID_OK;
+  if (at == 0)
+    for (low = 1; low < spec->size;) low *= 2;
+  else if (!(s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, p, bytes, seconds, err))
+           && p->digest != digest_of(spec))
+    s = mgrid_fail(err, MGRID_BACKEND, MAKER ": rank %d of %s does not see the same members or options",
+                   spec->ranks[at - low], spec->name);
+  for (int64_t step = low / 2; step > 0 && !s; step /= 2)
+    if (at + step < spec->size)
+      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, p, bytes, seconds, err);
+  return s;
+}
+
+static mgrid_outcome share_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
+                               int *nids, mgrid_error *err) {
+  *nids = count_ids(n, spec);
+  size_t        bytes = mgrid_nccl_message(n, spec);
+  parcel       *p = malloc(bytes);
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
+  *ids = NULL;
+  if (p) p->header = mgrid_nccl_header(n, 0), p->digest = digest_of(spec);
+  if (!s) s = gather(n, spec, *nids, seconds, p, &why);
+  if (!s) s = spread(n, spec, bytes, seconds, p, &why);
+  if (!s) {
+    memmove(p, p->id, (size_t)*nids * sizeof(ncclUniqueId));
+    *ids = (ncclUniqueId *)p;
+    return MGRID_OK;
+  }
+  free(p);
+  if (strncmp(why.message, MAKER ":", sizeof MAKER) != 0 && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, MAKER ": %s: waiting for its unique id: %.600s", spec->name, why.message);
+  mgrid_error_pass(err, &why);
+  return s;
+}
+
+/* =============================================================== from others */
+
+/* Split one that the host passed in, or a parent's; and shrink one that lost ranks (recover.c decides when). These calls
+** block if the older communicator is blocking, so they run in a thread (process.c). Memory that NCCL may still write to
+** is never freed. */
+
+typedef struct derive_job { /* one call; leaked if it does not end, because its thread still uses it */
+  ncclComm_t   from;
+  int          color, key;   /* split */
+  int          nlost, *lost; /* shrink: NCCL sorts the list in place */
+  bool         refused;      /* shrink failed at once: the older communicator may point to memory that NCCL has freed */
+  nccl_comm   *made;         /* NULL: this rank is not in any group of this split */
+  ncclComm_t   nobody;
+  ncclConfig_t config;
+} derive_job;
+
+static ncclResult_t run_split(const nccl_library *lib, void *ud) {
+  derive_job *j = ud;
+  if (!j->made) return lib->CommSplit(j->from, NCCL_SPLIT_NOCOLOR, 0, &j->nobody, NULL);
+  return lib->CommSplit(j->from, j->color, j->key, &j->made->comm, &j->config);
+}
+
+static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
+  derive_job  *j = ud;
+  ncclResult_t r = lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
+  j->refused = r != ncclSuccess && r != ncclInProgress && !j->made->comm;
+  return r;
+}
+
+/* Make the call, and wait three times: for the call; for the older communicator, because the new one exists only when
+** nothing is in progress on the older; for the new one. */
+static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
+                            ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
+                            bool *keep, mgrid_error *err) {
+  nccl_comm     from = { .comm = j->from };
+  double        seconds = mgrid_nccl_left(n, spec), until = mgrid_now() + seconds;
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+  if (s) return s;
+  s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
+  *keep = s != MGRID_OK; /* NCCL may still write there */
+  if (s || !j->made) return s;
+  if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s gave no communicator for %s", what, spec->name);
+  s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
+  if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
+  if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
+  return s;
+}
+
+/* End a split: hand the new communicator out, or abort it; in a creation over all ranks that is done after the verdict. */
+static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
+  if (keep) return; /* NCCL may still write there */
+  if (j->made && (!s || n->creates)) {
+    j->made->lost = s != MGRID_OK;
+    *native = j->made;
+  } else if (j->made) {
+    mgrid_nccl_abort_one(n, j->made);
+  }
+  free(j->lost);
+  free(j);
+}
+
+static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
+  derive_job *j = calloc(1, sizeof *j);
+  if (!j) return mgrid_null_oom(err);
+  j->from = from;
+  return j;
+}
+
+/* -------------------------------------------------------------------------- split */
+
+static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncclComm_t from, void **native,
+                               mgrid_error *err) {
+  bool        keep = false;
+  derive_job *j = new_job(from, err);
+  if (!j) return MGRID_NO_MEMORY;
+  mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
+  j->color = (int)spec->group, j->key = (int)spec->position;
+  if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
+  dispose(n, j, s, keep, native);
+  if (*native) mgrid_nccl_keep(n, *native);
+  return s;
+}
+
+/* In sequence: NCCL fails if several splits of one parent are in progress. */
+static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
+  cudaError_t   e = n->lib.cudaSetDevice(n->device);
+  if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, GPU_CALL("SetDevice"), "");
+  if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
+  for (size_t i = 0; i < nspecs && !s; i++)
+    if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], n->options.parent, &native[i], err);
+  if (s) mgrid_nccl_tell_world(n); /* a split is a call over all ranks */
+  return s;
+}
+
+/* Split those that have a parent from it, in sequence; the parents are in the list. */
+static mgrid_outcome split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                   mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = 0; i < nspecs && !s; i++) {
+    nccl_comm *parent = spec[i].parent ? mgrid_nccl_find(n, *spec[i].parent) : NULL;
+    if (!spec[i].parent) continue;
+    int before = n->leaks;
+    if (parent && parent->comm)
+      s = split_one(n, &spec[i], parent->comm, &native[i], err);
+    else
+      s = mgrid_fail(err, MGRID_BACKEND, MAKER ": %s: the communicator of its parent cannot be used", spec[i].name);
+    if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
+    if (s) s = mgrid_nccl_whose(n, s);
+    if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell_world(n);
+  }
+  return s;
+}
+
+/* ------------------------------------------------------------------------- shrink */
+
+mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
+                                const int *lost, nccl_comm **made, mgrid_error *err) {
+  bool        keep = false;
+  derive_job *j = new_job(from->comm, err);
+  if (!j) return MGRID_NO_MEMORY;
+  j->lost = malloc(((size_t)nlost + 1) * sizeof *j->lost);
+  mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
+  if (j->lost) memcpy(j->lost, lost, (size_t)nlost * sizeof *j->lost);
+  j->nlost = nlost;
+  int before = n->leaks;
+  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
+  if (n->leaks > before) {
+    from->comm = NULL, from->stuck = true; /* the thread still uses it */
+  } else if (keep) {                       /* still in progress: the abort of the older one ends it */
+    if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
+    mgrid_nccl_abort_all(n, 1, &from);
+    keep = from->stuck;
+  } else if (j->refused) {
+    from->comm = NULL, from->stuck = true;
+    mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
+              MAKER ": %s: ncclCommShrink refused; the old communicator stays, because NCCL may not be able to end it",
+              spec->name);
+  }
+  if (keep) return s;
+  *made = j->made;
+  if (s && *made) (*made)->lost = true;
+  free(j->lost);
+  free(j);
+  return s;
+}
+
+/* ================================================================== from ids */
+
+/* First wait until the GPU is idle and send the ids, in schedule order. When all ranks have done so, start creations in
+** that order, a few at a time, and poll until all are complete, one has failed, or a deadline has passed. A creation that
+** blocks runs in its own thread. */
 
 /* A creation that blocks: the thread that is in NCCL, and everything that it uses. Never freed if it does not end. */
 typedef struct maker {
@@ -64,7 +330,7 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
 static mgrid_outcome prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
   mgrid_outcome s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
-  return s ? s : mgrid_nccl_ids(n, spec, mgrid_nccl_left(n, spec), &f->ids, &f->nids, err);
+  return s ? s : share_ids(n, spec, mgrid_nccl_left(n, spec), &f->ids, &f->nids, err);
 }
 
 static ncclResult_t init(const nccl_library *lib, ncclComm_t *comm, int size, int position, int nids, ncclUniqueId *ids,
@@ -286,7 +552,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   n->after = n->creates = true;
   if (b->whole) {
     mgrid_outcome carried = create_carried(n, nspecs, spec, native, &why);
-    mgrid_outcome split = mgrid_nccl_split_all(n, nspecs, spec, native, carried ? NULL : &why);
+    mgrid_outcome split = split_all(n, nspecs, spec, native, carried ? NULL : &why);
     if (carried || split) mgrid_error_pass(err, &why);
     return carried ? carried : split;
   }
@@ -318,7 +584,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     native[i] = f[i].made;
   }
   free(f);
-  if (!s) s = mgrid_nccl_split_parents(n, nspecs, spec, native, &why);
+  if (!s) s = split_parents(n, nspecs, spec, native, &why);
   if (s) mgrid_error_pass(err, &why);
   return s;
 }

@@ -8,43 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
-                               const char *name) {
-  const char *detail = n->lib.GetLastError ? n->lib.GetLastError(NULL) : "";
-  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
-                    n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
-                    detail && *detail ? ")" : "");
-}
-
-mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
-                               const char *name) {
-  return mgrid_fail(err, MGRID_BACKEND, MAKER ": %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name,
-                    n->device, n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
-}
-
-mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
-  mgrid_fail(err, MGRID_OTHER_RANK, MAKER ": rank %" PRId64 " gave up", who);
-  return MGRID_GAVE_UP;
-}
-
-bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err) {
-  const double              now = mgrid_now(), often = 0.1;
-  const mgrid_survival_ops *ops = n->carrier->ops->survival;
-  if (!n->creates || !ops || now < n->asked + often) return false;
-  n->asked = now;
-  if (!ops->hurt(n->carrier)) return false;
-  mgrid_fail(err, MGRID_LOST_RANK, MAKER ": a rank was lost while %s was made", name);
-  return true;
-}
-
-void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
-  for (int64_t p = 0; p < spec->size; p++) n->carry->tell(n->carrier, spec->ranks[p]);
-}
-
-void mgrid_nccl_tell_world(nccl_backend *n) {
-  for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
-}
-
 /* ---------------------------------------------------------------- over all ranks */
 
 /* After a creation, a collective or an abort, ranks arrive here at different times: some at once, others only after a
@@ -128,6 +91,63 @@ static void nccl_close(mgrid_backend *b) {
   if (--carrier->users == 0) carrier->ops->close(carrier);
 }
 
+/* ------------------------------------------------------------------ the job goes on
+** The carrier survives. NCCL's communicators are made again over the carrier of the survivors. */
+
+static mgrid_status able(const mgrid_backend *b, mgrid_error *err) {
+  const nccl_backend *n = (const nccl_backend *)b;
+  if (n->options.parent)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      MAKER ": communicators that are split from one of the host end with its first lost rank");
+  const mgrid_survival_ops *survival = n->carrier->ops->survival;
+  if (survival) return survival->able(n->carrier, err);
+  return mgrid_fail(err, MGRID_UNSUPPORTED,
+                    MAKER
+                    ": the carrier %s cannot find the lost ranks; a host that can opens a backend of the survivors, "
+                    "and passes it with the list (mgrid_recover_options)",
+                    n->carrier->kind->name);
+}
+
+static void interrupt(mgrid_backend *b) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  carrier->ops->survival->interrupt(carrier);
+}
+
+static bool hurt(mgrid_backend *b) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->hurt(carrier);
+}
+
+static mgrid_status settle_all(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->settle(carrier, mine, seconds, err);
+}
+
+static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->survival->find(carrier, lost, err);
+}
+
+static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
+
+/* A rank keeps its GPU, even if its number on the machine changes. */
+static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
+  nccl_backend      *n = (nccl_backend *)b;
+  mgrid_nccl_options o = n->options;
+  mgrid_backend     *carrier = n->carrier->ops->survival->rest(n->carrier, rank, err);
+  if (!carrier) return NULL;
+  o.devices = &n->device, o.ndevices = 1;
+  mgrid_backend *rest = open_over(carrier, &o, err);
+  if (!rest) carrier->ops->survival->interrupt(carrier);
+  if (rest) rest->hooks = b->hooks, ((nccl_backend *)rest)->leaks = n->leaks; /* leaks are counted for the process */
+  if (--carrier->users == 0) carrier->ops->close(carrier);
+  return rest;
+}
+
+static const mgrid_survival_ops nccl_survival = {
+  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle_all, .find = find, .rest = rest_of
+};
+
 static const mgrid_backend_ops nccl_ops = {
   .allreduce_min = over_allreduce,
   .allgather = over_allgather,
@@ -154,7 +174,7 @@ static const mgrid_backend_ops nccl_ops = {
   .window = mgrid_nccl_read_window,
   .device = mgrid_nccl_read_device,
   .transport = &mgrid_nccl_transport,
-  .survival = &mgrid_nccl_survival,
+  .survival = &nccl_survival,
   .streams = &mgrid_nccl_streams,
 };
 
@@ -169,7 +189,7 @@ static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec
   return carrier->single(carrier, spec, native, err);
 }
 
-mgrid_backend *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
+static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
@@ -227,4 +247,4 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-MAKER_ENTRY = { MGRID_LAYOUT, .over = mgrid_nccl_over, .probe = nccl_probe };
+MAKER_ENTRY = { MGRID_LAYOUT, .over = open_over, .probe = nccl_probe };

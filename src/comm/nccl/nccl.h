@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** nccl.h - shared by the files of the nccl backend. The backend needs a carrier (mpi), which sends ids between ranks,
-** knows the ranks of this machine, and makes the groups whose family asks for mpi. Calls go one way: nccl.c, watch.c,
-** environ.c, config.c, ids.c, vote.c <- windows.c, comm.c, gpu.c, memory.c <- end.c <- create.c, derive.c <-
-** recover.c, grow.c, collectives.c <- move.c.
+** knows the ranks of this machine, and makes the groups whose family asks for mpi. Calls go one way: library.c <- process.c
+** <- comm.c <- end.c <- create.c <- recover.c, collectives.c <- move.c <- nccl.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -76,7 +75,7 @@ typedef struct nccl_backend {
   cudaStream_t stream;  /* for copies and proofs: they do not wait for the host's calls */
   int64_t     *number;  /* on the GPU: two numbers, for proofs, so that a proof allocates and frees nothing */
   nccl_moving  move;
-  struct nccl_streams *streams; /* of streams.c; NULL: no program runs */
+  struct nccl_streams *streams; /* of collectives.c; NULL: no program runs */
 } nccl_backend;
 
 /* NCCL sleeps 3.4 seconds between retries to connect, without checking the abort flag; then its threads end. */
@@ -87,6 +86,8 @@ enum { NCCL_LEAKS_MAX = 32 };
 
 /* Return whether this backend makes the communicator; if not, the carrier does. */
 static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return strcmp(kind->name, MAKER) == 0; }
+
+/* ----------------------------------------------------------------- process.c */
 
 /* Report "nccl: what for name: ncclInvalidUsage (...)". */
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
@@ -103,16 +104,25 @@ bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err);
 ** from group to group: those that give up in one do not come to the next. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 void mgrid_nccl_tell_world(nccl_backend *n);
+/* Make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs: then never
+** free ud. Such threads count as leaks. listen: also stop waiting when another rank gives up. */
+mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
+                               ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
+                               const char *name, bool *left_behind, mgrid_error *err);
+/* Return s, or MGRID_GAVE_UP if a notice, which may be late, says that another rank failed first. */
+mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s);
 
-/* environ.c: return the value of a variable as NCCL will read it, from the environment or its files. False: not set. */
+/* Return the value of a variable as NCCL will read it, from the environment or its files. False: not set. */
 enum { NCCL_SETTING = 128 };
 bool mgrid_nccl_setting(const char *name, char value[NCCL_SETTING]);
 /* Append what overrides the options of families: "NCCL_MAX_CTAS=2, NCCL_NET=Socket"; nothing if nothing does. */
 void mgrid_nccl_overridden(mgrid_text *t);
 /* Return whether a communicator with these options blocks: by the environment, else the family, else the backend. */
 bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v);
+/* Raise the limit of open files to what these communicators may need, or warn in the log that it is too low. */
+void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
 
-/* gpu.c: choose the GPU of this rank. Then, collective: refuse two ranks on one GPU, as NCCL does, but on all ranks at
+/* Choose the GPU of this rank. _check_sharing, which is collective: refuse two ranks on one GPU, as NCCL does, but on all ranks at
 ** once. If they may share it, make NCCL take them for ranks of different hosts. */
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err);
 mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
@@ -120,55 +130,11 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
 ** kernel. */
 mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name, mgrid_error *err);
 
-/* config.c: local checks; the ncclConfig_t of one communicator, which points to `name` and into the options. */
+/* -------------------------------------------------------------------- comm.c */
+
+/* Check what a family asks for, before any rank creates; local. */
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
-mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
-                               ncclConfig_t *config, mgrid_error *err);
-
-/* files.c: raise the limit of open files to what these communicators may need, or warn in the log that it is too low. */
-void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
-
-/* ids.c. The header of each message between members says what it is for; those of earlier calls, which failed, are
-** dropped. */
-typedef struct nccl_header {
-  uint64_t epoch;          /* of the creation */
-  uint32_t attempt, round; /* of a communicator that is created again; of its vote, 0: unique ids */
-} nccl_header;
-nccl_header   mgrid_nccl_header(const nccl_backend *n, uint32_t round);
-mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
-                                 double seconds, mgrid_error *err);
-size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec); /* bytes of the longest one */
-/* Send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
-mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
-                             int *nids, mgrid_error *err);
-
-/* vote.c: find the minimum of what all members say; `whom` names them in messages. The votes of one creation have
-** different rounds. */
-mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, uint64_t mine,
-                              uint64_t *least, const char *whom, mgrid_error *err);
-
-/* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs: then never
-** free ud. Such threads count as leaks. listen: also stop waiting when another rank gives up. */
-mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
-                               ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
-                               const char *name, bool *left_behind, mgrid_error *err);
-
-/* windows.c: what a family asks for besides its communicator. Refuse what this NCCL does not have. */
-mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err);
-/* Allocate the memory. Local. */
-mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
-void         mgrid_nccl_free_memory(nccl_comm *c);
-/* Register the windows, and make the device communicator. Calls over the members. */
-mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
-/* Undo both, in the opposite order, before the communicator ends. Local. */
-void        mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
-void        mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
-const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
-
-/* Return s, or MGRID_GAVE_UP if a notice, which may be late, says that another rank failed first. */
-mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s);
-
-/* comm.c: allocate a communicator that NCCL has not made yet, and fill in its ncclConfig_t. */
+/* Allocate a communicator that NCCL has not made yet, and fill in its ncclConfig_t. */
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
                             mgrid_error *err);
 void         mgrid_nccl_drop(nccl_comm *made); /* free only the memory; made may be NULL */
@@ -187,20 +153,29 @@ mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, ncc
 void       mgrid_nccl_keep(nccl_backend *n, nccl_comm *made);
 nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: the carrier made it */
 void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, too */
+/* Some of its ranks are lost: abort it when it ends. */
+void mgrid_nccl_lose(mgrid_backend *b, void *native);
 
-/* derive.c: make communicators from others. */
-void          mgrid_nccl_lose(mgrid_backend *b, void *native);
-mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                   mgrid_error *err);
-/* Split those that have a parent from it, in sequence; the parents are in the list. */
-mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                       mgrid_error *err);
-/* Call ncclCommShrink: *made is not in the list yet. After a failure *made may be set, too, to the unfinished communicator: NCCL
-** writes to it when `from` is aborted, even if it was freed (NVIDIA/nccl#2373), so abort both in one call. */
-mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
-                                const int *lost, nccl_comm **made, mgrid_error *err);
+/* What a family asks for besides its communicator. Refuse what this NCCL does not have. */
+mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err);
+/* Allocate the memory. Local. */
+mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
+void         mgrid_nccl_free_memory(nccl_comm *c);
+/* Register the windows, and make the device communicator. Calls over the members. */
+mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
+/* Undo both, in the opposite order, before the communicator ends. Local. */
+void        mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
+void        mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
+const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
 
-/* end.c: end communicators, all in one call, within NCCL_END_SECONDS. Those that do not end are left behind, with a
+/* Give the memory of communicators back, or take it again; _held: report it. */
+mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t n, void **native, bool resume, bool dry, mgrid_error *err);
+mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err);
+mgrid_status  mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
+
+/* --------------------------------------------------------------------- end.c */
+
+/* End communicators, all in one call, within NCCL_END_SECONDS. Those that do not end are left behind, with a
 ** line in the host's log. */
 void         mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
 void         mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
@@ -208,36 +183,47 @@ void         mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **com
 void         mgrid_nccl_abort_one(nccl_backend *n, nccl_comm *made);                /* one in no list: free it, too */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 
-/* create.c */
+/* ------------------------------------------------------------------ create.c */
+
+/* Create all communicators of this rank, in schedule order. */
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err);
 /* Create one communicator, with messages only among the ranks of spec; *made is not in the list yet. A rank that fails
 ** must notify the others. */
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err);
+/* Call ncclCommShrink: *made is not in the list yet. After a failure *made may be set, too, to the unfinished communicator: NCCL
+** writes to it when `from` is aborted, even if it was freed (NVIDIA/nccl#2373), so abort both in one call. */
+mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
+                                const int *lost, nccl_comm **made, mgrid_error *err);
 
-/* recover.c. _remake: shrink those whose origin can be shrunk, each by the vote of _shrink and ncclCommShrink; make none from
+/* The header of each message between members says what it is for; those of earlier calls, which failed, are
+** dropped. */
+typedef struct nccl_header {
+  uint64_t epoch;          /* of the creation */
+  uint32_t attempt, round; /* of a communicator that is created again; of its vote, 0: unique ids */
+} nccl_header;
+nccl_header   mgrid_nccl_header(const nccl_backend *n, uint32_t round);
+mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
+                                 double seconds, mgrid_error *err);
+size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec); /* bytes of the longest one */
+
+/* ----------------------------------------------------------------- recover.c */
+
+/* _remake: shrink those whose origin can be shrunk, each by the vote of _shrink and ncclCommShrink; make none from
 ** an id. */
 void mgrid_nccl_remake(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin, void **native);
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                                 void **native, mgrid_error *err);
 
-extern const mgrid_survival_ops mgrid_nccl_survival;
-mgrid_backend                  *mgrid_nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
-                                                mgrid_error *err); /* nccl.c */
-
-/* grow.c */
+/* _growth: the members vote what becomes of each; _grow: make it; _adopt: take over one that stays as it is. */
 mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                                 mgrid_error *err);
 mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
                               mgrid_error *err);
 void          mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native);
 
-/* memory.c */
-mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t n, void **native, bool resume, bool dry, mgrid_error *err);
-mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err);
-mgrid_status  mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
+/* ------------------------------------------------------------- collectives.c */
 
-/* collectives.c */
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
 void         *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err);
 void          mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer);
@@ -250,13 +236,10 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
                               void *job, const char *what, const char *name, bool *stuck, mgrid_error *err);
 
-/* Make a call without waiting for it, on c->stream. */
-ncclResult_t mgrid_nccl_issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w);
-
-/* streams.c */
 extern const mgrid_streams_ops mgrid_nccl_streams;
 
-/* move.c */
+/* -------------------------------------------------------------------- move.c */
+
 extern const mgrid_transport_ops mgrid_nccl_transport;
 void                             mgrid_nccl_move_end(nccl_backend *n); /* with the backend */
 

@@ -75,12 +75,13 @@ local M = {}
 ---@param world moongrid.World|integer the devices, or their number
 ---@param mesh_shape integer[] size of each axis, slowest first; one may be -1: what remains
 ---@param devices? moongrid.JaxDevice[] one for each rank; default: the ranks in order
----@param options? { axis_names?: string[], contiguous_submeshes?: boolean, allow_split_physical_axes?: boolean }
+---@param options? { axis_names?: string[], contiguous_submeshes?: boolean, allow_split_physical_axes?: boolean,
+---version?: string }
 --- axis_names: default axis_0, axis_1, ...; contiguous_submeshes: keep devices of a process together, or
 --- refuse; allow_split_physical_axes: several axes may share one of the torus
 ---@return moongrid.JaxMesh # refused where the devices do not fit
 function M.create_device_mesh(world, mesh_shape, devices, options)
-  return new("create_device_mesh", "axis_names, contiguous_submeshes, allow_split_physical_axes", world,
+  return new("create_device_mesh", "axis_names, contiguous_submeshes, allow_split_physical_axes, version", world,
     { mesh_shape = mesh_shape, devices = devices }, options)
 end
 
@@ -90,13 +91,13 @@ end
 ---@param dcn_mesh_shape integer[] slices along each axis; as many sizes as in `mesh_shape`
 ---@param devices moongrid.JaxDevice[] one for each rank, with a slice_index unless process_is_granule
 ---@param options? { axis_names?: string[], process_is_granule?: boolean, should_sort_granules_by_key?: boolean,
---- allow_split_physical_axes?: boolean } process_is_granule: processes, not slices;
+--- allow_split_physical_axes?: boolean, version?: string } process_is_granule: processes, not slices;
 --- should_sort_granules_by_key = false: in the order in which the devices list them
 ---@return moongrid.JaxMesh # refused where the devices do not fit
 function M.create_hybrid_device_mesh(world, mesh_shape, dcn_mesh_shape, devices, options)
   layer.check("dcn_mesh_shape", dcn_mesh_shape, "table", "the slices along each axis")
   return new("create_hybrid_device_mesh",
-    "axis_names, process_is_granule, should_sort_granules_by_key, allow_split_physical_axes", world,
+    "axis_names, process_is_granule, should_sort_granules_by_key, allow_split_physical_axes, version", world,
     { mesh_shape = mesh_shape, dcn_mesh_shape = dcn_mesh_shape, devices = devices }, options)
 end
 

@@ -47,12 +47,12 @@ local function kinds_of(plan, call)
   for name, family in pairs(plan) do
     local scope = name:match("^all_to_all_(%a+)$")
     for g = 0, scope and #family - 1 or -1 do
-      found[("all_to_all_group[%s_%d]"):format(scope, g)] = { family, g }
+      found[("all_to_all_group[%s_%d]"):format(scope, g)] = { family, g, plan = plan, name = name }
     end
     local data, size = name:match("^e(d?)p_(size_%d+)$")
     local kind = size and ("expert_%sparallel_group[ep_%s]"):format(data == "d" and "data_" or "", size) or kinds[name]
     if call == "_create_model_parallel" and prefixed[name] then kind = "returned:" .. kind end
-    if not scope then found[kind or "family " .. name] = { family } end
+    if not scope then found[kind or "family " .. name] = { family, plan = plan, name = name } end
   end
   return found
 end
@@ -91,6 +91,11 @@ function Job:groups(kind)
   if what[2] then return { what[1]:ranks(what[2]) } end
   for g, ranks in what[1]:groups() do groups[g + 1] = ranks end
   return groups
+end
+
+function Job:about(kind)
+  local what = self.all[kind]
+  return what and adapter.about(what.plan, what.name)
 end
 
 -- The latest call that knows an answer gives it; the largest expert size is that of all calls.

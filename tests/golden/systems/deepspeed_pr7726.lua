@@ -30,13 +30,13 @@ local function kinds_of(plan, prefix)
   for name, family in pairs(plan) do
     local scope = name:match("^all_to_all_(%a+)$")
     for g = 0, scope and #family - 1 or -1 do
-      found[("%sall_to_all_groups[%s_%d]"):format(prefix, scope, g)] = { family, g }
+      found[("%sall_to_all_groups[%s_%d]"):format(prefix, scope, g)] = { family, g, plan = plan, name = name }
     end
     local plain, gloo = name:match("^(.*)(_gloo)$")
     local level = name:match("^hcp_(%d+)$")
     local kind = kinds[plain or name] or level and ("hierarchical_context_parallel_groups[%s]"):format(level)
     if not scope and not unrecorded[name] then
-      found[prefix .. (kind and kind .. (gloo or "") or "family " .. name)] = { family }
+      found[prefix .. (kind and kind .. (gloo or "") or "family " .. name)] = { family, plan = plan, name = name }
     end
   end
   return found
@@ -97,6 +97,11 @@ function Job:groups(kind)
   if what[2] then return { what[1]:ranks(what[2]) } end
   for g, ranks in what[1]:groups() do groups[g + 1] = ranks end
   return groups
+end
+
+function Job:about(kind)
+  local what = self:all_kinds()[kind]
+  return what and adapter.about(what.plan, what.name)
 end
 
 local unnamed = { None = "", outside = "", default = "" }

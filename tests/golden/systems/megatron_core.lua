@@ -31,6 +31,11 @@ return {
     if list then return (list == "hybrid" and "hybrid_dp_cp_" or "hcp_") .. key end
     return kinds[kind]
   end,
+  backend = function(case, kind, backend) -- moongrid has another backend than the plan's for ucc: MPI
+    local asked = case.args.pipeline_model_parallel_comm_backend
+    return kind == "pipeline_model_parallel_group" and asked or backend
+  end,
+  unheld = "gloo", -- between optimizer instances
   calls = {
     initialize_model_parallel = function(job, args)
       job.args = args

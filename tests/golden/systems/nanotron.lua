@@ -5,6 +5,7 @@ local function family(kind) return own[kind] or kind:match("^(.*)_pg$") end
 
 return {
   recipe = "nanotron",
+  backend = function(_, kind, backend) return kind == "world_pg" and "nccl" or backend end,
   kinds = family,
   query = function(column)
     local kind = column:match("^rank in (.*)$")

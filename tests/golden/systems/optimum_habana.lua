@@ -15,12 +15,20 @@ end
 
 local calls = {
   initialize_model_parallel = initialize,
-  none = function(job) initialize(job, { initialize = false }) end,
+  none = function(job, args) initialize(job, { initialize = false, version = args.version }) end,
   set_training_mode = function(job) set(job, "training", true) end,
   set_eval_mode = function(job) set(job, "training", false) end,
 }
+-- The calls of the table, with the size that is unset by None.
+local function set_size(of)
+  return function(job, args)
+    if of == "sequence_parallel" then set(job, of .. "_world_size_none", args.world_size == nil) end
+    set(job, of .. "_world_size", args.world_size)
+  end
+end
+
 for _, of in ipairs { "sequence_parallel", "sequence_data_parallel" } do
-  calls["set_" .. of .. "_world_size"] = function(job, args) set(job, of .. "_world_size", args.world_size) end
+  calls["set_" .. of .. "_world_size"] = set_size(of)
   calls["set_" .. of .. "_rank"] = function(job, args) set(job, of .. "_rank", args.rank) end
 end
 
@@ -32,6 +40,10 @@ return {
     model_parallel_group = "mp", embedding_group = "embd", position_embedding_group = "pos_embd",
     amax_reduction_group = "amax",
   },
+  arguments = function(args, case)
+    args.version = case.version or "f3e24ce9"
+    return args
+  end,
   calls = calls,
   -- "getter@training=False,sp_rank=1": with these settings, which the other columns do not have
   ask = function(job, column, rank)

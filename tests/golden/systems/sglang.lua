@@ -1,4 +1,4 @@
 -- SPDX-License-Identifier: MIT
 local vllm = require "systems.vllm" -- SGLang's GroupCoordinator is vLLM's
 
-return { recipe = "sglang", kinds = vllm.kinds, query = vllm.query }
+return { recipe = "sglang", backend = "nccl", kinds = vllm.kinds, query = vllm.query }

@@ -10,6 +10,7 @@ end
 
 return {
   recipe = "vllm",
+  backend = "nccl",
   kinds = family,
   query = function(column)
     local kind, property = column:match "^(.*)%.([%w_]+)$"

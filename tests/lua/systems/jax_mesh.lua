@@ -40,6 +40,8 @@ local halves = slices { 4, 4 }
 
 return {
   refused = {
+    { "an unknown version", { version = "0.11" }, "version '0.11' is unknown; '0.12.0.1' or '0.10.2' would do",
+      would = { { version = "0.12.0.1" }, { version = "0.10.2" } } },
     { "another world (jx-006)", { mesh_shape = { 3, 4 }, axis_names = "a-b" },
       "b 4 x a 3 = 12 does not make the 8 ranks; nearest: a 2, or a world of 12 ranks", would = { { mesh_shape = { 2, 4 } } } },
     { "another world of slices (jx-045)", { mesh_shape = { 4, 2 }, dcn_mesh_shape = { 2, 1 }, devices = halves },

@@ -6,6 +6,8 @@ local groups = "megatron_deepspeed"
 
 return {
   refused = {
+    { "an unknown version", { version = "1.15.0" }, "version '1.15.0' is unknown; '1.21.2' or 'f3e24ce9' would do",
+      would = { { version = "1.21.2" }, { version = "f3e24ce9" } } },
     { "sequence and pipeline parallelism", { sp = 2, pp = 2 }, "sequence parallelism (sp 2) excludes tensor and pipeline "
       .. "parallelism (tp 1, pp 2); set tp and pp to 1, or sp to 1", at = groups, would = { { tp = 1, pp = 1 }, { sp = 1 } } },
     { "a negative split", { split = -1, pp = 4 }, "pipeline_model_parallel_split_rank is a stage from 0 to 3, not -1",

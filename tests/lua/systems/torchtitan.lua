@@ -5,6 +5,11 @@
 return {
   refused = {
     { "shards of size 0", { dp_shard = 0 }, words = { "dp_shard 0", "-1 would do" }, would = { { dp_shard = -1 } } },
+    { "an unknown version", { version = "0.2" }, "version '0.2' is unknown; 'main' or '0.3.0' would do",
+      would = { { version = "main" }, { version = "0.3.0" } } },
+    { "a backend of the release", { spmd_backend = "full_dtensor" },
+      "spmd_backend 'full_dtensor' is not in version main; 'spmd_types' or 'partial_dtensor' would do",
+      would = { { spmd_backend = "spmd_types" }, { version = "0.3.0" } } },
     { "another backend", { spmd_backend = "dtensor" },
       "spmd_backend 'dtensor' is unknown; 'spmd_types' or 'partial_dtensor' would do",
       would = { { spmd_backend = "spmd_types" }, { spmd_backend = "partial_dtensor" } } },
@@ -25,7 +30,8 @@ return {
     { "the mesh of an axis that is off", params = { tp = 2 }, ask = "get_mesh", q = { dims = { "cp", "tp" } }, words = { "'cp'" } },
   },
   layouts = { { tp = 2, cp = 2, dp_replicate = 2 }, {}, { tp = 4, pp = 2 }, { dp_replicate = 2, ep = 4 },
-              { ep = 8, spmd_backend = "partial_dtensor" }, { cp = 2, ep = 2, pp = 2, dp_shard = -1 } },
+              { ep = 8, spmd_backend = "partial_dtensor" }, { cp = 2, ep = 2, pp = 2, dp_shard = -1 },
+              { cp = 2, tp = 2, version = "0.3.0", spmd_backend = "full_dtensor" } },
   asks = { { { mesh_dim = "tp", dims = { "cp", "tp" } }, { mesh_dim = "efsdp", dims = "tp" } } },
   values = {},
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+**
+** hosts.c - this rank's machine, and how the ranks are spread over machines. This needs no collective of its own: the
+** first agreement of a backend also finds whether there is only one machine. If there are several, the verdict on the
+** first creation carries the machine of every rank.
+*/
+#include "comm/state.h"
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct mgrid_location { /* of one rank */
+  uint64_t machine, rank;
+};
+
+static int by_machine(const void *a, const void *b) {
+  const mgrid_location *x = a, *y = b;
+  if (x->machine != y->machine) return x->machine < y->machine ? -1 : 1;
+  return x->rank < y->rank ? -1 : 1;
+}
+
+/* If consecutive blocks of n ranks each lie on one machine, return n (the ranks of the first machine); else 0. */
+static int64_t block_of(const mgrid_location *at, int64_t world) {
+  int64_t n = 1;
+  while (n < world && at[n].machine == at[0].machine) n++;
+  for (int64_t i = n; i < world; i++)
+    if (at[i].machine != at[i - i % n].machine) return 0;
+  return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
+}
+
+/* Sort by machine, then rank: each machine becomes a run that starts with its lowest rank. */
+static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
+  uint64_t lowest = 0;
+  p->block = block_of(at, world);
+  qsort(at, (size_t)world, sizeof *at, by_machine);
+  p->machines = p->index = p->local_size = p->local_rank = 0;
+  for (int64_t i = 0; i < world; i++) {
+    bool first = i == 0 || at[i].machine != at[i - 1].machine;
+    p->machines += first;
+    if (at[i].machine != mine) continue;
+    if (first) lowest = at[i].rank;
+    p->local_size++;
+    p->local_rank += at[i].rank < (uint64_t)rank;
+  }
+  bool again = p->block && p->machines < (world + p->block - 1) / p->block; /* a machine has several blocks */
+  if (again || p->machines == 1) p->block = 0;
+  for (int64_t i = 0; i < world; i++) p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
+}
+
+mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations, mgrid_error *err) {
+  *locations = NULL;
+  if (b->place.machines) return MGRID_OK;
+  *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
+  return *locations ? MGRID_OK : mgrid_oom(err);
+}
+
+/* Each rank fills in its own machine and the maximum elsewhere, so the minimum over ranks holds all machines. */
+mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
+                                     const mgrid_error *failed, mgrid_error *err) {
+  if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* already known */
+  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* as words first, in half of the memory */
+  memset(words, 0xff, (size_t)b->world * sizeof *words);
+  words[b->rank] = own;
+  words[b->world] = mgrid_verdict_of(b, mine);
+  mgrid_status s = mgrid_verdict_min(b, words, (size_t)b->world + 1, mine, failed, err);
+  if (s) return s;
+  uint64_t who = words[b->world];
+  words[b->rank] = own; /* even if the carrier returned another value */
+  for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
+  find_place(&b->place, locations, own, b->world, b->rank);
+  return mgrid_verdict_tell(b, who, mine, failed, err);
+}
+
+/* ------------------------------------------------ what a plan says about hosts */
+
+/* Ask things of the plan from `*i` on: the next one that says something about hosts. */
+static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
+  for (; *i < p->content.nitems; ++*i) {
+    const mgrid_item *item = &p->content.item[*i];
+    if (item->kind->meets && !mgrid_item_unread(item)) return item;
+  }
+  return NULL;
+}
+
+mgrid_status mgrid_hosts_new(const mgrid_plan *p, uint64_t **hosts, mgrid_error *err) {
+  size_t i = 0;
+  *hosts = NULL;
+  if (!next_meeting(p, &i)) return MGRID_OK;
+  *hosts = malloc((size_t)mgrid_plan_world(p) * sizeof **hosts);
+  return *hosts ? MGRID_OK : mgrid_oom(err);
+}
+
+mgrid_status mgrid_hosts_find(mgrid_backend *b, uint64_t *hosts, mgrid_error *err) {
+  memset(hosts, 0xff, (size_t)b->world * sizeof *hosts);
+  hosts[b->rank] = mgrid_machine_id();
+  return mgrid_verdict_min(b, hosts, (size_t)b->world, MGRID_OK, NULL, err);
+}
+
+mgrid_status mgrid_hosts_meet(mgrid_backend *b, const mgrid_plan *p, uint64_t *hosts, mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  char        name[sizeof((mgrid_machine *)0)->name] = "";
+  size_t      i = 0;
+  if (!hosts || b->place.machines == 1) return MGRID_OK; /* one host, which the agreement has found */
+  mgrid_status s = mgrid_hosts_find(b, hosts, err);
+  if (s) return s;
+  gethostname(name, sizeof name - 1);
+  for (const mgrid_item *item; !s && (item = next_meeting(p, &i)); i++)
+    s = item->kind->meets(item->x, hosts, b->world, b->rank, name, &mine);
+  return mgrid_verdict(b, s, &mine, err);
+}
+
+int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
+  const mgrid_backend *b = from->backend;
+  return b->world == to->backend->world ? b->place.block : 0;
+}
+
+mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  mgrid_machine m = MGRID_MACHINE_INIT;
+  mgrid_status  status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
+  if (status) return status;
+  const mgrid_place *p = &s->backend->place;
+  m.machines = p->machines, m.index = p->index;
+  m.local_size = p->local_size, m.local_rank = p->local_rank;
+  m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;
+  m.cores = mgrid_cores(&m.usable_cores);
+  m.memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  gethostname(m.name, sizeof m.name - 1);
+  mgrid_struct_write(out, &m, sizeof m);
+  return MGRID_OK;
+}
