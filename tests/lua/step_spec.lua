@@ -361,7 +361,8 @@ describe("steps.transformer", function()
     assert.is_true(apart.digest ~= told("torchtitan", 8, "dp_shard=8").digest)
     assert.same({ 1 + 32 + 32 + 33, 33 }, { -- gathers forward and backward, and gradients
       apart.families.dp_shard.calls / 4, apart.families.dp_replicate.calls / 4 })
-    refuses("step torchtitan --world 16 pp=2", 1, "moongrid: torchtitan:162: steps.fsdp2: pp 2: a step of FSDP2 with it has not "
+    local _, before = support.read("lua/moongrid/recipes/torchtitan.lua"):match("^(.*)steps%.fsdp2"):gsub("\n", "")
+    refuses("step torchtitan --world 16 pp=2", 1, "moongrid: torchtitan:" .. before + 1 .. ": steps.fsdp2: pp 2: a step of FSDP2 with it has not "
       .. "been recorded, so its calls are not known; pp 1 would do")
     assert.truthy((run "build/moongrid check torchtitan --world 16 pp=2"):find "ok")
   end)
@@ -382,6 +383,36 @@ describe("steps.transformer", function()
     -- layers x (4 forward, 6 backward), the head 3, 3 of cross entropy; once the norms
     assert.equal(512 // 16 * (12 * 10 + 6) + 1,
       told("megatron", 1024, "tp=8 pp=8 layers=96 global_batch=512 sequence_parallel=true").families.tp.calls)
+  end)
+
+  it("makes what megatron-core 0.16.1 was seen to make beyond the recorded cases", function()
+    local small = "layers=2 hidden=64 heads=8 vocab=512 seq=64 bias=false global_batch=8 tp=2 "
+    -- the router's counts are summed only where gradients are on: not in the pass before the one that is computed again
+    local experts = small .. "ep=2 sequence_parallel=true experts=4 moe_ffn=128 shared_ffn=128 aux_loss=true "
+    assert.equal(4, told("megatron", 8, experts).families.tp_cp.calls)
+    assert.equal(4, told("megatron", 8, experts .. "recompute=full").families.tp_cp.calls)
+    -- without sequence parallelism only gradients of the norms of queries and keys are summed over tp: 2 layers x 2 norms
+    -- x (weight, bias) x 8, and without those none
+    local norms = small .. "recompute=none qk_norm=true"
+    assert.equal(2 * 2 * 2 * 8 * 4, told("megatron", 8, norms).families.tp.bytes - told("megatron", 8, small).families.tp.bytes)
+    -- buckets of new weights of experts arrive in the order in which experts use them
+    local text = run("build/moongrid step megatron --world 8 " .. experts .. "zero=1 overlap=gradients,weights bucket=9000 --rank 0")
+    local sizes = {}
+    for n in text:gmatch "all_gather%(expt_dp%) (%d+) bytes" do sizes[#sizes + 1] = math.tointeger(tonumber(n)) end
+    assert.same({ 16384, 24576, 24576 }, table.move(sizes, 1, 3, 1, {}))
+  end)
+
+  it("takes the arguments of Megatron-LM, and what the plan has", function()
+    local function digest(arguments) return told("megatron", 16, arguments).digest end
+    assert.equal(digest "layers=8 hidden=64 heads=8 gated=true norm=rms positions=rope tied=false bias=false zero=1 overlap=gradients",
+      digest("num_layers=8 hidden_size=64 num_attention_heads=8 swiglu=true normalization=RMSNorm position_embedding_type=rope "
+        .. "untie_embeddings_and_output_weights=true disable_bias_linear=true use_distributed_optimizer=true overlap_grad_reduce=true"))
+    assert.equal(digest "pp=2 vpp=2", digest "pp=2 interleave=2")
+    assert.are_not.equal(digest "pp=2 vpp=2", digest "pp=2")
+    assert.equal(digest "instances=2", digest "instances=2 zero=1")
+    assert.are_not.equal(digest "tp=2 ep=2 experts=4 etp=1", digest "tp=2 ep=2 experts=4 etp=2")
+    refuses("step megatron --world 64 pp=4 vpp=2 interleave=4", 1, ("moongrid: megatron:%d: steps.transformer: interleave 4 is not vpp, 2; leave "
+      .. "one of them out"):format(select(2, support.read("lua/moongrid/recipes/megatron.lua"):match("^(.*)steps%.transformer"):gsub("\n", "")) + 1))
   end)
 
   it("leaves plans as they are unless a parameter is given", function()
