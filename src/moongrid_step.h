@@ -46,7 +46,8 @@ MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 ** where each call ends before the next begins. MGRID_UNPROVED: a rank does not; the message begins with mismatch,
 ** unmatched, cycle or hazard, and says which ranks wait for which others, in which lines. MGRID_LIMIT: it takes more than
 ** the seconds or instructions of a plan (mgrid_limits of the runtime that made the step); the message says how far all
-** ranks were proved to come. Local. */
+** ranks were proved to come. Of a step with several streams the proof may assume that calls of two families fit on a GPU
+** together, or start in one order: `moongrid step`, and prove in Lua, name the families. Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
 /* ------------------------------------------------------------------- price */
