@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+**
+** lines.c - the lines of a recipe: of an error, and of its families.
+*/
+#include "recipe/budget.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------- errors
+** The line of a recipe that is at fault, "file:line: ". A recipe can see only a file's name from the recipe's own
+** folder, wherever that is and however the host named it; the host gets a path of its own.
+*/
+
+/* Their addresses are registry keys; kept_key is that of the home that was kept: { name of the host's file, the path by
+** which the host named it, the folder of that path with its slash }; false: the recipe is bundled or a text. */
+static const char home_key = 'h', kept_key = 'k';
+enum { NAME = 1, PATH, FOLDER };
+
+void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder) {
+  const char *const parts[] = { name, path, folder };
+  lua_createtable(L, FOLDER, 0);
+  for (int i = NAME; i <= FOLDER; i++) {
+    lua_pushstring(L, parts[i - NAME]);
+    lua_rawseti(L, -2, i);
+  }
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+}
+
+void mgrid_budget_no_home(lua_State *L) {
+  lua_pushboolean(L, 0); /* not nil: a key that is there costs no memory */
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+  mgrid_budget_keep_home(L);
+}
+
+void mgrid_budget_keep_home(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &home_key);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+}
+
+void mgrid_budget_back_home(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+}
+
+void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, size_t room) {
+  const char *folder = "";
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &home_key);
+  int home = lua_gettop(L);
+  if (lua_istable(L, home)) {
+    lua_rawgeti(L, home, NAME);
+    lua_rawgeti(L, home, PATH);
+    lua_rawgeti(L, home, FOLDER);
+    const char *file = lua_tostring(L, -3);
+    if (strlen(file) == len && memcmp(file, name, len) == 0)
+      name = lua_tostring(L, -2), len = strlen(name);
+    else if (len > 4 && memcmp(name + len - 4, ".lua", 4) == 0 && *name != '.')
+      folder = lua_tostring(L, -1);
+  }
+  size_t in = strlen(folder), cut = in + len < room ? 0 : in + len + 4 - room; /* and the dots */
+  if (cut < in)
+    snprintf(path, room, "%s%s%.*s", cut ? "..." : "", folder + cut, (int)len, name);
+  else
+    snprintf(path, room, "%s%.*s", cut ? "..." : "", (int)(len - (cut - in)), name + (cut - in));
+  lua_settop(L, home - 1);
+}
+
+size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_MAX], int *line) {
+  const char *colon = strchr(text, ':');
+  while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
+  char *end;
+  long  at = colon ? strtol(colon + 1, &end, 10) : 0;
+  if (at <= 0 || *end != ':') return 0;
+  size_t len = (size_t)(colon - text);
+  if (memchr(text, ' ', len)) return 0;
+  mgrid_budget_path(L, text, len, path, MGRID_PLACE_MAX);
+  *line = (int)at;
+  return len;
+}
+
+void mgrid_budget_position(lua_State *L, mgrid_error *err) {
+  char   path[MGRID_PLACE_MAX];
+  int    line;
+  size_t len = mgrid_budget_place(L, err->message, path, &line);
+  if (!len) return;
+  mgrid_error_reword(err, "%s%s", path, err->message + len);
+  snprintf(err->file, sizeof err->file, "%s", path);
+  err->line = line;
+}
+
+/* ----------------------------------------------------------------- families
+** The lines of a recipe that families come from, kept only on request (moongrid explain).
+*/
+
+static const char
+    trail_key; /* its address: the registry key of the table Family -> { source, line, the Family it is of } */
+
+void mgrid_lua_trail_begin(lua_State *L) {
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "k"); /* families that are gone are not needed */
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &trail_key);
+}
+
+void mgrid_lua_trail_add(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &trail_key) != LUA_TTABLE) {
+    lua_pop(L, 1);
+    return;
+  }
+  lua_Debug ar;
+  bool      found = mgrid_lua_caller(L, &ar);
+  lua_pushvalue(L, -2); /* the family; below it the table */
+  lua_createtable(L, 3, 0);
+  lua_pushstring(L, found ? ar.source : "");
+  lua_rawseti(L, -2, 1);
+  lua_pushinteger(L, found ? ar.currentline : 0);
+  lua_rawseti(L, -2, 2);
+  if (luaL_testudata(L, 1, MGRID_LUA_FAMILY)) {
+    lua_pushvalue(L, 1);
+    lua_rawseti(L, -2, 3);
+  }
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+/* Append the lines that the family on the top comes from to the list below it, the first one first. Pop the family. */
+static void places(lua_State *L) {
+  enum { DEEP = 64 };
+  int list = lua_gettop(L) - 1, depth = 0;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &trail_key);
+  int trail = lua_gettop(L);
+  mgrid_lua_stack(L, 2 * DEEP + 8);
+  for (lua_pushvalue(L, list + 1); depth < DEEP && lua_rawget(L, trail) == LUA_TTABLE; depth++) lua_rawgeti(L, -1, 3);
+  for (lua_pop(L, 1); lua_gettop(L) > trail; lua_pop(L, 1)) {
+    lua_rawgeti(L, -1, 1);
+    lua_rawgeti(L, -2, 2);
+    const char *source = lua_tostring(L, -2);
+    char        path[PATH_MAX];
+    bool        named = *source == '@' || *source == '=';
+    mgrid_budget_path(L, source + named, strlen(source + named), path, sizeof path);
+    lua_pushfstring(L, "%s:%d", path, (int)lua_tointeger(L, -1));
+    lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
+    lua_pop(L, 2);
+  }
+  lua_settop(L, list);
+}
+
+void mgrid_lua_trail_push(lua_State *L, int topology) {
+  lua_newtable(L);
+  lua_getiuservalue(L, topology, 1);
+  for (lua_pushnil(L); mgrid_lua_next(L, -2);) { /* all, held, name, what */
+    if (!luaL_testudata(L, -1, MGRID_LUA_FAMILY)) {
+      lua_pop(L, 1);
+      continue;
+    }
+    lua_newtable(L);
+    lua_insert(L, -2);
+    places(L);
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -5);
+  }
+  lua_pop(L, 1);
+}
