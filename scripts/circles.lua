@@ -1,10 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
 -- circles.lua BUILD SLICE...: list files of src that call each other in a circle, from the symbols that their objects
--- define and need (nm): a line for each circle of files in different folders, or inside a room with an internal order;
--- and a line for each call of a slice by a room of the way, or by a slice before it.
+-- define and need (nm): a line for each circle of files, and for each circle of folders by calls and includes; and a line
+-- for each call of a slice by a room of the way, or by a slice before it.
 
-local ORDERED = { families = true }
+-- Folders whose files may call in a circle, or that may be in one, and why.
+local class = "the class of a file lists methods of others, which check that their argument is of it"
+local MAY = {
+  ["recipe/words"] = class, ["machine/lua"] = class, ["step/lua"] = class,
+  ["recipe"] = "the prelude's functions load, run and ask, and a runtime is made of the prelude",
+  ["recipe recipe/words"] = "a room in two folders: recipe/ opens its words, which use its state",
+  ["step"] = "the machine steps, the clock times it, positions skip what repeats",
+}
 
 local build = ...
 local place = {} -- of each slice, in their order
@@ -43,35 +50,63 @@ end
 
 local function folder(file) return file:match "^(.*)/" end
 
--- Tarjan's strongly connected components.
-local index, low, stack, on, count = {}, {}, {}, {}, 0
-local function visit(file)
-  count = count + 1
-  index[file], low[file] = count, count
-  stack[#stack + 1], on[file] = file, true
-  for _, name in ipairs(needed[file]) do
-    local to = defined[name]
-    if to and to ~= file then
+-- Report the circles of a graph: of all nodes, where targets(node) are those that one needs (Tarjan).
+local function circles(all, targets, report)
+  local index, low, stack, on, count = {}, {}, {}, {}, 0
+  local function visit(node)
+    count = count + 1
+    index[node], low[node] = count, count
+    stack[#stack + 1], on[node] = node, true
+    for _, to in ipairs(targets(node)) do
       if not index[to] then
         visit(to)
-        low[file] = math.min(low[file], low[to])
+        low[node] = math.min(low[node], low[to])
       elseif on[to] then
-        low[file] = math.min(low[file], index[to])
+        low[node] = math.min(low[node], index[to])
       end
     end
-  end
-  if low[file] == index[file] then
-    local circle, apart = {}, false
+    if low[node] < index[node] then return end
+    local circle = {}
     repeat
       local top = table.remove(stack)
       on[top] = nil
       circle[#circle + 1] = top
-      apart = apart or folder(top) ~= folder(circle[1])
-    until top == file
+    until top == node
     table.sort(circle)
-    if apart or (#circle > 1 and ORDERED[folder(file)]) then print(table.concat(circle, " ")) end
+    if #circle > 1 then report(circle) end
+  end
+  for _, node in ipairs(all) do
+    if not index[node] then visit(node) end
   end
 end
-for _, file in ipairs(files) do
-  if not index[file] then visit(file) end
+
+local function called(file)
+  local to = {}
+  for _, name in ipairs(needed[file]) do to[#to + 1] = defined[name] ~= file and defined[name] or nil end
+  return to
 end
+circles(files, called, function(circle)
+  local apart = false
+  for _, file in ipairs(circle) do apart = apart or folder(file) ~= folder(circle[1]) end
+  if apart or not MAY[folder(circle[1])] then print(table.concat(circle, " ")) end
+end)
+
+-- Folders, by calls and by includes.
+local folders, uses = {}, {}
+local function use(from, to)
+  if not uses[from] then folders[#folders + 1], uses[from] = from, {} end
+  if to and to ~= from then table.insert(uses[from], to) end
+end
+for _, file in ipairs(files) do
+  use(folder(file))
+  for _, to in ipairs(called(file)) do use(folder(file), folder(to)) end
+end
+local included = io.popen [[grep -roE --include='*.[ch]' '^#include "[a-z_/]+/' src]]
+for line in included:lines() do
+  local from, to = line:match '^src/(.*)/[^/]*:#include "(.*)/$'
+  if from then use(from, to) end
+end
+included:close()
+circles(folders, function(from) return uses[from] end, function(circle)
+  if not MAY[table.concat(circle, " ")] then print(table.concat(circle, " ")) end
+end)

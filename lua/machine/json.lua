@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- json.lua - what `moongrid machine --json` prints (src/machine/json.c). Skipped: boot_ids of a
+-- json.lua - what `moongrid machine --json` prints (src/machine/item_reader.c). Skipped: boot_ids of a
 -- running job, and costs, which the price of a step reads (src/step).
 
 local file, _, all = ...

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- read.lua - machines from the files of other tools: which reader a text is for, and the words behind the file's
--- name. A reader is a file of this folder. It gets `file` (src/machine/lua/read.c), the words by name, and what was
--- parsed; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/make.c). A line, a word, a field
+-- name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words by name, and what was
+-- parsed; it returns a tree (tree.lua), or the table of a machine (src/machine/lua/file.c). A line, a word, a field
 -- or an element that a reader does not know is refused.
 
 local file, words = ...

@@ -63,10 +63,6 @@ enum { SHARDS_BOXES_MAX = 2 * MGRID_AXES_MAX };
 /* List the boxes of n elements from `first` on, at most 2 x naxes - 1. Return how many. */
 size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n, shards_box *out);
 
-/* Prove that the parts hold each element once; else MGRID_REFUSED with an element that is in no part, or in two. At most
-** O(rows of the tensor), as reading all of it; O(runs log runs) if the parts are cut on one axis only. */
-mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err);
-
 /* Return what a rank writes of a tensor of the plan: its part, if it holds the first copy; else elements is 0. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out, mgrid_error *err);
 void         shards_part_free(shards_part *part);

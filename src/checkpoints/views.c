@@ -1,18 +1,237 @@
 /* SPDX-License-Identifier: MIT
 **
-** views.c - read a wanted tensor through its view.
-**
-** The elements wanted now are a few boxes of the rank's part. What each of them has in common with a box of the view is
-** a part of a stored tensor: it is read as such, and its rows are put where they belong.
+** views.c - read a wanted tensor through its view: a part of it from the stored parts, in the type that is wanted. Each
+** row of elements that is contiguous on both sides is one read, straight into place.
 */
+#include "checkpoints/index.h"
+#include "checkpoints/safetensors.h"
 #include "checkpoints/views.h"
-#include "checkpoints/elements.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+/* ========================================================== rows of elements */
+
+/* Gathered, and converted between f64, f32, f16 and bf16. Conversions go by f64, which has all values of the others, so
+** there is one rounding. */
+
+/* bits of the exponent and of the fraction */
+static const struct {
+  const char *type;
+  int         exponent, fraction;
+} floats[] = { { "f64", 11, 52 }, { "f32", 8, 23 }, { "f16", 5, 10 }, { "bf16", 8, 7 } };
+enum { NFLOATS = sizeof floats / sizeof floats[0] };
+
+static int float_of(const char *type) {
+  for (int i = 0; i < NFLOATS; i++)
+    if (strcmp(floats[i].type, type) == 0) return i;
+  return -1;
+}
+
+bool elements_convert(const char *from, const char *to) {
+  return strcmp(from, to) == 0 || (float_of(from) >= 0 && float_of(to) >= 0);
+}
+
+/* Return the bits of a float of another type as those of an f64. */
+static uint64_t widen(uint64_t bits, int exponent, int fraction) {
+  uint64_t sign = bits >> (exponent + fraction) << 63, part = bits & ((UINT64_C(1) << fraction) - 1);
+  int64_t  power = (int64_t)(bits >> fraction & ((UINT64_C(1) << exponent) - 1)), top = (INT64_C(1) << exponent) - 1;
+  int64_t  bias = top / 2;
+  if (power == top) return sign | UINT64_C(0x7ff) << 52 | part << (52 - fraction);
+  if (power == 0 && part == 0) return sign;
+  if (power == 0) { /* subnormal: normal as an f64, unless it is one */
+    if (exponent == 11) return bits;
+    for (power = 1; !(part >> fraction); power--) part <<= 1;
+    part &= (UINT64_C(1) << fraction) - 1;
+  }
+  return sign | (uint64_t)(power - bias + 1023) << 52 | part << (52 - fraction);
+}
+
+/* Return the bits of an f64 as those of a narrower float, rounded to the nearest, ties to even. */
+static uint64_t element_narrow(uint64_t bits, int exponent, int fraction) {
+  uint64_t sign = bits >> 63 << (exponent + fraction), part = bits & ((UINT64_C(1) << 52) - 1);
+  int64_t  power = (int64_t)(bits >> 52 & 0x7ff), top = (INT64_C(1) << exponent) - 1, bias = top / 2;
+  if (exponent == 11) return bits;
+  if (power == 0x7ff) /* infinity; a NaN stays one, quiet */
+    return sign | (uint64_t)top << fraction | (part ? part >> (52 - fraction) | UINT64_C(1) << (fraction - 1) : 0);
+  if (power == 0) return sign; /* subnormals of f64 are far below half of the least value */
+  int64_t drop = 52 - fraction, to = power - 1023 + bias;
+  part |= UINT64_C(1) << 52;
+  if (to <= 0) drop += 1 - to, to = 0; /* subnormal */
+  if (drop > 53) return sign;
+  uint64_t kept = part >> drop, rest = part & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
+  kept += rest > half || (rest == half && (kept & 1));
+  uint64_t all = to ? ((uint64_t)to << fraction) + (kept - (UINT64_C(1) << fraction)) : kept; /* a carry is right */
+  return all >= (uint64_t)top << fraction ? sign | (uint64_t)top << fraction : sign | all;
+}
+
+static uint64_t load(const char *at, size_t width) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < width; i++) bits |= (uint64_t)(unsigned char)at[i] << 8 * i;
+  return bits;
+}
+
+static void store(char *at, size_t width, uint64_t bits) {
+  for (size_t i = 0; i < width; i++) at[i] = (char)(unsigned char)(bits >> 8 * i & 0xff);
+}
+
+/* Copy n elements of `from`, `stride` elements apart, to n elements at `to`, one after the other. Values are rounded to
+** the nearest, ties to even; what is too large becomes infinite. Nothing has to be aligned. */
+static void copy_elements(const char *from_type, const void *from, int64_t stride, const char *to_type, void *to,
+                          int64_t n) {
+  size_t      width = (size_t)st_width(from_type), wide = (size_t)st_width(to_type);
+  const char *in = from;
+  char       *out = to;
+  int         a = float_of(from_type), b = float_of(to_type);
+  if (strcmp(from_type, to_type) == 0) {
+    if (stride == 1)
+      memcpy(out, in, (size_t)n * width);
+    else
+      for (int64_t i = 0; i < n; i++) memcpy(out + (size_t)i * width, in + (size_t)(i * stride) * width, width);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits = widen(load(in + (size_t)(i * stride) * width, width), floats[a].exponent, floats[a].fraction);
+    store(out + (size_t)i * wide, wide, element_narrow(bits, floats[b].exponent, floats[b].fraction));
+  }
+}
+
+/* ============================================================== stored parts */
+
+/* The wanted part and a stored one have runs in common on each axis. Their intersection is every combination of these: for
+** each combination of the outer axes a row of elements that is contiguous in both. Each row is one read, straight into
+** place. */
+
+enum { OPEN_FILES = 64 }; /* at most */
+
+typedef struct common_run {
+  int64_t from, to, length; /* indices in the stored part and in the wanted one */
+} common_run;
+
+typedef struct reading {
+  shards              *s;
+  const shards_tensor *t;
+  const shards_part   *from, *want;
+  const st_tensor     *in;                /* the tensor in the file of `from` */
+  size_t               inner;             /* the last axis that does not merge with those after it into one row */
+  size_t               n[MGRID_AXES_MAX]; /* common runs */
+  common_run          *run[MGRID_AXES_MAX];
+  int64_t              from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
+  int64_t              from_low, from_high, to_low, to_high; /* elements stored, and elements wanted now */
+  char                *out;                                  /* where element to_low goes */
+  int64_t              found;                                /* elements so far */
+  mgrid_error         *err;
+} reading;
+
+static int64_t part_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t part_most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_run *b, common_run *out) {
+  size_t  n = 0;
+  int64_t a_at = 0, b_at = 0; /* elements before the current runs */
+  for (size_t i = 0, k = 0; i < na && k < nb;) {
+    int64_t a_end = a[i].start + a[i].length, b_end = b[k].start + b[k].length;
+    int64_t low = part_most(a[i].start, b[k].start), high = part_least(a_end, b_end);
+    if (low < high) out[n++] = (common_run){ a_at + low - a[i].start, b_at + low - b[k].start, high - low };
+    if (a_end < b_end)
+      a_at += a[i++].length;
+    else
+      b_at += b[k++].length;
+  }
+  return n;
+}
+
+/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Each index has `stride` elements; those
+** of index 0 start at `at`. */
+static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low, int64_t *high) {
+  if (begin > at) *low = part_most(*low, (begin - at) / stride);
+  *high = end > at ? part_least(*high, (end - at - 1) / stride + 1) : 0;
+}
+
+/* Before a file is reopened, close all of them after every OPEN_FILES reopenings: a process may have only a few open. */
+static void keep_open(shards *s, st_file *f) {
+  if (f->fd >= 0 || s->nfiles <= OPEN_FILES) return;
+  if (++s->recent % OPEN_FILES) return;
+  for (size_t i = 0; i < s->nfiles; i++) {
+    if (s->file[i]->fd >= 0) close(s->file[i]->fd);
+    s->file[i]->fd = -1;
+  }
+}
+
+static void read_row(reading *r, int64_t from, int64_t to, int64_t n) {
+  int64_t skip = part_most(0, part_most(r->from_low - from, r->to_low - to)), width = r->t->width;
+  n = part_least(n, part_least(r->from_high - from, r->to_high - to)) - skip;
+  if (n <= 0) return;
+  keep_open(r->s, r->from->file);
+  int64_t place = (from + skip - r->from_low) * width;
+  if (st_read(r->from->file, r->in, place, r->out + (to + skip - r->to_low) * width, n * width, r->err)) return;
+  r->found += n;
+  r->s->read += n * width;
+}
+
+static void read_axis(reading *r, size_t axis, int64_t from, int64_t to) {
+  int64_t from_stride = r->from_stride[axis], to_stride = r->to_stride[axis];
+  for (size_t i = 0; i < r->n[axis] && !r->err->status; i++) {
+    const common_run *c = &r->run[axis][i];
+    int64_t           low = 0, high = c->length, a = from + c->from * from_stride, b = to + c->to * to_stride;
+    part_narrow(a, from_stride, r->from_low, r->from_high, &low, &high);
+    part_narrow(b, to_stride, r->to_low, r->to_high, &low, &high);
+    if (axis == r->inner && low < high)
+      read_row(r, a, b, c->length * from_stride);
+    else
+      for (; low < high && !r->err->status; low++) read_axis(r, axis + 1, a + low * from_stride, b + low * to_stride);
+  }
+}
+
+/* Read what one stored part holds of it. */
+static void read_from(reading *r, const shards_part *from) {
+  const shards_part *want = r->want;
+  size_t             room = 1;
+  r->from = from;
+  r->in = st_find(from->file, r->t->name);
+  r->from_low = from->first, r->from_high = from->first + from->elements;
+  for (size_t k = 0; k < r->t->naxes; k++) room += from->nruns[k] + want->nruns[k];
+  common_run *runs = malloc(room * sizeof *runs), *at = runs;
+  bool        any = runs != NULL;
+  if (!runs) mgrid_oom(r->err);
+  for (size_t k = 0; k < r->t->naxes && any; at += r->n[k++]) {
+    r->run[k] = at;
+    r->n[k] = find_common(from->nruns[k], from->runs[k], want->nruns[k], want->runs[k], at);
+    any = r->n[k] > 0;
+  }
+  r->from_stride[r->t->naxes - 1] = r->to_stride[r->t->naxes - 1] = 1;
+  for (size_t k = r->t->naxes - 1; k-- > 0;) {
+    r->from_stride[k] = r->from_stride[k + 1] * from->shape[k + 1];
+    r->to_stride[k] = r->to_stride[k + 1] * want->shape[k + 1];
+  }
+  for (r->inner = r->t->naxes - 1; r->inner > 0; r->inner--) {
+    int64_t all = r->t->shape[r->inner];
+    if (from->shape[r->inner] != all || want->shape[r->inner] != all) break;
+  }
+  if (any) read_axis(r, 0, 0, 0);
+  free(runs);
+}
+
+mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
+                         mgrid_error *err) {
+  reading r = { .s = s, .t = t, .want = want, .out = to, .err = err };
+  r.to_low = want->first + from, r.to_high = r.to_low + n;
+  for (size_t i = 0; i < t->nparts && !err->status && r.found < n; i++) read_from(&r, &t->part[i]);
+  if (!err->status && r.found != n)
+    mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %" PRId64 " elements of it are in no part", t->name,
+               n - r.found);
+  return err->status;
+}
+
+/* ===================================================================== views */
+
+/* The elements wanted now are a few boxes of the rank's part. What each of them has in common with a box of the view is a
+** part of a stored tensor: it is read as such, and its rows are put where they belong. */
+
+static int64_t view_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t view_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ------------------------------------------------------------------- making */
 
@@ -64,7 +283,7 @@ static void put_axis(const putting *p, size_t axis, int64_t in, int64_t out) {
   for (size_t i = 0; i < p->n[axis]; i++) {
     int64_t from = out + p->place[axis][i].at * p->out_stride[axis], n = p->place[axis][i].length;
     if (axis + 1 == p->v->naxes)
-      elements_copy(p->box->of->type, p->in + in * p->in_width, p->in_stride[axis], p->v->type,
+      copy_elements(p->box->of->type, p->in + in * p->in_width, p->in_stride[axis], p->v->type,
                     p->out + from * p->out_width, n);
     else
       for (int64_t k = 0; k < n; k++)
@@ -110,12 +329,13 @@ static void common(const shards_part *want, size_t axis, int64_t low, int64_t hi
   int64_t       before = 0;
   for (size_t i = 0; i < want->nruns[axis] && length > 0; before += want->runs[axis][i++].length) {
     mgrid_run r = want->runs[axis][i]; /* of which `before` to before + length - 1 are the part's */
-    int64_t   from = most(r.start + low - before, r.start), to = least(r.start + high - before, r.start + r.length);
+    int64_t   from = view_most(r.start + low - before, r.start),
+            to = view_least(r.start + high - before, r.start + r.length);
     if (from >= to || i < next->run) continue;
     int64_t g = many && from > start ? (from - start) / step : 0;
-    if (i == next->run) g = most(g, next->block);
+    if (i == next->run) g = view_most(g, next->block);
     for (; g < (many ? b->blocks : 1) && start + g * step < to; g++) {
-      int64_t at = start + g * step, first = most(from, at), end = least(to, at + length);
+      int64_t at = start + g * step, first = view_most(from, at), end = view_least(to, at + length);
       if (s->nplaces == s->room || s->nruns == s->room) {
         *next = (cursor){ i, g };
         return;

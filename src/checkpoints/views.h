@@ -39,4 +39,7 @@ void      view_free(view *v);
 mgrid_status view_read(shards *s, const view *v, const shards_part *want, int64_t from, int64_t n, void *to,
                        mgrid_error *err);
 
+/* Return whether elements of a type can become those of the other: equal types, or f64, f32, f16 and bf16. */
+bool elements_convert(const char *from, const char *to);
+
 #endif

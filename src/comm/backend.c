@@ -136,14 +136,14 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
 #define LINKED __attribute__((weak, visibility("hidden")))
 #define BUILT_IN(backend, ...)
 #define ROW(backend, ...) extern const mgrid_backend_entry mgrid_##backend##_entry LINKED;
-#include "comm/backend_table.h"
+#include "plan/backend_table.h"
 #undef ROW
 #undef BUILT_IN
 
 static const mgrid_backend_entry *const linked[] = {
 #define BUILT_IN(backend, ...) NULL,
 #define ROW(backend, ...)      &mgrid_##backend##_entry,
-#include "comm/backend_table.h"
+#include "plan/backend_table.h"
 };
 
 /* The entry points of a backend of this table, or NULL. */
@@ -162,7 +162,7 @@ static mgrid_backend *open_alone(const mgrid_descriptor *d, const mgrid_backend_
 }
 
 /* The error about a name that is none of `names`, or of a backend that is not of this kind. */
-static mgrid_backend *unknown(const char *name, const char *const names[], size_t n, mgrid_error *err) {
+static mgrid_backend *unknown_name(const char *name, const char *const names[], size_t n, mgrid_error *err) {
   const mgrid_descriptor *d = mgrid_backend_named(name);
   char                    tail[128];
   if (d && d->opener)
@@ -205,7 +205,7 @@ mgrid_backend *mgrid_backend_over(mgrid_backend *carrier, const char *name, cons
   if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
   const mgrid_descriptor *d = mgrid_backend_named(name);
   if (d && d->carried) return open_over(carrier, d, options, err);
-  return unknown(name, known, mgrid_backend_names(known, MGRID_BACKENDS_CARRIED), err);
+  return unknown_name(name, known, mgrid_backend_names(known, MGRID_BACKENDS_CARRIED), err);
 }
 
 mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
@@ -252,7 +252,7 @@ mgrid_backend *mgrid_backend_open(const char *name, const mgrid_backend_options 
     mgrid_backend_free(carrier); /* a backend over it holds its own reference */
     return opened;
   }
-  return unknown(name, known, 1 + mgrid_backend_names(known + 1, MGRID_BACKENDS_OPENED), err);
+  return unknown_name(name, known, 1 + mgrid_backend_names(known + 1, MGRID_BACKENDS_OPENED), err);
 }
 
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err) {

@@ -393,7 +393,7 @@ typedef struct mgrid_backend_entry {
   mgrid_status (*probe)(char *buf, size_t len,
                         mgrid_error *err); /* what is installed, as text; or an error that names what is missing */
 } mgrid_backend_entry;
-/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (comm/backend_list.c). */
+/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (plan/backend_list.c). */
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry

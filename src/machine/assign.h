@@ -6,7 +6,7 @@
 #ifndef MGRID_MACHINE_ASSIGN_H
 #define MGRID_MACHINE_ASSIGN_H
 
-#include "machine/cost.h"
+#include "machine/traffic.h"
 
 typedef struct mgrid_assignment {
   size_t   node;   /* the level of hosts */

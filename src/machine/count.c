@@ -1,12 +1,353 @@
 /* SPDX-License-Identifier: MIT
 **
-** count.c - how groups lie in the domains of a level, by going through their members. This is what closed.c is proved
-** against, and what counts where no modes tell.
+** count.c - how groups lie in the domains of a level. Where modes tell, in closed form, at any world size; else by
+** going through their members, which is also what the closed form is proved against. traffic.c, domains.c and the price
+** of a step call it.
 */
+#include "families/classes.h"
 #include "machine/count.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ============================================================ in closed form */
+
+/* The counts in closed form. The groups of a family are classes of shifted copies (families/classes.h), so
+** the ranks where an edge begins are points of modes, and the edge is a distance. Members p and p + 1 of a group differ
+** by a step of one mode after the smaller modes have run around: a group of any size has as many kinds of edges as modes.
+**
+** An edge from x to x + d leaves a domain of E places if x mod E is in the last d places of it. How many points have
+** which remainder is found mode by mode: adding a mode of n steps to a table of E remainders is a sum over a window of n
+** entries, O(E). Where a machine has few, large or unequal domains, the points within the bounds of each domain are
+** counted instead, by division. */
+
+enum {
+  DENSE_MAX = 1 << 16, /* remainders in a table */
+  LISTED_MAX = 4096,   /* positions of a class without a shape */
+  RAIL_MAX = 4096,     /* places after which domains that cross levels repeat */
+};
+
+/* A level as bounds of domains, or as a period of remainders. */
+typedef struct bounds {
+  int64_t           each;    /* places of every domain; 0: they differ */
+  int64_t           used;    /* domains with ranks */
+  const mgrid_tier *tier;    /* of unequal domains */
+  int64_t           world;   /* ranks */
+  int64_t           period;  /* of domains that cross levels; else 0 */
+  int64_t           run;     /* so many places of a period follow each other in one domain */
+  int64_t          *table;   /* [DENSE_MAX] or NULL: counting by bounds */
+  int64_t          *scratch; /* as large */
+} bounds;
+
+static int64_t remainder_of(int64_t a, int64_t b) {
+  int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
+
+/* ------------------------------------------------------------ by remainders */
+
+/* Replace h[r] by the sum of h[r - k * step], k = 0 to n - 1, modulo E. */
+static void widen(int64_t *h, int64_t *out, int64_t E, int64_t step, int64_t n) {
+  int64_t s = remainder_of(step, E);
+  if (s == 0) {
+    for (int64_t r = 0; r < E; r++) h[r] *= n;
+    return;
+  }
+  int64_t g = s, b = E;
+  while (b) {
+    int64_t r = g % b;
+    g = b, b = r;
+  }
+  int64_t length = E / g, around = n / length, rest = n % length;
+  for (int64_t c = 0; c < g; c++) { /* a cycle of remainders */
+    int64_t all = 0, window = 0, at = c, tail = c;
+    for (int64_t i = 0, r = c; i < length; i++, r = (r + s) % E) all += h[r];
+    /* the window that ends at `at` has `rest` entries, and starts at `tail` */
+    for (int64_t i = 0; i < rest; i++) {
+      window += h[at];
+      if (i + 1 < rest) at = (at + s) % E;
+    }
+    for (int64_t i = 0; i < length; i++) {
+      out[at] = around * all + (rest ? window : 0);
+      at = (at + s) % E;
+      if (rest) window += h[at] - h[tail];
+      tail = (tail + s) % E;
+    }
+  }
+  memcpy(h, out, (size_t)E * sizeof *h);
+}
+
+/* Fill the table with the number of points of each remainder. */
+static void fill(const bounds *b, int64_t E, const mgrid_points *p) {
+  memset(b->table, 0, (size_t)E * sizeof *b->table);
+  b->table[remainder_of(p->offset, E)] = 1;
+  for (int i = 0; i < p->n; i++) widen(b->table, b->scratch, E, p->at[i].stride, p->at[i].size);
+}
+
+/* --------------------------------------------------------------- by bounds */
+
+/* How many points are below a bound: of points that are apart. */
+static int64_t below(const mgrid_points *p, int64_t bound) {
+  int64_t left = bound - p->offset, all = 1, n = 0;
+  if (left <= 0) return 0;
+  for (int i = 0; i < p->n; i++) all *= p->at[i].size;
+  for (int i = 0; i < p->n; i++) {
+    int64_t digit = left / p->at[i].stride;
+    all /= p->at[i].size;
+    if (digit >= p->at[i].size) return n + p->at[i].size * all;
+    n += digit * all;
+    left -= digit * p->at[i].stride;
+  }
+  return n + (left > 0);
+}
+
+static int64_t between(const mgrid_points *p, int64_t low, int64_t high) {
+  return low < high ? below(p, high) - below(p, low) : 0;
+}
+
+/* How many points x have x + low to x + high in one domain. False: it cannot be told. */
+static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high, int64_t *n) {
+  *n = 0;
+  if (b->table) {
+    fill(b, b->each, p);
+    for (int64_t r = -low > 0 ? -low : 0; r < b->each && r + high < b->each; r++) *n += b->table[r];
+    return true;
+  }
+  if (!mgrid_points_apart(p)) return false;
+  for (int64_t d = 0; d < b->used; d++) {
+    int64_t start = b->tier ? b->tier->starts[d] : d * b->each,
+            end = b->tier ? b->tier->starts[d + 1] : start + b->each;
+    *n += between(p, start - low, end - high);
+  }
+  return true;
+}
+
+/* How many points x have x + distance in another domain. */
+static bool count_leaving(const bounds *b, const mgrid_points *p, int64_t distance, int64_t *n) {
+  int64_t all = 1;
+  *n = 0;
+  for (int i = 0; i < p->n; i++) all *= p->at[i].size;
+  if (b->period) {
+    fill(b, b->period, p);
+    for (int64_t r = 0; r < b->period; r++)
+      if (b->table[r] && r / b->run != remainder_of(r + distance, b->period) / b->run) *n += b->table[r];
+    return true;
+  }
+  if (!count_inside(b, p, distance < 0 ? distance : 0, distance > 0 ? distance : 0, n)) return false;
+  *n = all - *n;
+  return true;
+}
+
+/* ------------------------------------------------------------------ classes */
+
+/* The shape of the groups of a class: modes with their strides, or listed offsets. */
+typedef struct shape {
+  int        n;
+  mgrid_mode mode[MGRID_MODES_MAX];
+  int64_t    size, low, high; /* the lowest and highest offset from the first member */
+  int64_t   *offset;          /* [size], of a class without modes; else NULL */
+} shape;
+
+static bool shape_of(const mgrid_family *f, const mgrid_class *c, shape *s) {
+  *s = (shape){ .n = c->nshape, .size = c->size };
+  if (c->ruled) {
+    for (int i = 0; i < c->nshape; i++) {
+      int64_t reach = (c->shape[i].size - 1) * c->shape[i].stride;
+      s->mode[i] = c->shape[i];
+      s->low += reach < 0 ? reach : 0;
+      s->high += reach > 0 ? reach : 0;
+    }
+    return true;
+  }
+  s->offset = c->size <= LISTED_MAX ? malloc((size_t)c->size * sizeof *s->offset) : NULL;
+  for (int64_t p = 0; s->offset && p < c->size; p++) {
+    s->offset[p] = mgrid_family_rank(f, c->group, p) - c->start;
+    if (s->offset[p] < s->low) s->low = s->offset[p];
+    if (s->offset[p] > s->high) s->high = s->offset[p];
+  }
+  return s->offset != NULL;
+}
+
+/* Add a mode of any sign to points. */
+static bool push(mgrid_points *p, int64_t size, int64_t stride) {
+  if (stride < 0) p->offset += (size - 1) * stride;
+  return size == 1 || mgrid_points_push(p, size, stride < 0 ? -stride : stride);
+}
+
+/* Count the edges between consecutive members that leave a domain. */
+static bool count_edges(const bounds *b, const mgrid_points *starts, const shape *s, int64_t *edges) {
+  int64_t n, wrapped = 0; /* the reach of the smaller modes */
+  *edges = 0;
+  for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
+    mgrid_points at = *starts;
+    at.offset += s->offset[p];
+    if (!count_leaving(b, &at, s->offset[p + 1] - s->offset[p], &n)) return false;
+    *edges += n;
+  }
+  for (int j = 0; j < (s->offset ? 0 : s->n); j++) {
+    mgrid_points at = *starts;
+    at.offset += wrapped;
+    if (!push(&at, s->mode[j].size - 1, s->mode[j].stride)) return false;
+    for (int i = j + 1; i < s->n; i++)
+      if (!push(&at, s->mode[i].size, s->mode[i].stride)) return false;
+    if (!count_leaving(b, &at, s->mode[j].stride - wrapped, &n)) return false;
+    *edges += n;
+    wrapped += (s->mode[j].size - 1) * s->mode[j].stride;
+  }
+  return true;
+}
+
+/* The last member of the groups, as an offset from the first. */
+static int64_t last_of(const shape *s) {
+  int64_t at = s->offset ? s->offset[s->size - 1] : 0;
+  for (int i = 0; i < (s->offset ? 0 : s->n); i++) at += (s->mode[i].size - 1) * s->mode[i].stride;
+  return at;
+}
+
+static int ascending(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Put the members in ascending order: then each domain that a group touches is entered once. False: sorted modes do not
+** ascend. */
+static bool sort_shape(shape *s, int64_t *shift) {
+  int64_t reach = 0;
+  *shift = s->low;
+  if (s->offset) {
+    qsort(s->offset, (size_t)s->size, sizeof *s->offset, ascending);
+    *shift = 0;
+    return true;
+  }
+  for (int i = 0; i < s->n; i++) {
+    mgrid_mode m = s->mode[i];
+    int        k = i;
+    if (m.stride < 0) m.stride = -m.stride;
+    for (; k > 0 && s->mode[k - 1].stride > m.stride; k--) s->mode[k] = s->mode[k - 1];
+    s->mode[k] = m;
+  }
+  for (int i = 0; i < s->n; i++) {
+    if (s->mode[i].stride <= reach) return false;
+    reach += (s->mode[i].size - 1) * s->mode[i].stride;
+  }
+  return true;
+}
+
+/* How many domains the groups touch, of domains that cross levels, and how many groups touch one. */
+static bool count_rails(const bounds *b, const mgrid_points *starts, const shape *s, int64_t *inside,
+                        int64_t *touched) {
+  int64_t  P = b->period, rails = (P - 1) / b->run + 1;
+  int64_t *has = b->table, *seen = calloc((size_t)rails, sizeof *seen), *list = malloc((size_t)P * sizeof *list);
+  int64_t  n = 0, stamp = 0;
+  if (!seen || !list) return free(seen), free(list), false;
+  memset(has, 0, (size_t)P * sizeof *has);
+  has[0] = !s->offset;
+  for (int64_t p = 0; s->offset && p < s->size; p++) has[remainder_of(s->offset[p], P)] = 1;
+  for (int i = 0; i < (s->offset ? 0 : s->n); i++) {
+    int64_t steps = s->mode[i].size < P ? s->mode[i].size : P; /* more find nothing new */
+    widen(has, b->scratch, P, s->mode[i].stride, steps);
+    for (int64_t r = 0; r < P; r++) has[r] = has[r] != 0;
+  }
+  for (int64_t r = 0; r < P; r++)
+    if (has[r]) list[n++] = r;
+  fill(b, P, starts);
+  for (int64_t r = 0; r < P; r++) {
+    if (!b->table[r]) continue;
+    int64_t different = 0;
+    stamp++;
+    for (int64_t i = 0; i < n; i++) {
+      int64_t rail = (r + list[i]) % P / b->run;
+      different += seen[rail] != stamp;
+      seen[rail] = stamp;
+    }
+    *touched += different * b->table[r];
+    *inside += different == 1 ? b->table[r] : 0;
+  }
+  free(seen);
+  free(list);
+  return true;
+}
+
+static bool count_class(const bounds *b, const mgrid_family *f, const mgrid_class *c, mgrid_machine_counts *out) {
+  mgrid_points starts = { .offset = c->start };
+  shape        s;
+  int64_t      all = 1, inside = 0, touched = 0, edges = 0, around = 0, shift = 0, entered = 0;
+  bool         told = shape_of(f, c, &s);
+  for (int i = 0; i < c->nsteps && told; i++) {
+    all *= c->step[i].size;
+    told = push(&starts, c->step[i].size, c->step[i].stride);
+  }
+  told = told && count_edges(b, &starts, &s, &edges);
+  if (told && s.size > 2) {
+    mgrid_points ends = starts;
+    ends.offset += last_of(&s);
+    told = count_leaving(b, &ends, -last_of(&s), &around);
+  }
+  if (told && b->period) {
+    told = count_rails(b, &starts, &s, &inside, &touched);
+  } else if (told) {
+    told = count_inside(b, &starts, s.low, s.high, &inside) && sort_shape(&s, &shift);
+    mgrid_points lowest = starts;
+    lowest.offset += shift;
+    told = told && count_edges(b, &lowest, &s, &entered);
+    touched = all + entered;
+  }
+  free(s.offset);
+  if (!told) return false;
+  out->inside += inside;
+  out->crossing += all - inside;
+  out->edges += edges + around;
+  out->touched += touched;
+  return true;
+}
+
+/* -------------------------------------------------------------------- levels */
+
+/* Describe a level. False: it has no such bounds. */
+static bool bounds_of(const mgrid_machine_model *m, size_t level, int64_t world, bounds *b) {
+  *b = (bounds){ .world = world };
+  if (m->at) return false;
+  if (level < m->ntiers) {
+    const mgrid_tier *t = &m->tier[level];
+    b->each = t->each;
+    b->tier = t->each ? NULL : t;
+    b->used = mgrid_tier_used(t, world);
+    return true;
+  }
+  const mgrid_crossing *x = &m->crossing[level - m->ntiers];
+  const mgrid_tier     *of = &m->tier[x->of];
+  if (x->in >= 0 || !of->each || of->ncounts > 1) return false;
+  b->run = of->each * x->share;
+  if (x->of > 0 && m->tier[x->of - 1].each < world) {
+    b->period = m->tier[x->of - 1].each;
+    return b->period > 0 && b->period <= RAIL_MAX;
+  }
+  if (x->of > 0 && !m->tier[x->of - 1].each) return false;
+  b->each = b->run; /* within one domain of the level before: plain domains */
+  b->used = (world - 1) / b->run + 1;
+  return true;
+}
+
+bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_machine_counts *c) {
+  bounds        b;
+  mgrid_classes classes = { 0 };
+  bool          told = bounds_of(m, level, f->world, &b) && mgrid_classes_of(f, &classes);
+  bool          dense = b.period || (b.each && b.each <= DENSE_MAX && b.each <= b.used);
+  if (told && dense) {
+    size_t room = (size_t)(b.period ? b.period : b.each);
+    b.table = malloc(room * sizeof *b.table);
+    b.scratch = malloc(room * sizeof *b.scratch);
+    told = b.table && b.scratch;
+  }
+  for (size_t i = 0; i < classes.n && told; i++) told = count_class(&b, f, &classes.at[i], c);
+  free(b.table);
+  free(b.scratch);
+  free(classes.at);
+  return told;
+}
+
+/* ================================================================ by members */
 
 int64_t mgrid_domains_of(const mgrid_machine_model *m, size_t level, int64_t world, int32_t *domain) {
   const mgrid_tier *t = level < m->ntiers ? &m->tier[level] : NULL;

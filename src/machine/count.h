@@ -7,9 +7,9 @@
 
 #include "machine/model.h"
 
-/* In closed form; false: the family or the machine follows no modes. closed.c */
+/* In closed form; false: the family or the machine follows no modes. */
 bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_machine_counts *c);
-/* By going through all members. count.c */
+/* By going through all members. */
 mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                               mgrid_machine_counts *c, mgrid_error *err);
 /* Set the domain of each rank of a world; return one more than the last of them. */

@@ -121,15 +121,6 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
 /* Apply more words to a machine that a reader made, "gpu:8 rail = gpu", and finish it. */
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *words, mgrid_error *err);
 
-/* Read "400GB/s" or "3us" at *at into the link; false: it is neither, *why says why. */
-bool mgrid_link_read(const char **at, mgrid_link *link, const char **why);
 void mgrid_link_text(mgrid_link link, mgrid_text *t); /* "[400GB/s,3us]", "" */
-
-/* ---------------------------------------------------------------- presets.c */
-
-typedef struct mgrid_preset {
-  const char *name, *text, *source;
-} mgrid_preset;
-extern const mgrid_preset mgrid_presets[]; /* in the order of their names; ends with a NULL name */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** backend_row.h - a descriptor of each backend, which can be read before the backend is opened. A plan reads the names
-** for the option `backend`, and the GPU memory of a communicator; comm reads the rest. The rows are in
-** comm/backend_table.h, the table is in comm/backend_list.c. It is declared here so that includes go one way, from comm
-** to plan. Differences between backends are fields here: no code outside a backend's folder asks for its name.
+** for the option `backend`, and the GPU memory of a communicator; comm reads the rest. The rows are in backend_table.h,
+** the table is in backend_list.c. Differences between backends are fields here: no code outside a backend's folder asks for
+** its name.
 */
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H

@@ -19,7 +19,7 @@ static size_t makers(const char *names[]) {
 }
 
 /* To add an option: its field and default in moongrid_plan.h, its row here, at the end; if some backends do not
-** support it, its name in the rows of those that do (comm/backend_table.h); then `make docs`. */
+** support it, its name in the rows of those that do (plan/backend_table.h); then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .unset = "false",
     .doc = "never share with another family" },

@@ -1,12 +1,50 @@
 /* SPDX-License-Identifier: MIT
 **
-** chunks.c - messages of a move cut into chunks, packed and unpacked.
+** chunks.c - the bytes of a move: its messages cut into chunks, packed and unpacked, converted where elements change
+** their type; or as lists of contiguous bytes.
 */
+#include "tensors/between_plans.h"
 #include "tensors/chunks.h"
 
-#include "tensors/convert.h"
-
 #include <string.h>
+
+/* ================================================================ conversion */
+
+/* Rows of elements that change their type. */
+
+/* Neither side has to be aligned. */
+static void narrow(char *to, const char *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t wide;
+    memcpy(&wide, from + i * (int64_t)sizeof wide, sizeof wide);
+    uint16_t half = mgrid_bf16_of(wide);
+    memcpy(to + i * (int64_t)sizeof half, &half, sizeof half);
+  }
+}
+
+static void widen(char *to, const char *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    uint16_t half;
+    memcpy(&half, from + i * (int64_t)sizeof half, sizeof half);
+    uint32_t wide = mgrid_f32_of(half);
+    memcpy(to + i * (int64_t)sizeof wide, &wide, sizeof wide);
+  }
+}
+
+void mgrid_convert(const mgrid_slab *s) {
+  char   *packed = s->packed;
+  int64_t n = s->row / (int64_t)sizeof(uint32_t);
+  for (int64_t k = 0; k < s->planes; k++)
+    for (int64_t i = 0; i < s->count; i++, packed += s->row / MGRID_CONVERT_SCALE) {
+      char *apart = s->apart + k * s->plane_stride + i * s->stride;
+      if (s->pack)
+        narrow(packed, apart, n);
+      else
+        widen(apart, packed, n);
+    }
+}
+
+/* ==================================================================== chunks */
 
 /* Bytes of rows that a transport takes strided. Shorter ones are packed: scripts/README.md. */
 enum { ROW_LEAST = 256 };
@@ -220,4 +258,81 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
   }
   mgrid_stream_end(&s);
   return status;
+}
+
+/* =============================================================== descriptors */
+
+/* A move as lists of contiguous bytes, for transports that read and write registered memory.
+**
+** A piece is a box with strides on both sides. Its last axes that are contiguous on both merge into rows; each row is a
+** descriptor, and a row that goes on where the previous one ended, on both sides, belongs to it. */
+
+typedef struct listing {
+  size_t                 cap;
+  mgrid_move_descriptor *out;
+  int64_t                n;
+  mgrid_move_descriptor  last; /* the one that may still grow; bytes 0: none */
+} listing;
+
+static void flush(listing *l) {
+  if (l->last.bytes == 0) return;
+  if ((size_t)l->n < l->cap) l->out[l->n] = l->last;
+  l->n++;
+  l->last.bytes = 0;
+}
+
+static void add(listing *l, mgrid_move_descriptor d) {
+  mgrid_move_descriptor *at = &l->last;
+  if (at->bytes && at->peer == d.peer && at->tensor == d.tensor && at->from_offset + at->bytes == d.from_offset
+      && at->to_offset + at->bytes == d.to_offset) {
+    at->bytes += d.bytes;
+    return;
+  }
+  flush(l);
+  *at = d;
+}
+
+/* List the rows of a piece. */
+static void add_piece(listing *l, const mgrid_move_piece *p) {
+  int64_t elements = 1, index[MGRID_AXES_MAX] = { 0 }, row = 1, width;
+  size_t  n = p->naxes; /* the axes before those of a row */
+  for (size_t k = 0; k < p->naxes; k++) elements *= p->lengths[k];
+  width = p->bytes / elements;
+  while (n > 0 && (p->lengths[n - 1] == 1 || (p->from_strides[n - 1] == row && p->to_strides[n - 1] == row)))
+    row *= p->lengths[--n];
+  for (bool more = true; more;) {
+    int64_t from = p->from_offset, to = p->to_offset;
+    for (size_t k = 0; k < n; k++) {
+      from += index[k] * p->from_strides[k];
+      to += index[k] * p->to_strides[k];
+    }
+    add(l, (mgrid_move_descriptor){ p->peer, p->tensor, from * width, to * width, row * width });
+    size_t k = n;
+    while (k > 0 && ++index[k - 1] == p->lengths[k - 1]) index[--k] = 0;
+    more = k > 0;
+  }
+}
+
+int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap, mgrid_move_descriptor *out,
+                               mgrid_error *err) {
+  listing l = { cap, out, 0, { 0 } };
+  if (!m || mgrid_lacks_list(cap, out, "descriptors", err)) return -1;
+  for (size_t i = 0; i < m->pairs.n; i++)
+    if (mgrid_pairs_converts(&m->pairs, i)) {
+      mgrid_fail(err, MGRID_UNSUPPORTED, "tensor '%s' changes its type, which no copy of bytes does", m->pairs.name[i]);
+      return -1;
+    }
+  size_t n = way == MGRID_STAYS ? 1 : m->npeers;
+  for (size_t i = 0; i < n; i++) {
+    mgrid_stream stream;
+    mgrid_status s;
+    bool         more;
+    mgrid_stream_begin(&stream, m, way, way == MGRID_STAYS ? m->rank : m->peer[i].rank);
+    stream.kept = NULL; /* the list is for runs; this function may be called in several threads */
+    while (!(s = mgrid_stream_next(&stream, &more, err)) && more) add_piece(&l, &stream.piece);
+    mgrid_stream_end(&stream);
+    flush(&l);
+    if (s) return -1;
+  }
+  return l.n;
 }

@@ -1,54 +1,253 @@
 /* SPDX-License-Identifier: MIT
 **
-** item_reader.c - tensors in the rules of a saved plan, written and read. The first tensor of a flat has all members of
-** it, the next ones name the tensor before them.
+** item_reader.c - tensors as items of topologies and plans: what a rank holds of them, their JSON, ranks that a cut
+** leaves without any element, and their rules in a saved plan, written and read. The Makefile finds
+** mgrid_item_reader_tensors by the name of this file.
 */
+#include "plan/json.h"
 #include "tensors/of_plan.h"
+#include "tensors/tensor.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+/* =============================================================== empty parts */
+
+/* Cuts that leave ranks without any element of a tensor, for example 4 heads over 8 ranks.
+**
+** Pieces with elements are counted by division, for any world. Ranks are checked one by one only to name the first ones of
+** a cut that leaves some empty. */
+
+enum { LOOKED_AT = 1 << 16, RANGES = 4 }; /* ranks checked for names; ranges of them that are named */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* k dims cut n units into pieces, each dim rounding up: return how many pieces get any. */
+static int64_t filled_up(const int64_t *size, size_t k, int64_t n) {
+  while (k && *size == 1) size++, k--;
+  if (k == 0 || n == 0) return n > 0;
+  int64_t each = n / *size + (n % *size > 0), full = n / each;
+  return full * filled_up(size + 1, k - 1, each) + (n % each ? filled_up(size + 1, k - 1, n % each) : 0);
+}
+
+/* Return how many pieces have elements of a part. */
+static int64_t filled(const mgrid_slicing *s, size_t part) {
+  int64_t n = 0;
+  if (s->pieces == 1) return 1;
+  if (s->cutting == MGRID_CUT_CEIL) return filled_up(s->size, s->ndims, mgrid_slicing_units(s, part));
+  if (!mgrid_slicing_listed(s)) return least(mgrid_slicing_units(s, part), s->pieces);
+  for (int64_t i = 0; i < s->pieces; i++) n += mgrid_piece_size(s, i) > 0;
+  return n;
+}
+
+/* Return how many pieces have elements of any part. The largest such set of a part includes the others, except where
+** several dims each round up: then pieces are counted, if there are not too many. */
+static int64_t filled_any(const mgrid_slicing *s) {
+  int64_t n = 0;
+  if (s->cutting == MGRID_CUT_CEIL && s->ndims > 1 && s->nparts > 1 && s->pieces <= LOOKED_AT) {
+    for (int64_t i = 0; i < s->pieces; i++) n += mgrid_piece_size(s, i) > 0;
+    return n;
+  }
+  for (size_t k = 0; k < s->nparts; k++) {
+    int64_t some = filled(s, k);
+    if (some > n) n = some;
+  }
+  return n;
+}
+
+int64_t mgrid_tensor_hollow(const mgrid_tensor *t) {
+  int64_t with = 1, all = 1;
+  for (size_t i = 0; i < t->naxes; i++) {
+    with *= filled_any(&t->axis[i]);
+    all *= t->axis[i].pieces;
+  }
+  return mgrid_tensor_holders(t) / all * (all - with);
+}
+
+/* Return the most pieces, at most `now`, of which none is empty; 0: unknown. */
+static int64_t nearest(const mgrid_slicing *s, int64_t now) {
+  if (s->cutting != MGRID_CUT_CEIL) return now;
+  if (s->ndims > 1) return 0;
+  for (bool less = true; less;) { /* another part may have fewer */
+    less = false;
+    for (size_t i = 0; i < s->nparts; i++) {
+      int64_t n = filled_up(&now, 1, mgrid_slicing_units(s, i));
+      less |= n < now;
+      now = n;
+    }
+  }
+  return now;
+}
+
+/* Append "ranks 4..7, 12..15": the n ranks whose piece has nothing of the part, as far as they are checked. */
+static void add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n, mgrid_text *out) {
+  const mgrid_slicing *s = &t->axis[axis];
+  int64_t              world = t->grid->window.world, last = least(world, LOOKED_AT), begun = -1;
+  int                  ranges = 0;
+  mgrid_text_str(out, n == 1 ? "rank" : "ranks");
+  for (int64_t rank = 0; rank <= last && ranges <= RANGES; rank++) {
+    mgrid_seat at;
+    bool empty = rank < last && mgrid_tensor_seat(t, rank, &at) && mgrid_piece_in_part(s, part, at.piece[axis]) == 0;
+    if (empty && begun < 0) begun = rank;
+    if (empty || begun < 0) continue;
+    if (ranges++ < RANGES) mgrid_text_add(out, "%s%" PRId64, ranges > 1 ? ", " : " ", begun);
+    if (ranges <= RANGES && rank - begun > 1) mgrid_text_add(out, "..%" PRId64, rank - 1);
+    begun = -1;
+  }
+  if (ranges > RANGES || (ranges && last < world)) mgrid_text_str(out, ", ...");
+}
+
+/* Append "axis 'head' has 4 units of 128 for tp 8, so ". */
+static void add_cut(const mgrid_tensor *t, const mgrid_slicing *s, size_t part, mgrid_text *out) {
+  int64_t n = mgrid_slicing_units(s, part), each = s->cutting == MGRID_CUT_CYCLIC ? s->block : s->unit;
+  if (s->nparts > 1) mgrid_text_add(out, "part %zu of ", part);
+  mgrid_text_add(out, "axis '%s' has ", s->name);
+  if (mgrid_slicing_listed(s)) {
+    mgrid_text_add(out, "%s that leave pieces of ", s->owners ? "owners" : "bounds");
+    mgrid_slicing_dims(s, t->grid, out);
+    mgrid_text_str(out, " empty, so ");
+    return;
+  }
+  mgrid_text_add(out, "%" PRId64 " %s%s", n,
+                 s->cutting == MGRID_CUT_CYCLIC ? "block"
+                 : each > 1                     ? "unit"
+                                                : "element",
+                 n == 1 ? "" : "s");
+  if (each > 1) mgrid_text_add(out, " of %" PRId64, each);
+  mgrid_text_str(out, s->cutting == MGRID_CUT_CEIL ? ", rounded up, for " : " for ");
+  mgrid_slicing_dims(s, t->grid, out);
+  mgrid_text_str(out, ", so ");
+}
+
+bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out) {
+  const mgrid_slicing *s = &t->axis[axis];
+  int64_t              fewest = s->pieces;
+  size_t               part = 0;
+  for (size_t i = 0; i < s->nparts; i++) {
+    int64_t n = filled(s, i);
+    if (n >= fewest) continue;
+    fewest = n;
+    part = i;
+  }
+  if (fewest == s->pieces) return false;
+  int64_t holders = mgrid_tensor_holders(t), n = holders / s->pieces * (s->pieces - fewest), near = nearest(s, fewest);
+  if (name) mgrid_text_add(out, "tensor '%s': ", name);
+  add_cut(t, s, part, out);
+  add_ranks(t, axis, part, n, out);
+  mgrid_text_add(out, " (%" PRId64 " of %" PRId64 ") %s nothing of it", n, holders, n == 1 ? "has" : "have");
+  if (mgrid_slicing_listed(s) || !near) return true;
+  mgrid_text_str(out, "; nearest: ");
+  if (s->ndims == 1)
+    mgrid_text_add(out, "%s %" PRId64, t->grid->axis[s->dim[0]].name, near);
+  else
+    mgrid_text_add(out, "%" PRId64 " piece%s", near, near == 1 ? "" : "s");
+  if (s->cutting < MGRID_CUT_CYCLIC && s->nparts == 1 && s->ndims == 1 && s->pieces % mgrid_slicing_units(s, 0) == 0)
+    mgrid_text_str(out, ", or copies = true");
+  return true;
+}
+
+/* ====================================================================== JSON */
+
+/* A tensor in the JSON of a plan. */
+
+/* Write the runs of a rank's part on each axis: [[start, length], ...]. */
+static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
+  mgrid_seat at;
+  if (!mgrid_tensor_seat(t, rank, &at)) return;
+  mgrid_json_in(w, " ", "runs", "[");
+  for (size_t i = 0; i < t->naxes; i++) {
+    mgrid_run run;
+    mgrid_json_in(w, "", NULL, "[");
+    for (mgrid_walk walk = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&walk, &run) && !w->failed;) {
+      mgrid_json_item(w, "");
+      mgrid_json_put(w, "[");
+      mgrid_text_int(&w->text, run.start);
+      mgrid_json_put(w, ",");
+      mgrid_text_int(&w->text, run.length);
+      mgrid_json_put(w, "]");
+    }
+    mgrid_json_close(w, "]");
+  }
+  mgrid_json_close(w, "]");
+}
+
+/* Write what a cut leaves empty, if anything: how many ranks, and a note for each such axis. */
+static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
+  mgrid_text note = { 0 };
+  size_t     n = 0;
+  for (size_t i = 0; i < t->naxes; i++) {
+    note.len = 0;
+    if (!mgrid_axis_hollow(t, i, NULL, &note)) continue;
+    if (n++ == 0) {
+      mgrid_json_integer(w, "empty", mgrid_tensor_hollow(t));
+      mgrid_json_in(w, " ", "notes", "[");
+    }
+    mgrid_json_item(w, "");
+    w->text.failed |= note.failed;
+    mgrid_json_value(w, note.failed ? NULL : json_string(note.data));
+  }
+  if (n) mgrid_json_close(w, "]");
+  mgrid_text_free(&note);
+}
+
+static void put_part(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
+  mgrid_tensor_part part;
+  mgrid_tensor_part_of(t, rank, &part);
+  if (!part.held) {
+    mgrid_json_put(w, "null");
+    return;
+  }
+  mgrid_json_open(w, "{");
+  mgrid_json_integers(w, "shape", part.naxes, part.shape);
+  mgrid_json_integer(w, "bytes", part.bytes);
+  mgrid_json_integer(w, "copy", part.copy);
+  if (t->flat)
+    mgrid_json_field(w, "flat",
+                     mgrid_json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements",
+                                     (json_int_t)part.elements, "offset", (json_int_t)part.offset, "slice",
+                                     (json_int_t)part.slice));
+  put_runs(w, t, rank);
+  mgrid_json_close(w, "}");
+}
+
+static void put_whole(mgrid_json *w, const mgrid_tensor *t) {
+  mgrid_text rule = { 0 };
+  mgrid_json_open(w, "{");
+  mgrid_json_field(w, "type", json_string(t->type));
+  mgrid_json_in(w, " ", "axes", "[");
+  for (size_t i = 0; i < t->naxes; i++)
+    mgrid_json_element(w, w->first ? "" : " ", mgrid_json_pack("[sI]", t->axis[i].name, (json_int_t)t->axis[i].length));
+  mgrid_json_close(w, "]");
+  mgrid_tensor_text(t, &rule);
+  w->text.failed |= rule.failed;
+  mgrid_json_field(w, "rule", rule.failed ? NULL : json_string(rule.data));
+  mgrid_text_free(&rule);
+  mgrid_json_integer(w, "bytes", t->bytes);
+  mgrid_json_integer(w, "largest", mgrid_tensor_largest(t));
+  mgrid_json_integer(w, "copies", t->copies);
+  mgrid_json_integer(w, "holders", mgrid_tensor_holders(t));
+  put_hollow(w, t);
+  mgrid_json_close(w, "}");
+}
+
+void mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, mgrid_json *w) {
+  if (rank < 0)
+    put_whole(w, t);
+  else
+    put_part(w, t, rank);
+}
+
+/* ===================================================== rules of a saved plan */
+
+/* The first tensor of a flat has all members of it, the next ones name the tensor before them. */
+
 /* ---------------------------------------------------------------------- write */
-
-/* Append the fields of a tensor without a flat; the first has no comma. */
-static void put_tensor(const mgrid_tensor *x, mgrid_text *t) {
-  mgrid_text_str(t, "\"type\":");
-  mgrid_text_quoted(t, x->type);
-  for (size_t i = 0; i < x->naxes; i++) {
-    mgrid_text_str(t, i ? "," : ",\"axes\":[");
-    mgrid_slicing_json(&x->axis[i], x->grid, t);
-  }
-  mgrid_text_str(t, "],\"over\":{");
-  mgrid_grid_json(x->grid, t);
-  mgrid_text_str(t, "}");
-  for (size_t d = 0, n = 0; d <= x->grid->n; d++) {
-    if (d == x->grid->n && n) mgrid_text_str(t, "}");
-    if (d == x->grid->n || !x->some[d]) continue;
-    mgrid_text_str(t, n++ ? "," : ",\"on\":{");
-    mgrid_text_quoted(t, x->grid->axis[d].name);
-    mgrid_text_str(t, ":");
-    mgrid_text_numbers(t, (size_t)x->count[d], x->some[d]);
-  }
-}
-
-void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t) {
-  for (size_t i = 0; i < f->ndims; i++) {
-    mgrid_text_str(t, i ? "," : "{\"by\":[");
-    mgrid_text_quoted(t, f->member[0]->grid->axis[f->dim[i]].name);
-  }
-  mgrid_text_str(t, "],\"pad\":");
-  mgrid_text_int(t, f->pad);
-  for (size_t i = 0; i < f->n; i++) {
-    mgrid_text_str(t, i ? "},{" : ",\"members\":[{");
-    put_tensor(f->member[i], t);
-  }
-  mgrid_text_str(t, "}]}");
-}
 
 void mgrid_tensor_rule(const mgrid_content *c, size_t i, mgrid_text *t) {
   const mgrid_tensor *x = c->item[i].x;
   mgrid_text_str(t, ",");
   if (!x->flat) {
-    put_tensor(x, t);
+    mgrid_tensor_put(x, t);
     return;
   }
   const char *before = NULL;
@@ -221,3 +420,97 @@ static void read_tensor(const mgrid_field *s, const char *name, mgrid_topology *
 
 extern const mgrid_item_reader mgrid_item_reader_tensors;
 const mgrid_item_reader mgrid_item_reader_tensors = { "tensor", "tensor flat member " PLAIN_FIELDS, read_tensor };
+
+/* ========================================================= tensors of a plan */
+
+/* ---------------------------------------------- the kind, for topology and plan */
+
+static int64_t world_of(const void *x) { return ((const mgrid_tensor *)x)->grid->window.world; }
+static void   *ref(const void *x) { return mgrid_tensor_ref(x); }
+static void    free_tensor(void *x) { mgrid_tensor_free(x); }
+static size_t  held(const void *x) { return mgrid_tensor_held(x); }
+static void    text(const void *x, mgrid_text *t) { mgrid_tensor_text(x, t); }
+static void    json(const void *x, int64_t rank, struct mgrid_json *w) { mgrid_tensor_json(x, rank, w); }
+
+/* Append a line for each axis whose cut leaves ranks without any element, with the ranks and the nearest size. */
+static void notes(const void *x, const char *name, bool listed, mgrid_text *t) {
+  const mgrid_tensor *tensor = x;
+  for (size_t i = 0; i < tensor->naxes; i++) {
+    if (!listed && mgrid_slicing_listed(&tensor->axis[i])) continue;
+    if (mgrid_axis_hollow(tensor, i, name, t)) mgrid_text_str(t, "\n");
+  }
+}
+
+const mgrid_item_kind mgrid_tensor_kind = {
+  .name = "tensor",
+  .names = "tensors",
+  .world = world_of,
+  .ref = ref,
+  .free = free_tensor,
+  .held = held,
+  .text = text,
+  .rule = mgrid_tensor_rule,
+  .json = json,
+  .notes = notes,
+};
+
+mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+  return mgrid_topology_add_item(t, name, &mgrid_tensor_kind, x, err);
+}
+
+/* ----------------------------------------------------------------- questions */
+
+size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? mgrid_content_items(&p->content, &mgrid_tensor_kind) : 0; }
+
+const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
+  const mgrid_item *item = p ? mgrid_content_nth(&p->content, &mgrid_tensor_kind, i) : NULL;
+  return item ? item->name : NULL;
+}
+
+const mgrid_tensor *mgrid_plan_tensor(const mgrid_plan *p, const char *name) {
+  const mgrid_item *item = p && name ? mgrid_content_item(&p->content, &mgrid_tensor_kind, name) : NULL;
+  return item ? item->x : NULL;
+}
+
+const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err) {
+  const mgrid_tensor *t = mgrid_plan_tensor(p, name);
+  const char         *known[256] = { NULL };
+  char                tail[512];
+  size_t              n = 0;
+  if (t || mgrid_lacks(name, "the name of the tensor", err)) return t;
+  while (n < 256 && (known[n] = mgrid_plan_tensor_name(p, n))) n++;
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown tensor '%s'%s", name, n ? tail : "; the plan has none");
+  return NULL;
+}
+
+mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,
+                                mgrid_error *err) {
+  mgrid_tensor_part part;
+  if (!p) return MGRID_USAGE;
+  mgrid_status        s = mgrid_struct_check(out, sizeof part, "mgrid_tensor_part", err);
+  const mgrid_tensor *t = s ? NULL : mgrid_plan_require_tensor(p, name, err);
+  if (!s && !t) s = name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
+  if (!s) s = mgrid_check_rank(rank, p->content.world, err);
+  if (s) return s;
+  mgrid_tensor_part_of(t, rank, &part);
+  mgrid_struct_write(out, &part, sizeof part);
+  return MGRID_OK;
+}
+
+int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, size_t axis, size_t cap, mgrid_run *runs,
+                          mgrid_error *err) {
+  const mgrid_tensor *t = p ? mgrid_plan_require_tensor(p, name, err) : NULL;
+  mgrid_seat          at;
+  mgrid_run           run;
+  int64_t             n = 0;
+  if (!t || mgrid_check_rank(rank, p->content.world, err) || mgrid_lacks_list(cap, runs, "runs", err)) return -1;
+  if (axis >= t->naxes) {
+    mgrid_fail(err, MGRID_OUT_OF_RANGE, "tensor '%s' has %zu axes, no axis %zu", name, t->naxes, axis);
+    return -1;
+  }
+  if (!mgrid_tensor_seat(t, rank, &at)) return 0;
+  for (mgrid_walk w = mgrid_walk_begin(&t->axis[axis], at.piece[axis]); mgrid_walk_next(&w, &run); n++)
+    if ((size_t)n < cap) runs[n] = run;
+  return n;
+}

@@ -19,7 +19,7 @@
 ** describe the holders: the move renumbers ranks, ranks hold nothing because of `on`, the pieces needed of an axis are
 ** not consecutive, a machine ends within a coordinate, or there would be more steps than copies.
 ** With a flat on either side a shard or a part is a slice of a tuple's array, and the ranks that share elements are no
-** longer a product over axes. The slices of each tuple are walked instead, in the same order (flat_senders.c). A shard
+** longer a product over axes. The slices of each tuple are walked instead, in the same order (messages.c). A shard
 ** with one holder needs no numbers.
 ** Ranks of `from` may be lost: they have no number in the move, and send nothing. Everywhere above, `copies` and `holders`
 ** are then those that are left, found by looking at all copies of a shard. Where none is left nobody sends, and the bytes
@@ -77,7 +77,7 @@ bool    mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 int64_t mgrid_pair_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t *before);
 int64_t mgrid_pair_nth_left(const mgrid_pair *p, const mgrid_seat *shard, int64_t nth);
 
-/* ------------------------------------------------------------- receivers.c */
+/* ----------------------------------------------------- messages.c: receivers */
 
 enum { MGRID_FEW = 4 }; /* up to this many holders are always listed */
 
@@ -115,25 +115,10 @@ int64_t mgrid_ranges_of(mgrid_needs *d);
 /* Return how many of these come before the number of a seat. */
 int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
 
-/* ---------------------------------------------------------- near_senders.c */
+/* ------------------------------------- messages.c */
 
 /* Return whether the rank holds the shard. */
 bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
-/* Find which holder on a rank's own machine sends it a shard that it needs and does not hold; false: none is there. *copy:
-** that holder's. `d` is for the shard; NULL: with a flat. O(dims) for each rank of the machine. */
-bool mgrid_near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank, int64_t *copy);
-/* Walks the ranks on a holder's machine to which it sends its shard. */
-typedef struct mgrid_near {
-  const mgrid_pair  *pair;
-  const mgrid_needs *needs;
-  const mgrid_seat  *shard;
-  int64_t            holders, mine; /* holders on the machine; the index of this one */
-  int64_t            next, end, number;
-} mgrid_near;
-mgrid_near mgrid_near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank);
-bool       mgrid_near_next(mgrid_near *w, int64_t *rank, mgrid_seat *part);
-
-/* -------------------------------------------------------------- messages.c */
 
 typedef struct mgrid_message {
   int64_t from, to; /* ranks of the move */
@@ -162,7 +147,7 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
 bool mgrid_append_receipt(mgrid_messages *list, mgrid_message m); /* the same; `from` is -1: its bytes are missing */
 
-/* --------------------------------------------------------------- overlap.c */
+/* ------------------------------------------------------------------- boxes.c */
 
 typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
   int64_t from, to, length;
@@ -192,17 +177,6 @@ mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const
 /* Return the bytes that a shard and a part of `to` have in common. */
 int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
 
-/* ---------------------------------------------------------- flat_senders.c */
-
-/* mgrid_pair_sends, _receives and _goes for pairs with a flat. For each message O(slices that overlap), and if a shard
-** has several holders O(ranks that need it). */
-bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor, mgrid_messages *list);
-bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *part, int64_t tensor,
-                         mgrid_messages *list);
-bool mgrid_flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes);
-
-/* ----------------------------------------------------------------- boxes.c */
-
 /* Walks the boxes that a shard and a part of `to` have in common. Memory grows with the runs of the axes, not with the
 ** boxes. */
 typedef struct mgrid_boxes {
@@ -221,7 +195,7 @@ void mgrid_boxes_end(mgrid_boxes *w); /* also of { 0 } */
 /* Go to the next box; `piece` keeps its way, peer and tensor. False: there are no more. */
 bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece);
 
-/* ---------------------------------------------------------------- rounds.c */
+/* ---------------------------------------------------- all_messages.c: rounds */
 
 typedef struct mgrid_edge { /* a message of a job, all its tensors in one */
   int32_t from, to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** of_plan.h - tensors in a topology and in a plan.
+** of_plan.h - tensors in a topology and in a plan (item_reader.c).
 */
 #ifndef MGRID_OF_PLAN_H
 #define MGRID_OF_PLAN_H
@@ -12,7 +12,7 @@ extern const mgrid_item_kind mgrid_tensor_kind;
 
 /* Return the tensor of that name. NULL: refused; the message has the nearest name. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
-void                mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, struct mgrid_json *w); /* json.c */
-void                mgrid_tensor_rule(const struct mgrid_content *c, size_t i, mgrid_text *t);    /* item_reader.c */
+void                mgrid_tensor_json(const mgrid_tensor *t, int64_t rank, struct mgrid_json *w);
+void                mgrid_tensor_rule(const struct mgrid_content *c, size_t i, mgrid_text *t);
 
 #endif

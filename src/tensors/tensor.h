@@ -14,7 +14,7 @@
 
 #include "families/grid.h"
 
-/* --------------------------------------------------------------- slicing.c */
+/* ----------------------------------------------------------------- slicing.c */
 
 /* One axis and its rule. Pieces are numbered by the coordinates of its dims, the outermost slowest. */
 typedef struct mgrid_slicing {
@@ -59,7 +59,7 @@ static inline int64_t mgrid_slicing_units(const mgrid_slicing *s, size_t part) {
   return s->cutting == MGRID_CUT_CYCLIC ? mgrid_slicing_blocks(s, n) : n / s->unit;
 }
 
-/* ------------------------------------------------------------------ axis.c */
+/* --------------------------------------------------------- slicing.c: pieces */
 
 /* Walks the runs of a piece, ascending; neighbours are joined. */
 typedef struct mgrid_walk {
@@ -140,7 +140,7 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 
-/* ----------------------------------------------------------- empty_parts.c */
+/* ------------------------------------------------ item_reader.c: empty parts */
 
 /* Return how many ranks have pieces without any element of the tensor, for example 4 heads over 8 ranks. Slices of
 ** flats are not considered. O(dims), for lists O(pieces). */
@@ -150,7 +150,7 @@ int64_t mgrid_tensor_hollow(const mgrid_tensor *t);
 ** cost, plus a look at 2^16 ranks if there are any. */
 bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out);
 
-/* ------------------------------------------------------------------ flat.c */
+/* ----------------------------------------------------------- tensor.c: flats */
 
 struct mgrid_flat {
   atomic_int     refs;
@@ -168,6 +168,8 @@ struct mgrid_flat {
 void mgrid_flat_free(mgrid_flat *f); /* drop one reference */
 /* Append " flat 2 of 3 by dp pad 64 as HASH" for a flat tensor. */
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
+/* Append the fields of a tensor without a flat, as JSON; the first has no comma. */
+void mgrid_tensor_put(const mgrid_tensor *x, mgrid_text *t);
 /* Append its rule as JSON, as in the rule of its first tensor. */
 void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t);
 /* Make member i as the flat holds it. */
@@ -180,7 +182,7 @@ int64_t mgrid_flat_largest(const mgrid_tensor *t);
 /* Return which elements of its pieces' part a seat has, in C order; without a flat, all. */
 mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at);
 
-/* Elements of an array in C order as boxes of it: at most 2 x naxes - 1, ascending. */
+/* boxes.c: elements of an array in C order as boxes of it: at most 2 x naxes - 1, ascending. */
 typedef struct mgrid_blocks {
   size_t  naxes;
   int64_t shape[MGRID_AXES_MAX];

@@ -6,7 +6,7 @@
 #include "topologies.h"
 
 #include "machine/assign.h"
-#include "machine/cost.h"
+#include "machine/traffic.h"
 
 enum { CASES = 300, LARGE = 60, HOSTS = 7, ROOM = 4096 };
 

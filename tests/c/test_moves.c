@@ -3,7 +3,7 @@
 ** test_moves.c - tensors and moves against plain dealing: who holds which element is written down for every rank, and
 ** every message of every rank is compared with it.
 */
-#include "tensors/convert.h"
+#include "tensors/chunks.h"
 #include "moved.h"
 
 enum { PAIRS = 4000, LARGE = 400, MOVES = 500 };

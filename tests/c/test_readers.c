@@ -99,7 +99,7 @@ static void test_trees(void **unused) {
       const char *name = mgrid_machine_domain_name(m, (size_t)node, mgrid_machine_domain(m, (size_t)node, a));
       check(&r, name && strcmp(name, own) == 0);
     }
-    /* what json.c writes is read back as the same machine */
+    /* what mgrid_machine_json writes is read back as the same machine */
     mgrid_text json = { 0 };
     check(&r, mgrid_machine_print_json(m, mgrid_text_sink, &json, &err) == MGRID_OK);
     mgrid_machine_model *again = mgrid_machine_read(json.data, json.len, "j", NULL, &err);

@@ -115,7 +115,7 @@ end
 -- The backends with a library, in the order of their rows; makers: those that make communicators, carried: those that
 -- stand on a carrier.
 M.backends, M.makers, M.carried = {}, {}, {}
-for name, row in read "src/comm/backend_table.h":gmatch "\nROW%((%w+)(.-)%)\n" do
+for name, row in read "src/plan/backend_table.h":gmatch "\nROW%((%w+)(.-)%)\n" do
   table.insert(M.backends, name)
   if row:find "%.native" then table.insert(M.makers, name) end
   if row:find "%.carried" then table.insert(M.carried, name) end

@@ -26,6 +26,12 @@ function M.assumes(pairs_of)
     .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
 end
 
+-- What the seconds of a price rest on, and their error.
+function M.estimate(e)
+  if not e.longer then return ("estimate from %s; its error is not known"):format(e.from) end
+  return ("estimate from %s; published runs took %.4g to %.4g times as long"):format(e.from, e.longer[1], e.longer[2])
+end
+
 -- What NCCL needs ---------------------------------------------------------------------
 
 local UNHEEDED = { "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE", "NCCL_NVLS_CHUNKSIZE",

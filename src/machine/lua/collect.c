@@ -3,7 +3,7 @@
 ** collect.c - job:machine(): the machine of a running job: its hosts with their boot ids, the GPU of each rank by its PCI id, and NVLink
 ** cliques, which NVML says where it is installed. machine:meets(job): whether the hosts are those of another machine.
 */
-#include "machine/lua/words.h"
+#include "machine/lua/machine_words.h"
 
 #include "comm/compare.h"
 #include "comm/backend_open.h"

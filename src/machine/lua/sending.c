@@ -4,7 +4,7 @@
 */
 #include "machine/assign.h"
 #include "machine/count.h"
-#include "machine/lua/words.h"
+#include "machine/lua/machine_words.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 **
 ** slice.c - machines for Lua: the word `machine` and laws, the field `machine` of recipe { ... } and of Plan.
 */
-#include "machine/lua/read.h"
-#include "machine/lua/words.h"
+#include "machine/lua/machine_words.h"
+#include "machine/lua/machine_words.h"
 
 static const luaL_Reg        plan_fields[] = { { "machine", mgrid_lua_plan_machine },
                                                { "traffic", mgrid_lua_plan_traffic },

@@ -2,7 +2,7 @@
 **
 ** price.c - step:price(...): the price of a step on a machine, as the table that --json prints.
 */
-#include "machine/lua/words.h"
+#include "machine/lua/machine_words.h"
 #include "machine/readers.h"
 #include "recipe/entry.h"
 #include "recipe/values.h"

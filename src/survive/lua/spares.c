@@ -3,7 +3,7 @@
 ** spares.c - the field `spares` of recipe { ... }: build gets a World without them, and the plan names them.
 */
 #include "families/grid.h"
-#include "machine/lua/words.h"
+#include "machine/lua/machine_words.h"
 #include "recipe/runtime.h"
 #include "survive/lua/words.h"
 

@@ -5,7 +5,7 @@
 */
 #include "moongrid_lua.h"
 
-#include "tensors/lua/words.h"
+#include "tensors/lua/tensor_words.h"
 
 #include "comm/state.h"
 #include "tensors/between_plans.h"

@@ -3,7 +3,7 @@
 ** relabel.c - relabel(was, now [, { pieces, weights }]) for Lua: which piece gets which of the new shares of an axis.
 */
 
-#include "tensors/lua/words.h"
+#include "tensors/lua/tensor_words.h"
 
 #include <inttypes.h>
 

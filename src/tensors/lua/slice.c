@@ -3,7 +3,7 @@
 ** slice.c - tensors for Lua: words of recipes, `move` for hosts, fields and methods of Plan.
 */
 #include "recipe/slice.h"
-#include "tensors/lua/words.h"
+#include "tensors/lua/tensor_words.h"
 
 static const luaL_Reg        plan_fields[] = { { "tensors", mgrid_lua_plan_tensors }, { NULL, NULL } };
 static const luaL_Reg        plan_methods[] = { { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL } };

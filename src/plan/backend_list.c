@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend_list.c - the table of backends, and questions about it.
+** backend_list.c - the table of backends, and questions about it. It is linked into every backend.
 */
 #include "plan/backend_row.h"
 
@@ -15,7 +15,7 @@
 #define BUILT_IN(backend, ...) { .name = #backend, __VA_ARGS__ },
 
 const mgrid_descriptor mgrid_backends[] = {
-#include "comm/backend_table.h"
+#include "plan/backend_table.h"
   { .name = NULL },
 };
 _Static_assert(sizeof mgrid_backends / sizeof mgrid_backends[0] <= MGRID_BACKENDS_MAX + 1, "MGRID_BACKENDS_MAX");

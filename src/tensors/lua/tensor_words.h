@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** words.h - what the files of this folder call in each other.
+** tensor_words.h - what the files of this folder call in each other.
 */
 #ifndef MGRID_TENSORS_LUA_H
 #define MGRID_TENSORS_LUA_H
@@ -28,7 +28,7 @@ mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const 
 int           mgrid_lua_plan_tensors(lua_State *L);
 int           mgrid_lua_plan_tensor(lua_State *L);
 
-/* flat { ... }, in flat.c. Raises. */
+/* flat { ... }, in tensor.c. Raises. */
 int mgrid_lua_flat(lua_State *L);
 /* Return a Tensor as its flat holds it, which the caller owns; NULL: it is not of a flat. */
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);

@@ -1,13 +1,145 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - machines as words: read into a list of words, where a later word for the same level replaces what an earlier
-** one says, and then made. So a preset is its text, with more words behind.
+** machine_text.c - a machine from what a user has: words, a preset, or a file of another tool and more words. Words are
+** read into a list, where a later word for the same level replaces what an earlier one says, and then made. So a preset
+** is its text, with more words behind. Lua, C and the command make machines here; model.c completes them.
 */
 #include "machine/model.h"
+#include "machine/readers.h"
+#include "moongrid_machine.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* ===================================================================== units */
+
+/* Bandwidths and latencies as text: 400GB/s, 400Gb/s, 3us. B is a byte, b or bit an eighth of it; k, M, G, T are powers of
+** 1000, Ki, Mi, Gi, Ti of 1024. */
+
+typedef struct unit {
+  const char *name;
+  double      of; /* bytes a second, seconds */
+} unit;
+
+/* Of each kind those that are written first. */
+static const unit of_bandwidth[] = {
+  { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
+  { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
+  { "MiB/s", 1048576 },  { "KiB/s", 1024 },      { "TiB/s", 1099511627776 },
+  { "Gb/s", 1e9 / 8 },   { "Tb/s", 1e12 / 8 },   { "Mb/s", 1e6 / 8 },
+  { "Gbit/s", 1e9 / 8 }, { "Tbit/s", 1e12 / 8 }, { "Mbit/s", 1e6 / 8 },
+  { "Gbps", 1e9 / 8 },   { "Tbps", 1e12 / 8 },   { "Mbps", 1e6 / 8 },
+  { NULL, 0 },
+};
+static const unit of_latency[] = { { "us", 1e-6 }, { "ns", 1e-9 }, { "ms", 1e-3 }, { "s", 1 }, { NULL, 0 } };
+
+/* Return the unit at the start of a text, which ends before a comma, a bracket, a blank or the end. */
+static const unit *unit_at(const unit *units, const char *text, size_t len) {
+  for (; units->name; units++)
+    if (strlen(units->name) == len && memcmp(units->name, text, len) == 0) return units;
+  return NULL;
+}
+
+/* Read "400GB/s" or "3us" at *at into the link; false: it is neither, *why says why. */
+static bool take_link(const char **at, mgrid_link *link, const char **why) {
+  char  *end;
+  double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
+  *why = "a bandwidth or a latency, as 400GB/s or 3us";
+  if (!(n >= 0)) return false;
+  end += strspn(end, " ");
+  size_t      len = strcspn(end, " ,]\t\r\n");
+  const unit *of = unit_at(of_bandwidth, end, len), *late = of ? NULL : unit_at(of_latency, end, len);
+  *why = "a unit behind the number, as 400GB/s, 400Gb/s, 3us or 900ns,";
+  if (!of && !late) {
+    *at = end;
+    return false;
+  }
+  *why = "a bandwidth above 0 and below 1e18 B/s, or a latency of up to 1000 s";
+  if (of ? !(n > 0 && n * of->of < 1e18) : !(n * late->of <= 1000)) return false;
+  if (of)
+    link->bandwidth = n * of->of;
+  else
+    link->latency = n * late->of;
+  *at = end + len;
+  return true;
+}
+
+/* Write the number of units with the fewest digits; false: none of 17 digits is read back as the same value. */
+static bool put_in(double value, const unit *of, mgrid_text *t) {
+  char digits[40];
+  for (int n = 1; n <= 17; n++) {
+    mgrid_format(digits, sizeof digits, "%.*g", n, value / of->of);
+    if (strchr(digits, 'e') || mgrid_read_double(digits, NULL) * of->of != value) continue;
+    mgrid_text_add(t, "%s%s", digits, of->name);
+    return true;
+  }
+  return false;
+}
+
+/* Write the value in units that fit it. Where the multiplication by a unit skips over it, 17 digits of the unit 1 are
+** exact: different machines have different texts. */
+static void put(double value, const unit *units, int which, int one, mgrid_text *t) {
+  if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
+}
+
+static void bandwidth_text(double bandwidth, mgrid_text *t) {
+  enum { GB, TB, MB, ONE = 4 };
+  put(bandwidth, of_bandwidth, bandwidth >= 1e14 ? TB : bandwidth >= 1e8 ? GB : bandwidth >= 1e5 ? MB : ONE, ONE, t);
+}
+
+static void latency_text(double latency, mgrid_text *t) {
+  enum { US, NS, ONE = 3 };
+  put(latency, of_latency, latency < 5e-7 ? NS : latency < 0.1 ? US : ONE, ONE, t);
+}
+
+void mgrid_link_text(mgrid_link link, mgrid_text *t) {
+  if (link.bandwidth <= 0 && link.latency <= 0) return;
+  mgrid_text_str(t, "[");
+  if (link.bandwidth > 0) bandwidth_text(link.bandwidth, t);
+  if (link.latency > 0 && link.bandwidth > 0) mgrid_text_str(t, ",");
+  if (link.latency > 0) latency_text(link.latency, t);
+  mgrid_text_str(t, "]");
+}
+
+/* =================================================================== presets */
+
+/* Machines from public data sheets. The link of a level is what one of its domains can send at a time, in one direction: of a
+** gpu its share of NVLink or xGMI, of a node the sum of its network ports. */
+
+static const struct preset {
+  const char *name, *text, *source;
+} presets[] = {
+  /* in the order of their names; ends with a NULL name */
+  { "dgx-a100", "node:*[200GB/s] gpu:8[300GB/s] rail = gpu[25GB/s]",
+    "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 ports of 200 Gb/s" },
+  { "dgx-b200", "node:*[400GB/s] gpu:8[900GB/s] rail = gpu[50GB/s]",
+    "NVIDIA DGX B200 data sheet: 8 B200 with NVLink 5 at 1.8 TB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+  { "dgx-h100", "node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s]",
+    "NVIDIA DGX H100 data sheet: 8 H100 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+  { "dgx-h200", "node:*[400GB/s] gpu:8[450GB/s] rail = gpu[50GB/s]",
+    "NVIDIA DGX H200 data sheet: 8 H200 with NVLink 4 at 900 GB/s (both directions), 8 ConnectX-7 ports of 400 Gb/s" },
+  { "gb200-nvl72", "rack:*[3600GB/s] node:18[3600GB/s] gpu:4[900GB/s] rail = gpu[50GB/s]",
+    "NVIDIA GB200 NVL72 data sheet: a rack is one NVLink domain of 18 compute trays with 4 B200 each, NVLink 5 at 1.8 "
+    "TB/s "
+    "a GPU (both directions); network: 4 ConnectX-7 ports of 400 Gb/s a tray" },
+  { "mi300x", "node:*[400GB/s] gpu:8[448GB/s] rail = gpu[50GB/s]",
+    "AMD Instinct MI300X platform data sheet: 8 MI300X, each with 7 links of Infinity Fabric at 128 GB/s (both "
+    "directions); network: 8 ports of 400 Gb/s, as the platform's reference designs have" },
+  { NULL, NULL, NULL },
+};
+
+bool mgrid_machine_preset(size_t i, const char **name, const char **text, const char **source) {
+  size_t n = sizeof presets / sizeof *presets - 1;
+  bool   there = i < n;
+  if (name) *name = there ? presets[i].name : NULL;
+  if (text) *text = there ? presets[i].text : NULL;
+  if (source) *source = there ? presets[i].source : NULL;
+  return there;
+}
+
+/* ===================================================================== words */
 
 enum { WORDS_MAX = 2 * MGRID_LEVELS_MAX };
 
@@ -20,15 +152,15 @@ typedef struct word {
   mgrid_link link;
 } word;
 
-typedef struct words {
+typedef struct word_list {
   size_t   n;
   int64_t  ncounts; /* that were read, of all levels */
   word     at[WORDS_MAX];
   int64_t  nranks;
   int32_t *ranks;
-} words;
+} word_list;
 
-static void free_words(words *w) {
+static void free_words(word_list *w) {
   for (size_t i = 0; i < w->n; i++) free(w->at[i].counts);
   free(w->ranks);
 }
@@ -120,7 +252,7 @@ static void read_link(scan *s, mgrid_link *link) {
   *link = (mgrid_link){ 0, 0 };
   do {
     skip_blanks(s);
-    if (!s->failed && !mgrid_link_read(&s->at, link, &why)) fault(s, why);
+    if (!s->failed && !take_link(&s->at, link, &why)) fault(s, why);
   } while (take_word(s, ","));
   if (!take_word(s, "]")) fault(s, "',' or ']'");
 }
@@ -131,7 +263,7 @@ static void pay_for(scan *s, int64_t numbers) {
 }
 
 /* "4", "*", "3x18,17". A number of 0 is "*" inside. */
-static void read_counts(scan *s, words *all, word *w) {
+static void read_counts(scan *s, word_list *all, word *w) {
   skip_blanks(s);
   do {
     const char *from = s->at;
@@ -155,7 +287,7 @@ static void read_counts(scan *s, words *all, word *w) {
 }
 
 /* "8..15,0..7" */
-static void read_ranks(scan *s, words *w) {
+static void read_ranks(scan *s, word_list *w) {
   free(w->ranks);
   w->ranks = NULL;
   w->nranks = 0;
@@ -176,7 +308,7 @@ static void read_ranks(scan *s, words *w) {
 }
 
 /* Return the word for a name: the one that is there, or a new one. */
-static word *word_of(words *w, const char *name, scan *s, const char *from) {
+static word *word_of(word_list *w, const char *name, scan *s, const char *from) {
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(w->at[i].name, name) == 0) return &w->at[i];
   if (w->n == WORDS_MAX) {
@@ -211,7 +343,7 @@ static void read_crossing(scan *s, word *one) {
 }
 
 /* Read one word. `fresh`: no word of this text has named the level yet, so that it may replace one of a preset. */
-static void read_word(scan *s, words *w, bool fresh[WORDS_MAX]) {
+static void read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char        name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
   read_name(s, name);
@@ -242,7 +374,7 @@ static void read_word(scan *s, words *w, bool fresh[WORDS_MAX]) {
   read_link(s, &one->link);
 }
 
-static void read_words(scan *s, words *w) {
+static void read_words(scan *s, word_list *w) {
   bool fresh[WORDS_MAX];
   memset(fresh, true, sizeof fresh);
   while (!at_end(s)) read_word(s, w, fresh);
@@ -251,7 +383,7 @@ static void read_words(scan *s, words *w) {
 /* ---------------------------------------------------------------- the machine */
 
 /* Put the words into a machine, which may have levels already. */
-static mgrid_status build(mgrid_machine_model *m, words *w, mgrid_error *err) {
+static mgrid_status build(mgrid_machine_model *m, word_list *w, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < w->n && !s; i++) {
     const word *one = &w->at[i];
@@ -275,7 +407,7 @@ static mgrid_status build(mgrid_machine_model *m, words *w, mgrid_error *err) {
   return mgrid_machine_set_ranks(m, w->nranks, ranks, err);
 }
 
-static mgrid_machine_model *made(words *w, mgrid_error *err) {
+static mgrid_machine_model *made(word_list *w, mgrid_error *err) {
   mgrid_machine_model *m = mgrid_machine_alloc(err);
   if (m && !build(m, w, err)) return m;
   mgrid_machine_free(m);
@@ -283,7 +415,7 @@ static mgrid_machine_model *made(words *w, mgrid_error *err) {
 }
 
 mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_error *err) {
-  words       *w = calloc(1, sizeof *w);
+  word_list   *w = calloc(1, sizeof *w);
   scan         s = { .text = text, .at = text, .err = err };
   mgrid_status status = MGRID_BAD_VALUE;
   if (!w) return mgrid_oom(err);
@@ -295,10 +427,10 @@ mgrid_status mgrid_machine_more(mgrid_machine_model *m, const char *text, mgrid_
 }
 
 /* The preset whose name is the first word of a text; *rest is what follows. */
-static const mgrid_preset *preset_at(const char *text, const char **rest) {
+static const struct preset *preset_at(const char *text, const char **rest) {
   size_t len = strcspn(text, " \t\r\n");
   *rest = text + len;
-  for (const mgrid_preset *p = mgrid_presets; p->name; p++)
+  for (const struct preset *p = presets; p->name; p++)
     if (strlen(p->name) == len && memcmp(p->name, text, len) == 0) return p;
   *rest = text;
   return NULL;
@@ -310,7 +442,7 @@ static mgrid_status refuse_name(const char *text, mgrid_error *err) {
   char        first[SHOWN + 1], tail[512];
   size_t      n = 0;
   snprintf(first, sizeof first, "%.*s", (int)strcspn(text, " \t\r\n"), text);
-  for (const mgrid_preset *p = mgrid_presets; p->name && n < KNOWN; p++) known[n++] = p->name;
+  for (const struct preset *p = presets; p->name && n < KNOWN; p++) known[n++] = p->name;
   mgrid_suggest(tail, sizeof tail, first, known, n);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME,
                     "unknown machine '%s': it is no file and no preset%s; levels are written as 'node:4 gpu:8'", first,
@@ -325,7 +457,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
   mgrid_error          why = MGRID_ERROR_INIT;
   mgrid_machine_model *m = NULL;
   text += strspn(text, " \t\r\n");
-  const mgrid_preset *preset = preset_at(text, &rest);
+  const struct preset *preset = preset_at(text, &rest);
   if (is_number(text) && strlen(text) < 12) {
     snprintf(plain, sizeof plain, "node:* gpu:%s", text);
     rest = text = plain;
@@ -334,7 +466,7 @@ mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgr
     refuse_name(text, err);
     return NULL;
   }
-  words *w = calloc(1, sizeof *w);
+  word_list *w = calloc(1, sizeof *w);
   if (!w) return mgrid_null_oom(err);
   const char *first = preset ? preset->text : "";
   scan        s = { .text = first, .at = first, .err = &why };
@@ -403,4 +535,103 @@ size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf, size_t le
   mgrid_text t = { 0 };
   if (m) mgrid_machine_text(m, &t);
   return mgrid_text_finish(&t, buf, len);
+}
+
+/* ====================================================== files of other tools */
+
+/* libmoongrid_lua has the readers. */
+
+mgrid_machine_model *mgrid_machine_read_by(const mgrid_recipe_entry *entry, const char *text, size_t length,
+                                           const char *name, const char *words, mgrid_error *err) {
+  if (mgrid_lacks_list(length, text, "bytes of text", err)) return NULL;
+  mgrid_error        mine = MGRID_ERROR_INIT;
+  mgrid_machine_file f = { text, length, name ? name : "machine", words ? words : "", NULL, MGRID_ERROR_INIT };
+  mgrid_status       s = mgrid_serve_by(entry, "machine", &f, &mine);
+  if (s == MGRID_MISSING)
+    mgrid_error_reword(&mine, "%s: without libmoongrid_lua only machines as words, 'node:4 gpu:8', are read: %s",
+                       f.name, mine.message);
+  if (!s && !f.made->source && !(f.made->source = mgrid_strdup(f.name))) s = mgrid_oom(&mine);
+  if (!s) return f.made;
+  mgrid_machine_free(f.made);
+  mgrid_error_pass(err, f.why.status ? &f.why : &mine);
+  return NULL;
+}
+
+mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const char *name, const char *words,
+                                        mgrid_error *err) {
+  return mgrid_machine_read_by(NULL, text, length, name, words, err);
+}
+
+/* ============================================================ a command line */
+
+/* Text, a preset, or a file and more words. */
+
+enum { FILE_MAX = 1 << 30 }; /* bytes; a line for each of a million hosts is far less */
+
+/* The length of the file name at the start of a source: what is a file as a whole, or else up to the first blank. */
+static size_t name_of(const char *source, char *name, size_t room) {
+  struct stat at;
+  size_t      whole = strlen(source), first = strcspn(source, " \t\r\n");
+  for (size_t n = whole;; n = first) {
+    if (n < room) {
+      memcpy(name, source, n);
+      name[n] = '\0';
+      if (n > 0 && stat(name, &at) == 0 && !S_ISDIR(at.st_mode)) return n;
+    }
+    if (n == first) return 0;
+  }
+}
+
+static mgrid_machine_model *from_file(const mgrid_recipe_entry *entry, const char *name, const char *words,
+                                      mgrid_error *err) {
+  mgrid_text           t = { 0 };
+  mgrid_machine_model *m = NULL;
+  if (!mgrid_read_file_up_to(name, FILE_MAX, &t, err))
+    m = mgrid_machine_read_by(entry, mgrid_text_chars(&t), t.len, name, words, err);
+  mgrid_text_free(&t);
+  return m;
+}
+
+/* The job of Slurm that this process is in. */
+static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, const char *words, mgrid_error *err) {
+  static const char *const names[] = { "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE",
+                                       "SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN" };
+  mgrid_text               t = { 0 };
+  mgrid_machine_model     *m = NULL;
+  const char              *list = getenv(names[0]) ? getenv(names[0]) : getenv(names[1]);
+  bool                     one = list && !strpbrk(list, ",["); /* the address is that of this node alone */
+  if (!list)
+    return mgrid_null(err, MGRID_MISSING, "slurm: this process is in no job of Slurm: SLURM_JOB_NODELIST is not set");
+  for (size_t i = 0; i < (one ? 5 : 3); i++)
+    if (getenv(names[i])) mgrid_text_add(&t, "%s=%s\n", names[i], getenv(names[i]));
+  if (t.failed)
+    mgrid_oom(err);
+  else
+    m = mgrid_machine_read_by(entry, mgrid_text_chars(&t), t.len, "slurm", words, err);
+  mgrid_text_free(&t);
+  return m;
+}
+
+/* Is the first word the name of a file that is not there? Then the error of opening it is the right one. */
+static bool looks_like_file(const char *source, char *name, size_t room) {
+  size_t n = strcspn(source, " \t\r\n");
+  if (n == 0 || n >= room) return false;
+  memcpy(name, source, n);
+  name[n] = '\0';
+  return strpbrk(name, "./") && !strpbrk(name, ":=[");
+}
+
+mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source, mgrid_error *err) {
+  char name[4096];
+  if (mgrid_lacks(source, "the source of the machine", err)) return NULL;
+  size_t n = name_of(source, name, sizeof name);
+  if (n) return from_file(entry, name, source + n, err);
+  if (strncmp(source, "slurm", 5) == 0 && (source[5] == '\0' || source[5] == ' '))
+    return from_environment(entry, source + 5, err);
+  return looks_like_file(source, name, sizeof name) ? from_file(entry, name, "", err)
+                                                    : mgrid_machine_words(source, "machine", NULL, err);
+}
+
+mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err) {
+  return mgrid_machine_open_by(NULL, source, err);
 }

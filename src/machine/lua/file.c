@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT
+**
+** file.c - `file`, what the readers of machines in Lua (lua/machine/) get: the lines of a text, or the tables that it
+** holds as JSON, YAML or XML; refusals with their line; and the machine that is made from what they return. All that a
+** reader refuses goes through one function, so each message names file and line.
+*/
+#include "machine/lua/machine_words.h"
+#include "machine/readers.h"
+#include "recipe/bundle.h"
+#include "recipe/read.h"
+#include "recipe/runtime.h"
+#include "recipe/values.h"
+
+#include <expat.h>
+#include <lualib.h>
+#include <string.h>
+
+/* xml(): the root element of the text. */
+static int file_xml(lua_State *L);
+/* Make the machine of the table at i, and apply the words. */
+static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f);
+
+/* ========================================================== text, JSON, YAML */
+
+/* Return the file that is being read: the first upvalue. */
+static mgrid_machine_file *file_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+
+/* What was refused is in file->why; Lua only unwinds. */
+static int unwind(lua_State *L) {
+  lua_pushnil(L);
+  return lua_error(L);
+}
+
+/* Refuse the file at a line, or at a path as items[3].status, or as a whole: the place is at 1, a format for string.format and
+** its values behind it. */
+static int refuse(lua_State *L, mgrid_status status) {
+  mgrid_machine_file *f = file_of(L);
+  lua_getglobal(L, LUA_STRLIBNAME);
+  lua_getfield(L, -1, "format");
+  lua_replace(L, -2);
+  lua_insert(L, 2);
+  lua_call(L, lua_gettop(L) - 2, 1);
+  const char *message = lua_tostring(L, 2);
+  const bool  line = lua_isinteger(L, 1);
+  const char *place = luaL_optstring(L, 1, "");
+  if (line)
+    mgrid_fail(&f->why, status, "%s:%s: %s", f->name, place, message);
+  else
+    mgrid_fail(&f->why, status, "%s: %s%s%s", f->name, place, *place ? ": " : "", message);
+  return unwind(L);
+}
+
+/* fault(where, format, ...), and limit(...): it is too large */
+static int file_fault(lua_State *L) { return refuse(L, MGRID_BAD_VALUE); }
+static int file_limit(lua_State *L) { return refuse(L, MGRID_LIMIT); }
+
+/* Step to the next line, without its end, and push its number. Upvalues: the file, the next byte, the last number. False: there
+** is none. */
+static bool step(lua_State *L, const char **line, size_t *len) {
+  const mgrid_machine_file *f = file_of(L);
+  const size_t              from = (size_t)lua_tointeger(L, lua_upvalueindex(2));
+  if (from >= f->length) return false;
+  *line = f->text + from;
+  const char *end = memchr(*line, '\n', f->length - from);
+  *len = end ? (size_t)(end - *line) : f->length - from;
+  lua_pushinteger(L, (lua_Integer)(from + *len + 1));
+  lua_replace(L, lua_upvalueindex(2));
+  lua_pushinteger(L, lua_tointeger(L, lua_upvalueindex(3)) + 1);
+  lua_copy(L, -1, lua_upvalueindex(3));
+  if (*len && (*line)[*len - 1] == '\r') --*len;
+  return true;
+}
+
+static int next_line(lua_State *L) {
+  const char *line;
+  size_t      len;
+  if (!step(L, &line, &len)) return 0;
+  lua_pushlstring(L, line, len);
+  return 2;
+}
+
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/* The next line that is not blank: its first word, and the others without blanks around. */
+static int next_words(lua_State *L) {
+  const char *line;
+  size_t      len, from, to;
+  for (from = len = 0; from == len;) {
+    lua_settop(L, 0);
+    if (!step(L, &line, &len)) return 0;
+    for (from = 0; from < len && is_blank(line[from]); from++) continue;
+  }
+  for (to = from; to < len && !is_blank(line[to]); to++) continue;
+  lua_pushlstring(L, line + from, to - from);
+  while (to < len && is_blank(line[to])) to++;
+  while (len > to && is_blank(line[len - 1])) len--;
+  lua_pushlstring(L, line + to, len - to);
+  return 3;
+}
+
+static int iterate(lua_State *L, lua_CFunction next) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushinteger(L, 0);
+  lua_pushinteger(L, 0);
+  lua_pushcclosure(L, next, 3);
+  return 1;
+}
+
+/* for number, line in lines(); for number, first word, others in words() */
+static int file_lines(lua_State *L) { return iterate(L, next_line); }
+static int file_words(lua_State *L) { return iterate(L, next_words); }
+
+/* has(words): are these bytes in the text? */
+static int file_has(lua_State *L) {
+  const mgrid_machine_file *f = file_of(L);
+  size_t                    len;
+  const char               *words = luaL_checklstring(L, 1, &len);
+  mgrid_lua_charge(L, (int64_t)(f->length / 16));
+  lua_pushboolean(L, memmem(f->text, f->length, words, len) != NULL);
+  return 1;
+}
+
+/* check(what, name, where): refuse a name that is not one line of text */
+static int file_check(lua_State *L) {
+  size_t      len;
+  const char *what = luaL_checkstring(L, 1), *name = luaL_checklstring(L, 2, &len);
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (!mgrid_check_line(what, name, len, &e)) return 0;
+  lua_settop(L, 3);
+  lua_replace(L, 1);
+  lua_pushliteral(L, "%s");
+  lua_replace(L, 2);
+  lua_pushstring(L, e.message);
+  return file_fault(L);
+}
+
+/* suggest(name, known names): the end of a message about an unknown name */
+static int file_suggest(lua_State *L) {
+  enum { MOST = 32 };
+  const char *known[MOST];
+  char        tail[512];
+  size_t      n = 0;
+  lua_settop(L, 2);
+  mgrid_lua_stack(L, MOST);
+  for (lua_Integer i = 1; n < MOST && lua_rawgeti(L, 2, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  mgrid_suggest(tail, sizeof tail, luaL_checkstring(L, 1), known, n);
+  lua_pushstring(L, tail);
+  return 1;
+}
+
+/* Push JSON as Lua's values: null in a list is false, and a field that is null is not there. The names of the fields are a list
+** at 0, in the order of the text; a list has nothing there. */
+static void push(lua_State *L, const json_t *v) {
+  const char *key;
+  json_t     *item;
+  size_t      i;
+  mgrid_lua_stack(L, 4);
+  if (json_is_array(v)) {
+    lua_createtable(L, (int)json_array_size(v), 0);
+    json_array_foreach(v, i, item) {
+      push(L, item);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+  } else if (json_is_object(v)) {
+    lua_Integer n = 0;
+    lua_createtable(L, 0, (int)json_object_size(v) + 1);
+    lua_newtable(L);
+    json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+      lua_pushstring(L, key);
+      lua_pushvalue(L, -1);
+      lua_rawseti(L, -3, ++n);
+      if (json_is_null(item))
+        lua_pushnil(L);
+      else
+        push(L, item);
+      lua_rawset(L, -4);
+    }
+    lua_rawseti(L, -2, 0);
+  } else if (json_is_null(v)) {
+    lua_pushboolean(L, false);
+  } else {
+    mgrid_push_json(L, v);
+  }
+}
+
+static int push_all(lua_State *L) {
+  push(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* Push what was parsed, and free it in every case. */
+static int take(lua_State *L, json_t *v) {
+  if (!v) return unwind(L);
+  lua_pushcfunction(L, push_all);
+  lua_pushlightuserdata(L, v);
+  int raised = lua_pcall(L, 1, 1, 0);
+  json_decref(v);
+  return raised ? lua_error(L) : 1;
+}
+
+static int file_json(lua_State *L) {
+  mgrid_machine_file *f = file_of(L);
+  json_error_t        why;
+  mgrid_lua_charge(L, (int64_t)f->length);
+  json_t *v = mgrid_json_parse(f->text, f->length, JSON_REJECT_DUPLICATES, &why);
+  if (!v && !*why.text)
+    mgrid_oom(&f->why);
+  else if (!v)
+    mgrid_fail(&f->why, MGRID_BAD_VALUE, "%s:%d: %s", f->name, why.line > 0 ? why.line : 1, why.text);
+  return take(L, v);
+}
+
+static int file_yaml(lua_State *L) {
+  mgrid_machine_file *f = file_of(L);
+  mgrid_lua_charge(L, (int64_t)f->length);
+  return take(L, mgrid_read_yaml(f->name, f->text, f->length, &f->why));
+}
+
+/* run(name, ...): what lua/machine/NAME.lua returns for `file` and these values */
+static int file_run(lua_State *L) {
+  char name[64];
+  snprintf(name, sizeof name, "moongrid/machine/%s.lua", luaL_checkstring(L, 1));
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_machine_lua, name);
+  if (!c) return luaL_error(L, "there is no %s", name);
+  if (mgrid_bundle_load(L, c)) return lua_error(L);
+  lua_replace(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, 2);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+static int read_body(lua_State *L) {
+  static const luaL_Reg words[] = { { "fault", file_fault },     { "limit", file_limit }, { "lines", file_lines },
+                                    { "words", file_words },     { "has", file_has },     { "check", file_check },
+                                    { "suggest", file_suggest }, { "json", file_json },   { "yaml", file_yaml },
+                                    { "xml", file_xml },         { "run", file_run },     { NULL, NULL } };
+  mgrid_machine_file   *f = lua_touserdata(L, 1);
+  mgrid_budget_no_home(L);
+  luaL_requiref(L, LUA_GNAME, luaopen_base, 1);
+  luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);
+  luaL_requiref(L, LUA_TABLIBNAME, luaopen_table, 1);
+  luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  for (const luaL_Reg *w = words; w->name; w++) {
+    lua_pushvalue(L, 1);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, w->func, 2);
+    lua_setfield(L, 2, w->name);
+  }
+  lua_pushinteger(L, (lua_Integer)f->length);
+  lua_setfield(L, 2, "length");
+  lua_getfield(L, 2, "run");
+  lua_pushliteral(L, "read");
+  lua_pushstring(L, f->words);
+  lua_call(L, 2, 2);
+  make_machine(L, lua_gettop(L) - 1, lua_tostring(L, -1), f);
+  return 0;
+}
+
+/* Half the memory that a short text may take, and for a long one what lines of a name each become. */
+static mgrid_limits limits_of(const mgrid_machine_file *f) {
+  mgrid_limits l = MGRID_LIMITS_INIT;
+  l.memory = ((size_t)160 << 20) + 160 * f->length;
+  l.instructions = UINT64_C(200000000) + 4000 * (uint64_t)f->length;
+  l.seconds = 10 + 4e-5 * (double)f->length;
+  return l;
+}
+
+mgrid_status mgrid_lua_machine_serve(mgrid_runtime *rt, void *request, mgrid_error *err) {
+  static const char   recipe[] = "the recipe ";
+  mgrid_machine_file *f = request;
+  mgrid_limits        limits = limits_of(f);
+  mgrid_error         mine = MGRID_ERROR_INIT;
+  const char         *zero = f->length ? memchr(f->text, 0, f->length) : NULL;
+  (void)rt;
+  if (zero)
+    return mgrid_fail(err, MGRID_BAD_VALUE, "%s: byte %td is zero: this is no text", f->name, zero - f->text + 1);
+  if (f->length >= 3 && memcmp(f->text, "\xEF\xBB\xBF", 3) == 0) f->text += 3, f->length -= 3; /* a byte order mark */
+  mgrid_status s = mgrid_runtime_apart(&limits, read_body, f, &mine);
+  const bool   spent = strncmp(mine.message, recipe, sizeof recipe - 1) == 0; /* a budget, in the words for recipes */
+  if (s && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&mine, "%s: %s%s", f->name, spent ? "reading it " : "",
+                       mine.message + (spent ? sizeof recipe - 1 : 0));
+  if (s) mgrid_error_pass(err, &mine);
+  return s;
+}
+
+/* ======================================================================= XML */
+
+/* As tables, by expat: an element is { name, line, of = its attributes, its elements ... }. Text between elements is left
+** out. Entities that a text declares are refused: they could make a small file huge. */
+
+enum { DEPTH = 64 };
+
+typedef struct parsing {
+  lua_State          *L;
+  XML_Parser          parser;
+  mgrid_machine_file *file;
+  int                 depth;
+} parsing;
+
+/* Refuse at the place of the parser, and end it. */
+static void xml_refuse(parsing *p, mgrid_status status, const char *what, const char *name) {
+  mgrid_fail(&p->file->why, status, "%s:%d: %s%.40s", p->file->name, (int)XML_GetCurrentLineNumber(p->parser), what,
+             name);
+  XML_StopParser(p->parser, false);
+}
+
+/* The table of open elements is at 1: at depth d its element d. */
+static void begin(void *ud, const XML_Char *name, const XML_Char **attributes) {
+  parsing   *p = ud;
+  lua_State *L = p->L;
+  if (p->depth == DEPTH) {
+    xml_refuse(p, MGRID_LIMIT, "elements nest deeper than 64: ", name);
+    return;
+  }
+  mgrid_lua_charge(L, 16);
+  lua_createtable(L, 0, 3);
+  lua_pushstring(L, name);
+  lua_setfield(L, -2, "name");
+  lua_pushinteger(L, (lua_Integer)XML_GetCurrentLineNumber(p->parser));
+  lua_setfield(L, -2, "line");
+  lua_newtable(L);
+  for (; *attributes; attributes += 2) {
+    lua_pushstring(L, attributes[1]);
+    lua_setfield(L, -2, attributes[0]);
+  }
+  lua_setfield(L, -2, "of");
+  if (p->depth > 0) {
+    lua_rawgeti(L, 1, p->depth);
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 1);
+  }
+  lua_rawseti(L, 1, ++p->depth);
+}
+
+static void end(void *ud, const XML_Char *name) {
+  parsing *p = ud;
+  (void)name;
+  p->depth--;
+}
+
+static void entity(void *ud, const XML_Char *name, int parameter, const XML_Char *value, int length,
+                   const XML_Char *base, const XML_Char *system, const XML_Char *public, const XML_Char *notation) {
+  (void)parameter, (void)value, (void)length, (void)base, (void)system, (void)public, (void)notation;
+  xml_refuse(ud, MGRID_REFUSED, "entities are not read: ", name);
+}
+
+/* Run the parser in a protected call, so that it can be freed. */
+static int parse(lua_State *L) {
+  enum { PIECE = 1 << 16 };
+  parsing *p = lua_touserdata(L, 1);
+  lua_settop(L, 0);
+  lua_newtable(L);
+  for (size_t at = 0, n; at == 0 || at < p->file->length; at += n) {
+    const size_t left = p->file->length - at;
+    n = left < PIECE ? left : PIECE;
+    mgrid_lua_charge(L, (int64_t)n / 4);
+    if (XML_Parse(p->parser, p->file->text + at, (int)n, at + n == p->file->length) == XML_STATUS_ERROR) {
+      const enum XML_Error code = XML_GetErrorCode(p->parser);
+      if (code == XML_ERROR_NO_MEMORY) mgrid_oom(&p->file->why);
+      const bool ends = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN
+                        || code == XML_ERROR_PARTIAL_CHAR;
+      if (!p->file->why.status)
+        xml_refuse(p, MGRID_BAD_VALUE, XML_ErrorString(code), ends ? ": the text may be cut short" : "");
+      return unwind(L);
+    }
+    if (n == 0) break;
+  }
+  lua_rawgeti(L, 1, 1);
+  return 1;
+}
+
+static int file_xml(lua_State *L) {
+  parsing p = { L, XML_ParserCreate(NULL), file_of(L), 0 };
+  if (!p.parser) {
+    mgrid_oom(&p.file->why);
+    return unwind(L);
+  }
+  XML_SetUserData(p.parser, &p);
+  XML_SetElementHandler(p.parser, begin, end);
+  XML_SetEntityDeclHandler(p.parser, entity);
+  lua_pushcfunction(L, parse);
+  lua_pushlightuserdata(L, &p);
+  int raised = lua_pcall(L, 1, 1, 0);
+  XML_ParserFree(p.parser);
+  return raised ? lua_error(L) : 1;
+}
+
+/* =============================================================== the machine */
+
+/* Of a table, as readers return it and machine/item_reader.c writes it:
+**   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
+**     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
+** and besides: hosts, the domains of the level with the index `node` in the order of ranks, where it is not that of places;
+** notes, lines; nccl, a topology that NCCL reads, too. lua/machine/json.lua checks tables that files hold. */
+
+typedef struct making {
+  lua_State           *L;
+  mgrid_machine_file  *file;
+  mgrid_machine_model *m;
+  mgrid_error          why;
+} making;
+
+/* Raise what a function of machines refused. */
+static void check(making *k) {
+  if (!k->why.status) return;
+  mgrid_error_reword(&k->why, "%s: %s", k->file->name, k->why.message);
+  mgrid_error_pass(&k->file->why, &k->why);
+  unwind(k->L);
+}
+
+static const char *text(lua_State *L, const char *field) {
+  lua_getfield(L, -1, field);
+  const char *t = lua_tostring(L, -1);
+  lua_pop(L, 1); /* the table keeps it */
+  return t;
+}
+
+static double number(lua_State *L, const char *field) {
+  lua_getfield(L, -1, field);
+  double n = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return n;
+}
+
+static mgrid_link link_of(lua_State *L) { return (mgrid_link){ number(L, "bandwidth"), number(L, "latency") }; }
+
+/* Name the domains by the list on the top. */
+static void name_domains(making *k) {
+  const size_t tier = k->m->ntiers - 1;
+  for (int64_t d = 0; d < k->m->tier[tier].domains; d++) {
+    if (lua_rawgeti(k->L, -1, d + 1) == LUA_TSTRING)
+      mgrid_machine_name_domain(k->m, tier, d, lua_tostring(k->L, -1), &k->why);
+    lua_pop(k->L, 1);
+    check(k);
+  }
+}
+
+/* Add the level on the top. */
+static void add_level(making *k) {
+  const char      *name = text(k->L, "name");
+  const mgrid_link link = link_of(k->L);
+  size_t           n;
+  lua_getfield(k->L, -1, "counts");
+  int64_t *counts = mgrid_lua_check_integers(k->L, lua_gettop(k->L), &n);
+  lua_pop(k->L, 1);
+  mgrid_machine_add(k->m, name, n, counts, link, &k->why);
+  mgrid_release(counts);
+  check(k);
+  if (lua_getfield(k->L, -1, "domains") == LUA_TTABLE) name_domains(k);
+  lua_pop(k->L, 1);
+}
+
+static void add_crossing(making *k) {
+  int64_t share = (int64_t)number(k->L, "share");
+  mgrid_machine_add_crossing(k->m, text(k->L, "name"), text(k->L, "of"), share ? share : 1, text(k->L, "in"),
+                             link_of(k->L), &k->why);
+  check(k);
+}
+
+static void each(making *k, int table, const char *list, void (*add)(making *k)) {
+  if (lua_getfield(k->L, table, list) == LUA_TTABLE)
+    for (lua_Integer i = 1; lua_rawgeti(k->L, -1, i) == LUA_TTABLE; i++, lua_pop(k->L, 1)) add(k);
+  lua_settop(k->L, table);
+}
+
+/* Give the places of the ranks: those listed, or those of the hosts listed. */
+static void add_ranks(making *k, int table) {
+  size_t  n = 0;
+  int64_t node = -1, places = 0, r = 0;
+  if (lua_getfield(k->L, table, "ranks") == LUA_TNIL && lua_getfield(k->L, table, "hosts") == LUA_TTABLE) {
+    lua_getfield(k->L, table, "node");
+    node = lua_tointeger(k->L, -1);
+    lua_pop(k->L, 1);
+  }
+  int64_t *list = lua_istable(k->L, -1) ? mgrid_lua_check_integers(k->L, lua_gettop(k->L), &n) : NULL;
+  lua_settop(k->L, table);
+  if (!list) return;
+  const mgrid_tier *tier = &k->m->tier[node < 0 ? 0 : node];
+  for (size_t i = 0; i < n; i++)
+    places += node < 0 ? 1 : mgrid_tier_start(tier, list[i] + 1) - mgrid_tier_start(tier, list[i]);
+  int32_t *at = mgrid_allocate(NULL, NULL, 0, (size_t)(places + 1) * sizeof *at);
+  if (!at) mgrid_oom(&k->why);
+  for (size_t i = 0; i < n && at; i++) {
+    const int64_t first = node < 0 ? list[i] : mgrid_tier_start(tier, list[i]);
+    const int64_t last = node < 0 ? list[i] + 1 : mgrid_tier_start(tier, list[i] + 1);
+    for (int64_t place = first; place < last; place++) at[r++] = (int32_t)place;
+  }
+  mgrid_release(list);
+  if (at) mgrid_machine_set_ranks(k->m, places, at, &k->why);
+  check(k);
+}
+
+static void add_notes(making *k, int table) {
+  mgrid_text t = { 0 };
+  if (lua_getfield(k->L, table, "notes") == LUA_TTABLE)
+    for (lua_Integer i = 1; lua_rawgeti(k->L, -1, i) == LUA_TSTRING; i++, lua_pop(k->L, 1))
+      mgrid_text_add(&t, "%s\n", lua_tostring(k->L, -1));
+  lua_settop(k->L, table);
+  if (t.failed || (t.len && !(k->m->notes = mgrid_strdup(t.data)))) mgrid_oom(&k->why);
+  mgrid_text_free(&t);
+  check(k);
+}
+
+static void make_machine(lua_State *L, int i, const char *words, mgrid_machine_file *f) {
+  making k = { L, f, f->made = mgrid_machine_alloc(&f->why), MGRID_ERROR_INIT };
+  if (!k.m) unwind(L);
+  lua_pushvalue(L, i);
+  i = lua_gettop(L);
+  each(&k, i, "levels", add_level);
+  if (lua_getfield(L, i, "crossings") == LUA_TTABLE) mgrid_machine_finish(k.m, &k.why);
+  check(&k);
+  each(&k, i, "crossings", add_crossing);
+  add_notes(&k, i);
+  mgrid_machine_more(k.m, words, &k.why);
+  check(&k);
+  if (!k.m->at) add_ranks(&k, i);
+  lua_getfield(L, i, "nccl");
+  k.m->topology = lua_toboolean(L, -1);
+}
