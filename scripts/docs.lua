@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: write the tables of options, and the functions that open backends, in lua/moongrid/meta.lua,
--- lua/README.md and src/command/README.md. It gets them from the built library, by moongrid.options(), and from the
--- command's --help, and replaces the lines between two markers in each file; do not edit these by hand. With --check it
--- writes nothing, names the files that would change and fails. Run in the project's root by make docs.
+-- docs.lua [--check]: write the tables of options, the functions that open backends, and how many cases are recorded, in
+-- lua/moongrid/meta.lua, README.md, lua/README.md and src/command/README.md. It gets them from the built library, by
+-- moongrid.options(), from the command's --help and from tests/golden, and replaces the lines between two markers in each
+-- file; do not edit these by hand. With --check it writes nothing, names the files that would change and fails. Run in
+-- the project's root by make docs.
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
@@ -155,6 +156,29 @@ end
 
 -- The files ----------------------------------------------------------------------
 
+-- Recorded cases --------------------------------------------------------------------
+
+-- Tables and cases of systems with a recipe, and of those whose interface is copied instead (tests/golden/layers).
+local function recorded()
+  local with, without = { 0, 0 }, { 0, 0 }
+  for path in io.popen "LC_ALL=C ls tests/golden/systems/*.lua":lines() do
+    local name = path:match "([%w_]+)%.lua$"
+    local file, cases = assert(io.open(path)), 0
+    local text = file:read "a"
+    file:close()
+    for line in io.lines("tests/golden/" .. name .. ".json") do
+      if line:find '^{"id"' then cases = cases + 1 end
+    end
+    local of = (text:find 'recipe = "' or text:find 'mg%.load "' or text:find 'require "systems%.') and with or without
+    of[1], of[2] = of[1] + 1, of[2] + cases
+  end
+  return with, without
+end
+
+local with_recipe, without_recipe = recorded()
+local match = ("Groups, their order, the order of their members, getters, lists and refusals match %d recorded cases of %d "
+  .. "systems.\n"):format(with_recipe[2], with_recipe[1])
+
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {
     options = [[
@@ -170,6 +194,9 @@ local texts = { -- file -> marker -> what stands between
     backends = lines_of(backends, backend_function),
   },
   ["lua/README.md"] = {
+    recorded = match .. ("%d cases of %d more, which have no recipe, test the operations on grids and families through "
+      .. "copies of\ntheir interfaces (`tests/golden/layers`): `scripts/golden tests/golden` ends with `%d passed, 0 "
+      .. "failed`.\n"):format(without_recipe[2], without_recipe[1], with_recipe[2] + without_recipe[2]),
     options = [[
 
 | option | what it is | left out | heeded by | keeps families apart | what for |
@@ -181,6 +208,7 @@ local texts = { -- file -> marker -> what stands between
 |---|---|---|---|
 ]] .. lines_of(fields, field_row) .. "\n",
   },
+  ["README.md"] = { recorded = match },
   ["src/command/README.md"] = {
     subcommands = "\n| subcommand | its options |\n|---|---|\n" .. subcommand_rows() .. "\n",
   },

@@ -8,14 +8,17 @@
 -- loads ten times faster. The library uses that form only with the release of Lua that made it.
 -- Run in the project's root by make.
 
--- These are not compiled: they are loaded by need, and then work for longer than it takes to read their text, or follow
--- an error. The same holds for lua/machine and lua/pictures.
-local BY_NEED = {}
+-- What is compiled: what a plan waits for, the subcommands that answer at once, and the recipes whose text takes half a
+-- millisecond to read. All else is loaded by need, and then works for longer than that, or follows an error.
+local COMPILED = {}
 for name in ([[
-  prelude/arithmetic prelude/hints prelude/import prelude/shell prelude/steps prelude/transformer prelude/words
-  command/doctor command/lose command/move command/place command/place/search command/place/sending command/reshard
-  command/run command/run/bandwidth command/run/move command/run/step command/shell
-]]):gmatch "%S+" do BY_NEED["lua/" .. name .. ".lua"] = true end
+  prelude/asking prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe prelude/shared
+  moongrid/recipes/megatron moongrid/recipes/megatron/ moongrid/recipes/deepspeed moongrid/recipes/jax_mesh
+  pictures/groups pictures/reports command/base/ command/ask command/check command/diff command/draw command/explain
+  command/init command/machine command/plan command/policy command/recipes command/step command/why
+]]):gmatch "%S+" do COMPILED["lua/" .. name] = true end
+
+local function is_compiled(path) return COMPILED[path:match "^(.*)%.lua$"] or COMPILED[path:match "^.*/"] end
 
 local keep_lines = (os.getenv "COV" or "") ~= "" -- which lines are reached is asked
 
@@ -57,7 +60,7 @@ for i = 2, #arg do without[arg[i]] = true end
 
 local function paths(pattern) return io.popen(("ls -d %s | LC_ALL=C sort"):format(pattern)):lines() end
 
--- A row is { name, text, compiled, stripped }. `stripped`: without lines and names of variables, which no message shows.
+-- A row is { name, text, compiled, stripped }; stripped: without lines and names of variables, which no message shows.
 
 -- Append the Lua files of a folder, and of its folders, whose names in messages are PREFIX .. FOLDER.FILE .. SUFFIX.
 -- `make` returns the row of a file.
@@ -77,13 +80,13 @@ end
 local function text_row(name, path) return { name, shortened(path) } end
 
 local function start_row(name, path)
-  return { name, shortened(path), compiled = not BY_NEED[path], stripped = not keep_lines }
+  return { name, shortened(path), compiled = is_compiled(path), stripped = not keep_lines }
 end
 
 -- A recipe's text is also shown, and its lines are in messages.
-local function recipe_row(name, path) return { name, whole(path), compiled = true } end
+local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
--- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it. Without indentation and comments.
+-- A page, with the scripts that its lines "@NAME.js@" name, as a chunk that returns it; no indentation, no comments.
 local function page_row(name)
   local lines = {}
   local function add(file)
@@ -117,7 +120,7 @@ end
 
 local function add_pictures(rows, in_library)
   local drawn = of_library()
-  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", text_row)) do
+  for _, row in ipairs(add_files({}, "lua/pictures", "moongrid.pictures.", "", start_row)) do
     if (drawn[row[1]:match "[^.]+$"] or false) == in_library then rows[#rows + 1] = row end
   end
   rows[#rows + 1] = page_row(in_library and "page" or "chart")

@@ -325,12 +325,14 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
                                     const char *const *args, mgrid_state **new_s, mgrid_change *change,
                                     mgrid_error *err);
 
-/* Draw a plan: `how` is "text", "svg", or "page" for HTML with its own script. `options`: NULL for none, or a JSON object, as
+/* Draw a plan: `how` is "text", "svg", "page" for HTML with its own script, or "explain" for words. `options`: NULL for none, or a JSON object, as
 **     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
 ** families: these alone, by their names, in this order; all: without `families` every family, but those with the groups of
 ** another (else text has the grids, with all groups below, and SVG no panels); rank: 0 to world - 1, whose groups stand out.
 ** For text alone: columns: its width, 1 or more, 80; unicode: lines of boxes, not of ASCII; color: colours of a terminal;
-** most: ranks of a grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone. Of worlds above 4096 ranks
+** most: ranks of a grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone; an
+** explanation families, columns, and {"recipe": {"name", "text", "args": ["tp=2"], "file"}}, with which the plan was made: then
+** it has the lines of the recipe. Of worlds above 4096 ranks
 ** a part is drawn, and said to be. UTF-8, in pieces, which are the sink's for the call; after an error the picture is not
 ** whole. Local; the plan is only read.
 **

@@ -15,13 +15,14 @@ local EVERY = "positions, partitions, schedule" -- the laws of every plan
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
--- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it has
--- none.
+-- Prove the step of a recipe, under the rules of NCCL. Return true and what it assumes, or false and why not; nil: it
+-- has none.
 local function prove(plan)
   local has_step = recipe.field(plan, "has_step")
   if not has_step or not has_step(plan) then return nil end
   local proved, verdict, why = plan:step():prove()
-  return proved, proved and verdict or ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
+  if proved then return true, verdict end
+  return false, ("the step is not proved (%s): %s"):format(verdict, why:sub(1, 800))
 end
 
 -- Check a plan. Return the laws that were checked, { name, held } in their order, with what plan:check counted; and the

@@ -5,6 +5,7 @@
 
 local json = require "command.base.json"
 local line = require "command.base.line"
+local overview = require "command.base.overview"
 local recipe = require "command.base.recipe"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
@@ -102,9 +103,13 @@ local function shown(n, what)
   return ("%.0f"):format(n)
 end
 
-local function put_rows(rows)
+local function put_rows(rows, estimate)
   local last
   if #rows == 0 then text.put "the steps cost the same\n" end
+  if estimate then
+    text.wrap("times", overview.estimate(estimate) .. ", so they do not tell which step is faster")
+    text.put "\n"
+  end
   for _, row in ipairs(rows) do
     local from, to = row.from, row.to
     if row.of ~= last then text.put(last and "\n" or "", HEADS[row.of], "\n") end
@@ -133,7 +138,7 @@ local function compare_steps(a, b, was, is)
     json.put({ differ = #rows > 0, changes = rows, from = from, to = to },
              { named = true, from = side_shape(from), to = side_shape(to) })
   else
-    put_rows(rows)
+    put_rows(rows, from.estimate and to.estimate)
   end
   return #rows > 0
 end

@@ -6,6 +6,7 @@
 local host = require "host"
 local json = require "command.base.json"
 local line = require "command.base.line"
+local overview = require "command.base.overview"
 local recipe = require "command.base.recipe"
 local search = require "command.place.search"
 local sending = require "command.place.sending"
@@ -268,6 +269,7 @@ local function put_found_json(found)
     evaluated = found.evaluated, refused = found.refused, exhaustive = found.whole, best = best,
     traffic = found.sending.by, assumed = found.sending.by == "assumed" and sending.text(found.sending) or nil,
     stopped = found.stopped or nil, step_seconds = found.step_seconds, pruned = found.pruned,
+    estimate = found.sending.estimate,
     bound = found.least and found.least[level], hosts = found.hosts and hosts_json(found),
   }, { named = true, best = { named = true, parameters = named } })
 end
@@ -312,12 +314,11 @@ local function put_found(found)
   put_evaluated(found)
   text.put "\n"
   put_best(found)
-  local seconds = found.step_seconds
-  if seconds then
+  local seconds, estimate = found.step_seconds, found.sending.estimate
+  if estimate then
     text.put "\n"
-    text.wrap("time", ("moongrid step prices the first at %.4g s, and the present at %.4g s%s"):format(
-      seconds.first, seconds.present,
-      seconds.first > seconds.present and ", which is faster: --objective time finds the fastest" or ""))
+    text.wrap("time", (seconds and ("moongrid step prices the first at %.4g s, and the present at %.4g s: an "):format(
+      seconds.first, seconds.present) or "") .. overview.estimate(estimate) .. ", so it does not tell which is faster")
   end
   local level, first = level_of(found), found.best[1]
   local bound = first.bound[level]

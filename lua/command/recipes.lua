@@ -62,14 +62,25 @@ local function show_getters(of)
   for _, family in ipairs(info.families) do text.put_lines(("  %-36s %s\n"):format(family.name, family.with)) end
 end
 
+-- What the systems of the bundled recipes do; others train.
+local of_use = {
+  sglang = "inference", sglang_diffusion = "inference", vllm = "inference", xdit = "inference",
+  deepspeed_topology = "meshes", jax_mesh = "meshes",
+}
+
 local function list_all(of)
   local all = {}
   for i, name in ipairs(mg.recipes()) do
     all[i] = mg.load(name):info()
-    all[i].name = name
-    if not of.json then text.put_lines(("%-24s %s"):format(name, all[i].doc)) end
+    all[i].name, all[i].use = name, of_use[name] or "training"
   end
-  if of.json then json.put(all) end
+  if of.json then return json.put(all) end
+  for _, use in ipairs { "training", "inference", "meshes" } do
+    text.put(use == "training" and "" or "\n", "for ", use, "\n")
+    for _, one in ipairs(all) do
+      if one.use == use then text.put_lines(("  %-22s %s"):format(one.name, one.doc)) end
+    end
+  end
 end
 
 local function run(of)
@@ -90,7 +101,7 @@ return {
   takes = "[RECIPE]",
   summary = "the bundled recipes, and their parameters",
   usage = "moongrid recipes [RECIPE] [--json | --source | --getters]",
-  about = "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
+  about = "Without RECIPE: the bundled recipes by what they are for, a line each. With one (bundled, or a file): its\n"
     .. "parameters and settings with their defaults and other names, its policies and which\n"
     .. "ranks agree on them, its queries, and its families.",
   example = "moongrid recipes megatron --getters",

@@ -96,7 +96,7 @@ end
 local function put_price(of, plan, price)
   text.printf("\ntime of the step %s on %s", text.seconds(price.seconds), price.machine)
   if price.flops > 0 then text.printf(", %.4g TFLOP/s", price.flops / 1e12) end
-  text.put(price.source ~= "" and (" (%s)"):format(price.source) or "", "\n")
+  text.put(price.source ~= "" and (" (%s)"):format(price.source) or "", "\n", overview.estimate(price.estimate), "\n")
   local levels = levels_of(of, plan)
   for _, level in ipairs(those_of(levels, price.fits)) do
     local fit = price.fits[level]

@@ -31,6 +31,14 @@ function Pictures.text(plan, options, sink) end
 ---@return string?
 function Pictures.svg(plan, options, sink) end
 
+---Explain how families were made: their rule, the lines of the recipe where it was loaded with `lines`, what shares
+---communicators, what they cost.
+---@param plan moongrid.Plan
+---@param options? { families?: string[], columns?: integer, read?: fun(file: string): string? } read: the text of a recipe's file
+---@param sink? fun(piece: string)
+---@return string?
+function Pictures.explain(plan, options, sink) end
+
 ---Write a page of HTML that needs no network, for each choice of values a plan, or the text of why there is none; the last
 ---axis varies fastest. Of worlds above 4096 ranks it draws a part.
 ---@param page { recipe: string, axes?: { name: string, values: string[] }[], frames: (moongrid.Plan|string)[], machine?: fun(plan: moongrid.Plan): moongrid.MachineModel? }

@@ -205,13 +205,55 @@ local Steps = {}
 ---@field cp? string|string[]|false ("cp")
 ---@field ep? string|string[]|false ("ep")
 ---@field expert_dp? string|string[]|false of experts' gradients (expt_dp, expert_data)
+---@field expert_tp? string|string[]|false of experts (expt_tp); without it tp
+---@field tp_ep? string|string[]|false both of experts ("tp_ep")
+---@field tp_cp? string|string[]|false of the router's counts ("tp_cp")
+---@field tp_dp_cp? string|string[]|false of the counts for biases of experts ("tp_dp_cp")
+---@field embeddings? string|string[]|false of a tied embedding ("embd")
+---@field model? string|string[]|false of the norm of gradients ("mp")
+---@field expert_model? string|string[]|false ... of experts ("tp_ep_pp")
+---@field optimizer? string|string[]|false ... of the distributed optimizer ("intra_dist_opt")
+---@field shards? string|string[]|false of an instance of that ("intra_dp_cp")
+---@field expert_shards? string|string[]|false ("intra_expt_dp")
+---@field instances? string|string[]|false between instances ("inter_dist_opt")
+---@field world? string|string[]|false of all ranks, for messages with overlap_p2p and two stages ("default_pg")
 ---@field [string] any defaults of the step's parameters
 
----Return one training step of a transformer, with parameters that the recipe then has, too: layers, hidden, ...
+---@class moongrid.PicotronSettings
+---@field tp? string|string[]|false ("tp")
+---@field pp? string|string[]|false ("pp")
+---@field cp? string|string[]|false ("cp")
+---@field dp? string|string[]|false ("dp")
+---@field cp_dp? string|string[]|false over which gradients are summed ("cp_dp")
+---@field world? string|string[]|false of all ranks, over which messages go ("world_group")
+---@field [string] any defaults of the step's parameters
+
+---@class moongrid.Fsdp2Settings
+---@field tp? string|string[]|false ("tp")
+---@field cp? string|string[]|false ("cp")
+---@field pp? string|string[]|false refused if it has several ranks ("pp")
+---@field ep? string|string[]|false likewise ("ep")
+---@field shard? string|string[]|false of the ranks that shard weights ("fsdp")
+---@field whole? string|string[]|false these, if the plan has none and there are no replicas ("loss")
+---@field dp_shard? string|string[]|false these, if there are replicas and cp is 1 ("dp_shard")
+---@field replicate? string|string[]|false of replicas ("dp_replicate")
+---@field [string] any defaults of the step's parameters
+
+---Return one training step of Megatron-core, with parameters that the recipe then has, too: layers, hidden, ...
 ---(`moongrid recipes megatron` lists them; src/step/README.md explains them).
 ---@param settings? moongrid.TransformerSettings
 ---@return fun(s: moongrid.Step, p: table<string, any>) step
 function Steps.transformer(settings) end
+
+---The same of picotron.
+---@param settings? moongrid.PicotronSettings
+---@return fun(s: moongrid.Step, p: table<string, any>) step
+function Steps.picotron(settings) end
+
+---The same of a Llama under torch's FSDP2.
+---@param settings? moongrid.Fsdp2Settings
+---@return fun(s: moongrid.Step, p: table<string, any>) step
+function Steps.fsdp2(settings) end
 
 steps = Steps ---@type moongrid.Steps
 

@@ -95,9 +95,11 @@ function Step:on(stream) end
 ---@return moongrid.StepEvent
 function Step:event() end
 
+---Wait for all that is on a stream, or before an event; for nothing, if nothing is there.
 ---@param stream string|moongrid.StepEvent
 function Step:wait(stream) end
 
+---The same of the host, and so of all streams.
 ---@param stream string
 function Step:host_wait(stream) end
 
@@ -197,7 +199,7 @@ function Programs:class(rank) end
 ---@param rules? "nccl"|"mpi" whose ("nccl")
 ---@param eager? integer under the rules of mpi: sends of at most this number of bytes do not wait (0)
 ---@return boolean proved
----@return "mismatch"|"unmatched"|"cycle"|"hazard"? verdict
+---@return "mismatch"|"unmatched"|"cycle"|"hazard"|string[][]? verdict of a proved step the pairs of families whose calls it assumes to fit on a GPU together, or to start in one order on all ranks; nil: it assumes nothing
 ---@return string? counterexample
 ---@return moongrid.StepWaiting[]? ranks of the counterexample
 function Programs:prove(rules, eager) end
@@ -236,12 +238,13 @@ function Programs:text(rank) end
 ---@return string
 function Programs:traffic() end
 
----Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. Seconds of ranks
+---Return what the step costs on a machine: the fields of `moongrid step --machine --json` that need no verdict. `estimate` is
+---what the seconds rest on, and of data sheets how many times as long published runs took, least and most. Seconds of ranks
 ---are means: compute + exposed + bubble = seconds. With `timeline` also what happens when; rounds of loops are told one by one up
 ---to about that number of operations. Raises without a machine, for one whose rates are not known, if a rank does not reach the
 ---end of its program, and at the limits of the recipe.
 ---@param options? { machine: (string|moongrid.MachineModel)?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: (table|string)?, timeline: number? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: a table or a file of JSON (src/step/README.md), else those in the file of the machine
----@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, fits: table, families: table, memory: table, busiest: table? }
+---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, estimate: { from: string, longer: number[]? }, fits: table, families: table, memory: table, busiest: table? }
 ---@return moongrid.Timeline?
 function Programs:price(options) end
 

@@ -1,21 +1,29 @@
 -- SPDX-License-Identifier: MIT
 --
--- pictures: what `moongrid.pictures` is: plans as text, as SVG, as a page. A sink gets the picture piece by piece.
+-- pictures: what `moongrid.pictures` is: plans as text, as SVG, as a page, in words. A sink gets them piece by piece.
 
 local drawing = require "pictures.drawing"
 
 local M = {}
 
--- Return a picture of a plan, or give it to a sink.
-local function draw(how, plan, options, put)
+-- Give what a function puts to a sink, or return it.
+local function gather(put, write)
   local pieces = {}
-  require("pictures." .. how)(drawing(plan, options or {}), put or function(piece) pieces[#pieces + 1] = piece end,
-                              (options or {}).most)
+  write(put or function(piece) pieces[#pieces + 1] = piece end)
   return not put and table.concat(pieces) or nil
+end
+
+local function draw(how, plan, options, put)
+  options = options or {}
+  return gather(put, function(sink) require("pictures." .. how)(drawing(plan, options), sink, options.most) end)
 end
 
 function M.text(plan, options, put) return draw("text", plan, options, put) end
 function M.svg(plan, options, put) return draw("svg", plan, options, put) end
+
+function M.explain(plan, options, put)
+  return gather(put, function(sink) require "pictures.explain"(plan, options or {}, sink) end)
+end
 
 function M.page(page, put) require "pictures.page"(page, put) end
 

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.fsdp2: one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan plans it, call by
--- call: torch 2.15, torch/distributed/fsdp/_fully_shard, recorded in tests/golden/steps. fully_shard is applied to each
--- block, then to the whole: the root has the embedding, the last norm and the head.
+-- steps.fsdp2: one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan plans it, call
+-- by call: torch 2.15, torch/distributed/fsdp/_fully_shard, recorded in tests/golden/steps. fully_shard is applied to
+-- each block, then to the whole: the root has the embedding, the last norm and the head.
 
-local _, shared, model = ...
+local _, _, model = ...
 
-local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, weight_type = "bf16",
-                grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
+local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
+                weight_type = "bf16", grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
 
 return function(s, p, families, defaults, own, where)
   local v, refuse = model.read("fsdp2", p, defaults, own, usual, {}, where)
@@ -68,9 +68,8 @@ return function(s, p, families, defaults, own, where)
   end
   local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
   local function around_ring(times) -- attention over cp is not recorded
-    if ring then
-      s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", times * 2 * b * q * kv // tp * w) end)
-    end
+    local bytes = times * 2 * b * q * kv // tp * w
+    if ring then s:loop(cp - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end) end
   end
 
   local flops = (2 * b * q * h * (2 * h + 2 * kv + 3 * ffn) + 4 * b * q * v.seq * h) // tp
@@ -121,6 +120,6 @@ return function(s, p, families, defaults, own, where)
   s:alloc("optimizer", held * 8)
   s:loop(microbatches, function() forward() backward() end)
   s:mark "optimizer"
-  if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- norms of all parameters, torchtitan's utils.py
+  if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- a norm a parameter: clip_grad_norm_
   s:compute { name = "optimizer", bytes = held * 12 }
 end

@@ -3,7 +3,7 @@
 -- steps.picotron: one training step of picotron (commit 59714b1), call by call, as recorded in tests/golden/steps. Each
 -- function names the file of picotron/ that makes its calls.
 
-local _, shared, model, run_pipeline = ...
+local _, _, model, run_pipeline = ...
 
 local kinds = { schedule = { ["1f1b"] = "1f1b", gpipe = "gpipe", afab = "gpipe" } }
 local usual = { layers = 32, hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, schedule = "1f1b",

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The order of a pipeline's passes and messages. Sources:
---   [M]  Narayanan et al. 2021, arXiv 2104.04473, section 2.2; Megatron-core 0.19 and 0.16, pipeline_parallel/schedules.py
+--   [M]  Narayanan et al. 2021, arXiv 2104.04473, section 2.2; Megatron-core 0.19 and 0.16, in pipeline_parallel
+--        schedules.py
 --   [P]  picotron 59714b1, pipeline_parallel/pipeline_parallel.py: the same orders, 1f1b and afab (gpipe)
 --   [B]  Qi et al. 2024, arXiv 2401.10241: ZB-H1, which delays the gradients of weights
 
@@ -61,8 +62,8 @@ return function(s, t)
   end
   schedules.zero_bubble = schedules["1f1b"]
 
-  -- Several chunks of layers on a stage; as forward_backward_pipelining_with_interleaving [M], whose messages go around:
-  -- what the last stage makes of a chunk, the first one takes for the next.
+  -- Several chunks of layers on a stage; as forward_backward_pipelining_with_interleaving [M], whose messages go
+  -- around: what the last stage makes of a chunk, the first one takes for the next.
   function schedules.interleaved()
     local total, round = microbatches * chunks, pp * chunks
     local warm = math.min((pp - stage - 1) * 2 + (chunks - 1) * pp, total)

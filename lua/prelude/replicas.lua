@@ -35,7 +35,9 @@ local function parameters_of(x, chunk)
   local dense, expert, whole = {}, {}, 0
   local ffn, matrices, head = v.ffn or 4 * h, v.gated and 2 or 1, h // v.heads
   local moe_ffn, qkv = v.moe_ffn or ffn, h + 2 * v.kv * head
-  local function add(list, key, n) list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer } end
+  local function add(list, key, n)
+    list[#list + 1] = { key = layer and layer .. key or key, size = n, layer = layer }
+  end
   local function bias(list, key, n) if v.bias then add(list, key, n) end end
   local function row_bias(key)
     bias(dense, key, h)
@@ -103,7 +105,8 @@ return function(x)
     local parameters, whole = parameters_of(x, c)
     local one = { parameters = parameters, buckets = {}, of = {} }
     chunk[c], out.whole = one, out.whole + whole
-    local limit = x.is_first(c) and v.overlap.gradients and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
+    local cuts = x.is_first(c) and v.overlap.gradients
+    local limit = cuts and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
     for _, kind in ipairs { "dense", "expert" } do
       for _, p in ipairs(parameters[kind]) do out[kind] = out[kind] + p.size end
       local role, before, first = roles[kind], nil, nil

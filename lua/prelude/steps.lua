@@ -22,7 +22,8 @@ local function common()
     vocab = param.size(nil, "words of the vocabulary (51200)", "padded_vocab_size"),
     seq = param.size(nil, "tokens of a sample (2048)", "seq_length"),
     micro_batch = param.size(nil, "samples of a microbatch (1)", "micro_batch_size"),
-    global_batch = param.size(nil, "samples of a step (4 microbatches for each stage and replica)", "global_batch_size"),
+    global_batch = param.size(nil, "samples of a step (4 microbatches for each stage and replica)",
+      "global_batch_size"),
     weight_type = param.text(nil, "of weights and activations: fp8, bf16, fp16 or fp32 (bf16)"),
   }
 end
@@ -50,8 +51,8 @@ function own.transformer()
     aux_loss = param.flag(nil, "a loss balances experts: the router's counts are summed (false)"),
     expert_bias = param.flag(nil, "biases balance experts: their counts are summed (false)",
       "moe_router_enable_expert_bias"),
-    first_stage_layers = param.size(nil, "layers of the first stage (as the others)", "decoder_first_pipeline_num_layers",
-      "num_layers_in_first_pipeline_stage"),
+    first_stage_layers = param.size(nil, "layers of the first stage (as the others)",
+      "decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"),
     last_stage_layers = param.size(nil, "layers of the last stage (as the others)", "decoder_last_pipeline_num_layers",
       "num_layers_in_last_pipeline_stage"),
     recompute = param.text(nil, "what the backward pass computes again: none, selective or full (none)",
@@ -59,7 +60,7 @@ function own.transformer()
     sequence_parallel = param.flag(nil, "activations between tensor-parallel regions are cut by the sequence (false)"),
     interleave = param.size(nil, "chunks of layers of a stage (1, or the recipe's vpp)"),
     schedule = param.text(nil, "of the pipeline: 1f1b, gpipe or zero_bubble (1f1b)"),
-    zero = param.index(nil, "what data parallelism shards: 1 the optimizer, 2 gradients, 3 weights (0; with instances 1)"),
+    zero = param.index(nil, "data parallelism shards: 1 the optimizer, 2 gradients, 3 weights (0; with instances 1)"),
     use_distributed_optimizer = param.flag(nil, "Megatron-LM's zero=1"),
     overlap = param.any(nil, "what travels beside computes: gradients, weights, or both with a comma (none)"),
     overlap_grad_reduce = param.flag(nil, "Megatron-LM's overlap=gradients"),
@@ -76,7 +77,9 @@ function own.transformer()
 end
 
 function own.picotron()
-  return shared.joined(common(), { schedule = param.text(nil, "of the pipeline: 1f1b or gpipe (afab) (1f1b)", "pp_engine") })
+  return shared.joined(common(), {
+    schedule = param.text(nil, "of the pipeline: 1f1b or gpipe, which picotron calls afab (1f1b)"),
+  })
 end
 
 function own.fsdp2()

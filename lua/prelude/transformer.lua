@@ -19,7 +19,8 @@ local kinds = { norm = norms, positions = positions, recompute = recomputes, sch
                 dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
 local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
                 gated = false, bias = true, norm = "layer", positions = "learned", dispatcher = "alltoall",
-                moe_every = 1, load = 1, recompute = "none", schedule = "1f1b", weight_type = "bf16", grad_type = "fp32" }
+                moe_every = 1, load = 1, recompute = "none", schedule = "1f1b", weight_type = "bf16",
+                grad_type = "fp32" }
 
 -- Megatron-LM's arguments that say the opposite, or one of several things.
 local function read_arguments(v, instances, refuse)
@@ -76,7 +77,7 @@ local function split_layers(v, pp, chunks, refuse)
   if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
   if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
   local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
-  local each = stages * chunks -- layers are a multiple of it, without those of the ends; none at all without such stages
+  local each = stages * chunks -- of it the layers between the ends are a multiple; without such stages there are none
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
     local below = ends + rest // math.max(each, 1) * each

@@ -1,12 +1,110 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.c - errors, metatables, argument checks.
+** bind.c - errors, metatables, argument checks, the C objects of userdata, and the Lua that is embedded.
 */
+#include "recipe/budget.h"
+#include "recipe/bundle.h"
 #include "recipe/slice.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+/* ---------------------------------------------------------------- C objects
+** C objects that userdata own. They are outside of the Lua heap; those of a runtime are in a list of its budget. At
+** the deepest level of calls Lua skips finalizers; objects that these leave are released with the runtime. The
+** contents of an object count as memory of the recipe.
+*/
+
+struct mgrid_lua_held {
+  mgrid_lua_held   *prev, *next;
+  mgrid_lua_budget *budget; /* NULL: of a host's Lua state */
+  void (*release)(void *box);
+  size_t bytes; /* that count, including this header */
+};
+
+static void           *box_of(mgrid_lua_held *h) { return h + 1; }
+static mgrid_lua_held *held_of(void *box) { return (mgrid_lua_held *)box - 1; }
+
+static void box_drop(mgrid_lua_held *h) {
+  mgrid_lua_budget *b = h->budget;
+  if (b) {
+    *(h->prev ? &h->prev->next : &b->held) = h->next;
+    if (h->next) h->next->prev = h->prev;
+    b->used -= h->bytes;
+  }
+  h->release(box_of(h));
+  mgrid_release(h);
+}
+
+void mgrid_budget_release(mgrid_lua_budget *b) {
+  while (b->held) box_drop(b->held);
+}
+
+void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box)) {
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  size_t            bytes = sizeof(mgrid_lua_held) + size;
+  mgrid_lua_held  **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
+  *owner = NULL;
+  luaL_setmetatable(L, class);
+  /* Ask for some more, so that garbage objects are collected here: where Lua itself runs out, it collects without
+  ** finalizers. */
+  if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
+  if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
+  *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
+  if (b) {
+    if (h->next) h->next->prev = h;
+    b->held = h;
+    b->used += bytes;
+  }
+  *owner = h;
+  return box_of(h);
+}
+
+void *mgrid_lua_in_box(void *userdata) {
+  mgrid_lua_held *h = userdata ? *(mgrid_lua_held **)userdata : NULL;
+  return h ? box_of(h) : NULL;
+}
+
+void *mgrid_lua_test_box(lua_State *L, int i, const char *class) {
+  return mgrid_lua_in_box(luaL_testudata(L, i, class));
+}
+
+void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
+  void *box = mgrid_lua_in_box(luaL_checkudata(L, i, class));
+  if (!box) mgrid_lua_raise(L, "this %s is freed", strrchr(class, '.') + 1);
+  return box;
+}
+
+/* With the debug library programs can call this, too, with any value, even while a method uses the box. */
+int mgrid_lua_free_box(lua_State *L) {
+  if (!mgrid_lua_collected(L)) return 0;
+  bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
+              && lua_tocfunction(L, -1) == mgrid_lua_free_box;
+  mgrid_lua_held **owner = ours ? lua_touserdata(L, 1) : NULL, *h = owner ? *owner : NULL;
+  if (!h) return 0;
+  *owner = NULL;
+  box_drop(h);
+  return 0;
+}
+
+void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes) {
+  mgrid_lua_held   *h = held_of(box);
+  mgrid_lua_budget *b = h->budget;
+  if (!b) return;
+  b->used += bytes - h->bytes;
+  h->bytes = bytes;
+  if (b->used > b->limits.memory && !mgrid_budget_has(b, 0)) mgrid_budget_refuse(L, b);
+}
+
+void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
+  mgrid_lua_budget *b = mgrid_budget_of(L);
+  if (!b || n <= 0) return;
+  size_t bytes = (uint64_t)n > SIZE_MAX / each ? SIZE_MAX : (size_t)n * each;
+  if (!mgrid_budget_has(b, bytes)) mgrid_budget_refuse(L, b);
+}
+
+/* ------------------------------------------------------------------- errors */
 
 /* While Lua moves its stack (since 5.4.5), frames hold offsets instead of pointers, and lua_getinfo would follow them.
 ** The first word of a frame locates its function. */
@@ -138,17 +236,17 @@ bool mgrid_lua_collected(lua_State *L) {
   return strcmp(ar.namewhat, "hook") == 0 || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
 }
 
-static int refuse(lua_State *L, const char *class, const char *what) {
+static int bind_refuse(lua_State *L, const char *class, const char *what) {
   lua_pushstring(L, class);
   lua_pushstring(L, what);
   mgrid_lua_hint(L, "walk", 2, 1);
   return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
 }
 
-int mgrid_lua_no_list(lua_State *L, const char *class) { return refuse(L, class, "a list"); }
-int mgrid_lua_no_iterator(lua_State *L, const char *class) { return refuse(L, class, "an iterator"); }
+int mgrid_lua_no_list(lua_State *L, const char *class) { return bind_refuse(L, class, "a list"); }
+int mgrid_lua_no_iterator(lua_State *L, const char *class) { return bind_refuse(L, class, "an iterator"); }
 
-static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
+static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   for (; list && list->name; list++)
     if (*list->name == *key && strcmp(list->name, key) == 0) return list;
   return NULL;
@@ -167,10 +265,10 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c, const mgrid_l
 /* Find a method, or with `fields` a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
   const mgrid_lua_slice *const *s = mgrid_lua_slices;
-  const luaL_Reg               *found = find(fields ? c->fields : c->methods, key);
-  if (!found && !fields) found = find(c->more, key);
+  const luaL_Reg               *found = bind_find(fields ? c->fields : c->methods, key);
+  if (!found && !fields) found = bind_find(c->more, key);
   for (const mgrid_lua_class *add = NULL; !found && (add = next_added(c, &s, add));)
-    found = find(fields ? add->fields : add->methods, key);
+    found = bind_find(fields ? add->fields : add->methods, key);
   return found;
 }
 
@@ -218,7 +316,7 @@ int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *
 
 static const char class_key = 'c'; /* its address: the key of the class in its metatable */
 
-static void append(lua_State *L, const char *name) {
+static void bind_append(lua_State *L, const char *name) {
   lua_pushstring(L, name);
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
@@ -231,17 +329,17 @@ void mgrid_lua_members(lua_State *L, int object) {
   if (!c) return;
   const char *known[MEMBERS_MAX];
   size_t      n = list_members(c, known);
-  for (size_t i = 0; i < n; i++) append(L, known[i]);
+  for (size_t i = 0; i < n; i++) bind_append(L, known[i]);
   if (mgrid_lua_test_box(L, object, MGRID_LUA_GRID)) {
     const mgrid_grid *g = mgrid_lua_check_grid(L, object);
-    for (size_t i = 0; i < g->n; i++) append(L, g->axis[i].name);
+    for (size_t i = 0; i < g->n; i++) bind_append(L, g->axis[i].name);
   }
   if (!mgrid_lua_test_box(L, object, MGRID_LUA_TOPOLOGY)) return;
   const mgrid_content *all = &mgrid_lua_check_topology(L, object)->content;
-  append(L, "has");
-  for (size_t i = 0; i < all->nentries; i++) append(L, all->entry[i].name);
-  for (size_t i = 0; i < all->ngrids; i++) append(L, all->grid[i].name);
-  for (size_t i = 0; i < all->nitems; i++) append(L, all->item[i].name);
+  bind_append(L, "has");
+  for (size_t i = 0; i < all->nentries; i++) bind_append(L, all->entry[i].name);
+  for (size_t i = 0; i < all->ngrids; i++) bind_append(L, all->grid[i].name);
+  for (size_t i = 0; i < all->nitems; i++) bind_append(L, all->item[i].name);
 }
 
 /* upvalue: the class */
@@ -418,7 +516,7 @@ void mgrid_lua_push_fill(lua_State *L) { lua_pushlightuserdata(L, (void *)&fill_
 bool mgrid_lua_is_fill(lua_State *L, int i) { return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key; }
 
 /* Return a list of integers, or of sizes: a size is 1 or more, or fill. */
-static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
+static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = mgrid_lua_charge_list(L, i, 4);
   mgrid_lua_reserve(L, (int64_t)*n, sizeof(int64_t));
@@ -442,8 +540,8 @@ static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
   return list;
 }
 
-int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return check_list(L, i, false, n); }
-int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return check_list(L, i, true, n); }
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return bind_check_list(L, i, false, n); }
+int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return bind_check_list(L, i, true, n); }
 
 static int push_text(lua_State *L) {
   mgrid_text *t = lua_touserdata(L, 1);
@@ -468,4 +566,59 @@ void mgrid_lua_push_lines(lua_State *L, const char *text) {
     lua_pushlstring(L, text, (size_t)(end - text));
     lua_rawseti(L, -2, ++n);
   }
+}
+
+/* --------------------------------------------------------- what is embedded
+** Load Lua that is embedded in the library, and ask lua/prelude/hints.lua, which is loaded by need.
+*/
+
+const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name) {
+  while (list->name && strcmp(list->name, name) != 0) list++;
+  return list->name ? list : NULL;
+}
+
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
+  char name[64];
+  snprintf(name, sizeof name, "=%s", c->name);
+  if (c->binary && strstr(lua_ident, mgrid_bundle_release)) {
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
+  }
+  return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
+}
+
+void mgrid_bundle_push(lua_State *L, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "moongrid/%s.lua", name);
+  const mgrid_chunk *c = mgrid_bundle_find(mgrid_prelude, path);
+  if (!c) mgrid_lua_raise(L, "there is no %s in the prelude", path);
+  if (mgrid_bundle_load(L, c)) lua_error(L);
+}
+
+/* nearest(name, list of at most 32 names) -> the one that may be meant | nil */
+static int hints_nearest(lua_State *L) {
+  const char *known[32];
+  size_t      n = 0;
+  lua_settop(L, 2);
+  mgrid_lua_stack(L, 32);
+  while (n < 32 && lua_rawgeti(L, 2, (lua_Integer)n + 1) == LUA_TSTRING) known[n++] = lua_tostring(L, -1);
+  lua_pushstring(L, mgrid_nearest(luaL_checkstring(L, 1), known, n));
+  return 1;
+}
+
+static const char hints_key = 'h'; /* its address: what hints.lua returned, once there was an error */
+
+void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &hints_key) != LUA_TTABLE) {
+    lua_pop(L, 1);
+    mgrid_bundle_push(L, "hints");
+    lua_pushcfunction(L, hints_nearest);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &hints_key);
+  }
+  lua_getfield(L, -1, question);
+  lua_replace(L, -2);
+  lua_insert(L, -given - 1);
+  lua_call(L, given, answers);
 }

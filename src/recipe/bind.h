@@ -43,7 +43,7 @@ void mgrid_lua_stack(lua_State *L, int n);
 /* Keep a function's frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back: a
 ** recipe can nest such calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. bundled.c */
+/* Call a function of lua/prelude/hints.lua with the `given` values on the top; they become its answers. */
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
 /* Raise that an object is not a list, as for x[1], or not an iterator, as for `for r in x`, and say how to visit its
 ** contents. */
@@ -94,7 +94,7 @@ void mgrid_lua_members(lua_State *L, int object);
 ** mgrid_state_ref. scripts/bindings.lua checks it. */
 
 /* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller stores a C object
-** there; __gc, or the end of the runtime, calls release. box.c */
+** there; __gc, or the end of the runtime, calls release. */
 typedef struct mgrid_lua_held mgrid_lua_held;
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box));
 void *mgrid_lua_in_box(void *userdata);                           /* its box; NULL once it is freed */
@@ -160,10 +160,8 @@ double mgrid_lua_number(lua_State *L, int i);
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
-/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table. Raises. pasted.c */
-void mgrid_lua_pasted(lua_State *L, int i, int64_t world);
-void mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
-bool mgrid_lua_is_fill(lua_State *L, int i);
+void     mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
+bool     mgrid_lua_is_fill(lua_State *L, int i);
 /* Return whether the text at i has no zero byte, which would end it in C. */
 bool mgrid_lua_is_whole(lua_State *L, int i);
 /* Return the text at i. If it has a zero byte, replace it with a text that shows the byte and is not the name of
@@ -231,14 +229,10 @@ mgrid_backend    *mgrid_lua_check_job(lua_State *L, int i); /* raises if it is c
 
 /* ------------------------------------------------ grids, families, options */
 
-/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, with the sizes by name at `sizes`. Return their number.
-** The names live as long as they are on the stack. grid.c has the functions for grids. */
-size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
 /* Read coordinates by name at i; `absent` is the coordinate of a dim that is not named. If it is -1, for any, negative
 ** coordinates count from the end. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
-/* Finish making a grid or family in this box: raise the error, or count its memory; return 1. */
-int mgrid_lua_made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e);
+/* Finish making a family in this box: raise the error, or count its memory; return 1. */
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
 /* Explicit lists cost memory and time for each rank. Charge the recipe's budget for the lists of the chosen dims, or of
 ** the groups. _charge_family: charge for a walk through the parts of a family; nothing for a rule of modes. family.c */
@@ -262,26 +256,20 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 ** may be text as on a command line. Raises. options.c */
 int mgrid_lua_choose(lua_State *L);
 
-/* pick.c: family:pick, family:map */
+/* family_cut.c: family:pick, family:map */
 int                   mgrid_lua_family_pick(lua_State *L);
 int                   mgrid_lua_family_map(lua_State *L);
-void                  mgrid_lua_listed(lua_State *L);      /* replace the numbers from 2 on with a list of them */
 int                   mgrid_lua_some_groups(lua_State *L); /* family:groups{0, 3}. family_cut.c */
-extern const luaL_Reg mgrid_lua_grid_reshape[];            /* methods of Grid: reshape.c */
-extern const luaL_Reg mgrid_lua_world_layouts[];           /* modes: layout.c */
 extern const luaL_Reg mgrid_lua_family_pieces[];           /* split ...: family_cut.c */
 
 /* ------------------------------------------------------- topologies, plans */
 
-/* Count the memory of the Topology at i, to which something was added. topology.c */
-void mgrid_lua_weigh_topology(lua_State *L, int i);
-/* concurrent(topology, names | lists of names), and the same for the prelude, with "file:line: " for errors behind. */
-int mgrid_lua_concurrent(lua_State *L);
+/* concurrent(topology, names | lists of names) for the prelude, with "file:line: " for errors behind. topology.c */
 int mgrid_lua_concurrent_at(lua_State *L);
 
 /* Records which lines of a recipe families come from. After _begin, each new family keeps its line and the family that
 ** it was made from (_add, for the family on the top). _push: push name -> list of "source:line", the first one first.
-** source_lines.c */
+** lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
 void mgrid_lua_trail_add(lua_State *L);
 void mgrid_lua_trail_push(lua_State *L, int topology);
@@ -304,12 +292,9 @@ const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
-void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
 
 int mgrid_lua_group_segment(lua_State *L); /* group:segment. family_cut.c */
-/* memory.c: group:window, group:device, state:suspend, state:resume, state:held_memory */
-int mgrid_lua_group_window(lua_State *L);
-int mgrid_lua_group_device(lua_State *L);
+/* group.c: state:suspend, state:resume, state:held_memory */
 int mgrid_lua_state_suspend(lua_State *L);
 int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);

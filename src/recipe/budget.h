@@ -3,7 +3,7 @@
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of its Lua state's
 ** allocator. Instructions are counted identically on every rank, except for the last check of the count; the clock may
 ** stop only one rank. A pcall in the recipe does not help: once a budget is spent, every further instruction raises
-** again. The count of memory includes the Lua heap and the contents of userdata (box.c).
+** again. The count of memory includes the Lua heap and the contents of userdata (bind.c).
 */
 #ifndef MGRID_BUDGET_H
 #define MGRID_BUDGET_H
@@ -14,7 +14,7 @@ typedef struct mgrid_lua_budget {
   mgrid_limits    limits;
   mgrid_hooks     hooks;
   lua_State      *L;            /* whose heap it is */
-  mgrid_lua_held *held;         /* the C objects of its userdata, a list (box.c) */
+  mgrid_lua_held *held;         /* the C objects of its userdata, a list (bind.c) */
   size_t          used;         /* bytes of the Lua heap and of these objects */
   size_t          settled;      /* the same after the last collection between two calls */
   mgrid_budget    work;         /* of this call: instructions, and processor time */
@@ -59,7 +59,7 @@ void mgrid_budget_lack(mgrid_lua_budget *b); /* the same, but raises nothing */
 void mgrid_budget_release(mgrid_lua_budget *b);
 /* Record where the host's file lies, which Lua knows by a name without its folder: the host's name for it, and its
 ** folder with the slash; _no_home: nowhere. A home that was kept can be restored later, which needs no memory.
-** error_line.c */
+** lines.c */
 void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder);
 void mgrid_budget_no_home(lua_State *L);
 void mgrid_budget_keep_home(lua_State *L);

@@ -25,12 +25,12 @@ extern const char mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binarie
 /* Lists with a NULL name at the end: */
 extern const mgrid_chunk mgrid_prelude[];     /* lua/prelude/, "moongrid/recipe.lua" */
 extern const mgrid_chunk mgrid_machine_lua[]; /* lua/machine/, "moongrid/machine/hwloc.lua" */
-extern const mgrid_chunk mgrid_bundled[];     /* lua/moongrid/recipes/ as they were written, "megatron", "megatron.grids" */
-extern const mgrid_chunk mgrid_pictures[];    /* what the library needs of lua/pictures/, "moongrid.pictures.svg" */
+extern const mgrid_chunk mgrid_bundled[]; /* lua/moongrid/recipes/ as they were written, "megatron", "megatron.grids" */
+extern const mgrid_chunk mgrid_pictures[]; /* what the library needs of lua/pictures/, "moongrid.pictures.svg" */
 
 extern const char *const mgrid_bundled_names[]; /* of recipes, not of their parts; NULL at the end */
 
-/* Return that of a list; NULL: none has the name. bundled.c */
+/* Return that of a list; NULL: none has the name. bind.c */
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);
 /* Push the chunk as a function, as luaL_loadbuffer does. */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);

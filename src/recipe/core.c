@@ -163,13 +163,13 @@ static int core_note_function(lua_State *L) {
 }
 
 /* The plan at 1, or that of a state. */
-static const mgrid_plan *plan_of(lua_State *L) {
+static const mgrid_plan *core_plan_of(lua_State *L) {
   return mgrid_lua_test_box(L, 1, MGRID_LUA_PLAN) ? mgrid_lua_check_plan(L, 1) : mgrid_lua_check_state(L, 1)->plan;
 }
 
 /* digest(state or plan) -> that of its plan, equal where families and parameters are */
 static int core_digest(lua_State *L) {
-  const mgrid_plan *p = plan_of(L);
+  const mgrid_plan *p = core_plan_of(L);
   lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
   return 1;
 }
@@ -182,7 +182,7 @@ static int core_note_policies(lua_State *L) {
 
 /* params(state or plan) -> { name = text }: the parameters that the plan was evaluated with */
 static int core_params(lua_State *L) {
-  const mgrid_content *c = &plan_of(L)->content;
+  const mgrid_content *c = &core_plan_of(L)->content;
   lua_createtable(L, 0, (int)c->nparams);
   for (size_t i = 0; i < c->nparams; i++) {
     lua_pushstring(L, c->param[i].value);

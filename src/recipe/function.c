@@ -34,7 +34,7 @@ static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   }
 }
 
-static int fail(lua_State *L, const mgrid_function *f, mgrid_status status, const mgrid_error *e) {
+static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status status, const mgrid_error *e) {
   mgrid_status s = e->status ? e->status : status;
   const char  *text = mgrid_status_text(s);
   if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
@@ -62,7 +62,7 @@ static int call_host(lua_State *L) {
   mgrid_status s = f->call(f->ud, (size_t)n, (const mgrid_arg *)args, &result, &e);
   result.size = f->arg_size; /* whatever it wrote there */
   if (!s && !e.status) s = mgrid_args_check(1, &result, NULL, &e);
-  if (s || e.status) return fail(L, f, s, &e);
+  if (s || e.status) return function_fail(L, f, s, &e);
   mgrid_push_given(L, &(mgrid_given){ .one = true, .args = &result });
   if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* which charges for it */
   return 1;
@@ -105,7 +105,7 @@ static int add_body(lua_State *L) {
   return 0;
 }
 
-static mgrid_status check(const mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
+static mgrid_status function_check(const mgrid_runtime *rt, const mgrid_function *f, mgrid_error *err) {
   if (rt->recipe || rt->unloaded.status)
     return mgrid_fail(err, MGRID_NOT_NOW, "functions of the host are registered before the recipe is loaded");
   if (mgrid_lacks(f->name, "the name of a function", err) || mgrid_lacks(f->version, "the version of a function", err)
@@ -137,7 +137,7 @@ mgrid_status mgrid_script_function(mgrid_runtime *rt, const mgrid_function *give
   mgrid_status   s = mgrid_struct_read(&f, sizeof f, given, "mgrid_function", err);
   if (f.arg_size == 0) f.arg_size = sizeof(mgrid_arg);
   if (f.work == 0) f.work = 100;
-  if (!s) s = check(rt, &f, err);
+  if (!s) s = function_check(rt, &f, err);
   if (s) return s;
   mgrid_host_function *own = mgrid_zeroed(NULL, sizeof *own), **at = &rt->functions;
   if (!own) return mgrid_oom(err);

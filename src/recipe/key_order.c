@@ -64,7 +64,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
 }
 
 /* Merge sort bottom up, with one spare list; charge `work` for each level. */
-static void sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
+static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
@@ -86,7 +86,7 @@ static void sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_
 
 void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before) {
   mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
-  sort(L, list, n, 4 * n, before);
+  key_order_sort(L, list, n, 4 * n, before);
 }
 
 /* Most tables have a few names: sort their pointers, and write the list once. False: it is another table. */
@@ -146,7 +146,8 @@ lua_Integer mgrid_lua_keys(lua_State *L, int i) {
     lua_pushvalue(L, -1);
     lua_rawseti(L, list, ++n);
   }
-  if (!sort_names(L, list, n) && !is_sorted(L, list, n)) sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
+  if (!sort_names(L, list, n) && !is_sorted(L, list, n))
+    key_order_sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
   return n;
 }
 

@@ -1,16 +1,115 @@
 /* SPDX-License-Identifier: MIT
 **
-** load.c - turn Lua text into functions: files of recipes, and the Lua embedded in the library.
+** load.c - turn the text of recipes into functions.
 */
 #include "recipe/bundle.h"
+
+#include "recipe/bind.h"
+#include "recipe/budget.h"
 #include "recipe/function.h"
 #include "recipe/prelude.h"
 #include "recipe/read.h"
-#include "recipe/budget.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
+
+/* --------------------------------------------- files that a recipe may name
+** Which files a recipe may name: those at or below the folder of the recipe that the host has loaded. No answer
+** reveals whether anything exists outside of it: links are followed here, one by one, and a path that leaves the
+** folder is refused before the system is asked where it leads.
+*/
+
+/* A path is shorter than the system's limit, so that the length of the folder's own path cannot be detected. */
+enum { LONGEST = 1024 };
+
+typedef struct walk {
+  const char *root;
+  bool        inside;        /* so far */
+  char        way[LONGEST];  /* the path from the root, without links and dots */
+  char        rest[LONGEST]; /* the rest of the path */
+  char        path[PATH_MAX], link[PATH_MAX], step[LONGEST];
+} walk;
+
+/* Go one step up; the root has none. */
+static void folder_leave(walk *w) {
+  char *last = strrchr(w->way, '/');
+  w->inside = w->inside && *w->way;
+  *(last ? last : w->way) = '\0';
+}
+
+/* Append to one of the texts; a path that is too long leads nowhere. */
+static void folder_append(walk *w, char *text, size_t room, const char *more) {
+  size_t n = strlen(text), len = strlen(more);
+  if (n + len >= room)
+    w->inside = false;
+  else
+    memcpy(text + n, more, len + 1);
+}
+
+/* If the path ends at a link, follow it. */
+static bool follow(walk *w) {
+  size_t len = strlen(w->root);
+  *w->path = '\0';
+  folder_append(w, w->path, sizeof w->path, w->root);
+  folder_append(w, w->path, sizeof w->path, "/");
+  folder_append(w, w->path, sizeof w->path, w->way);
+  ssize_t n = w->inside ? readlink(w->path, w->link, sizeof w->link - 1) : -1;
+  if (n < 0) return false;
+  w->link[n] = '\0';
+  folder_leave(w);
+  const char *to = w->link;
+  if (*to == '/') {
+    if (strncmp(to, w->root, len) != 0 || to[len] != '/')
+      w->inside = false;
+    else
+      to += len, *w->way = '\0';
+  }
+  *w->path = '\0';
+  folder_append(w, w->path, sizeof w->path, to);
+  folder_append(w, w->path, sizeof w->path, "/");
+  folder_append(w, w->path, sizeof w->path, w->rest);
+  *w->rest = '\0';
+  folder_append(w, w->rest, sizeof w->rest, w->path);
+  return true;
+}
+
+/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root, without links and
+** dots. Push nil and return NULL if it leads out of the folder; the system is not asked about that. */
+static const char *folder_find(lua_State *L, const char *root, const char *path) {
+  enum { LINKS = 40 };
+  walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
+  w->root = root;
+  w->inside = *path != '/';
+  *w->way = *w->rest = '\0';
+  folder_append(w, w->rest, sizeof w->rest, path);
+  for (int links = 0; w->inside && *w->rest;) {
+    size_t len = strcspn(w->rest, "/"), next = len + (w->rest[len] == '/');
+    memcpy(w->step, w->rest, len);
+    w->step[len] = '\0';
+    memmove(w->rest, w->rest + next, strlen(w->rest + next) + 1);
+    if (len == 0 || strcmp(w->step, ".") == 0) continue;
+    if (strcmp(w->step, "..") == 0) {
+      folder_leave(w);
+      continue;
+    }
+    if (*w->way) folder_append(w, w->way, sizeof w->way, "/");
+    folder_append(w, w->way, sizeof w->way, w->step);
+    if (w->inside && follow(w)) w->inside = w->inside && ++links <= LINKS;
+  }
+  if (w->inside)
+    lua_pushstring(L, w->way);
+  else
+    lua_pushnil(L);
+  lua_remove(L, -2);
+  return lua_tostring(L, -1);
+}
+
+/* --------------------------------------------------------- files of recipes */
+
+const char mgrid_env_key = 'e', mgrid_place_key = 'l';
 
 /* The text of a chunk in small pieces, at most lines. The parser's work may grow with the square of the text; between
 ** pieces it comes under the budget, and its line is known. */
@@ -132,7 +231,7 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
 }
 
 /* Raise at the place of the word `recipe`. */
-static int refuse_name(lua_State *L, const char *message) {
+static int load_refuse_name(lua_State *L, const char *message) {
   mgrid_lua_note(L, MGRID_REFUSED, message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
   lua_pushstring(L, message);
@@ -198,15 +297,15 @@ static void check_path(lua_State *L, const char *name, const char *path) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
   const char *root = lua_tostring(L, -1);
   if (!root)
-    refuse_name(
+    load_refuse_name(
         L, lua_pushfstring(
                L, "'%s' is a file, and a recipe that lies in no folder, as one from standard input, names none", name));
-  const char *way = mgrid_folder_find(L, root, path);
+  const char *way = folder_find(L, root, path);
   if (!way)
-    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
-                                   *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
+    load_refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
+                                        *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
   if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
-    refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+    load_refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
   lua_pushfstring(L, "%s/%s", root, way);
   lua_remove(L, -3);
 }

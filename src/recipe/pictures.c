@@ -45,6 +45,10 @@ static const option of_picture[] = { { "families", LUA_TTABLE, "a list of names"
                                      { "unicode", LUA_TBOOLEAN, "true or false" },
                                      { "color", LUA_TBOOLEAN, "true or false" },
                                      { "most", LUA_TNUMBER, "an integer" } };
+static const option of_words[] = { { "families", LUA_TTABLE, "a list of names" },
+                                   { "columns", LUA_TNUMBER, "an integer" },
+                                   { "read", LUA_TFUNCTION, "a function" },
+                                   { "recipe", LUA_TTABLE, "a table" } };
 static const option of_page[] = { { "recipe", LUA_TSTRING, "a text" },
                                   { "axes", LUA_TTABLE, "a list" },
                                   { "frames", LUA_TTABLE, "a list of plans" },
@@ -98,6 +102,16 @@ static int picture(lua_State *L) {
   return call_plain(L, 3);
 }
 
+/* pictures.explain(plan [, options [, sink]]) */
+static int explain(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  if (!lua_isnoneornil(L, 2)) {
+    mgrid_lua_check_table(L, 2, "{ columns = 80 }");
+    check_options(L, 2, "report", of_words, sizeof of_words / sizeof *of_words, p);
+  }
+  return call_plain(L, 3);
+}
+
 /* pictures.page(page, sink) */
 static int page(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -112,10 +126,12 @@ static int page(lua_State *L) {
   return 0;
 }
 
-static const luaL_Reg kinds[] = { { "text", picture }, { "svg", picture }, { "page", page }, { NULL, NULL } };
+static const luaL_Reg kinds[] = {
+  { "text", picture }, { "svg", picture }, { "explain", explain }, { "page", page }, { NULL, NULL }
+};
 
 /* pictures.svg: load the functions, and return that one. Upvalue: the module */
-static int load(lua_State *L) {
+static int pictures_load(lua_State *L) {
   lua_settop(L, 2);
   lua_newtable(L); /* what is loaded */
   lua_pushvalue(L, lua_upvalueindex(1));
@@ -148,7 +164,7 @@ void mgrid_lua_open_pictures(lua_State *L) {
   lua_newtable(L);
   lua_newtable(L);
   lua_pushvalue(L, -3);
-  lua_pushcclosure(L, load, 1);
+  lua_pushcclosure(L, pictures_load, 1);
   lua_setfield(L, -2, "__index");
   lua_setmetatable(L, -2);
   lua_setfield(L, -2, "pictures");
@@ -165,12 +181,24 @@ typedef struct request {
 } request;
 
 /* The sink of the picture. Upvalue: the request */
-static int put(lua_State *L) {
+static int pictures_put(lua_State *L) {
   request    *r = lua_touserdata(L, lua_upvalueindex(1));
   size_t      len;
   const char *text = luaL_checklstring(L, 1, &len);
   r->stopped = r->sink(r->ud, text, len) != 0;
   return r->stopped ? luaL_error(L, "stopped") : 0;
+}
+
+/* read(file) -> its text, or nil */
+static int read_text(lua_State *L) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_read_file(luaL_checkstring(L, 1), &t, &e)) {
+    mgrid_text_free(&t);
+    return 0;
+  }
+  mgrid_lua_push_text(L, &t);
+  return 1;
 }
 
 static void push_options(lua_State *L, const request *r) {
@@ -185,12 +213,12 @@ static void push_options(lua_State *L, const request *r) {
   if (mgrid_take_json(L, v)) lua_error(L);
 }
 
-static int draw(lua_State *L) {
+static int pictures_draw(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
   lua_getfield(L, -1, "pictures");
   if (lua_getfield(L, -1, r->how) != LUA_TFUNCTION)
-    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a picture is text, svg or page, not '%s'", r->how);
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "a picture is text, svg, explain or page, not '%s'", r->how);
   push_options(L, r);
   mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
@@ -205,10 +233,11 @@ static int draw(lua_State *L) {
     }
     lua_pop(L, 1);
   } else {
+    if (strcmp(r->how, "explain") == 0) lua_pushcfunction(L, read_text), lua_setfield(L, -3, "read");
     lua_insert(L, -2);
   }
   lua_pushlightuserdata(L, r);
-  lua_pushcclosure(L, put, 1);
+  lua_pushcclosure(L, pictures_put, 1);
   lua_call(L, strcmp(r->how, "page") == 0 ? 2 : 3, 0);
   return 0;
 }
@@ -220,7 +249,7 @@ mgrid_status mgrid_script_draw(const mgrid_plan *p, const char *how, const char 
   if (s) return s;
   lua_State *L = mgrid_runtime_new_lua(mgrid_allocate, NULL);
   if (!L) return mgrid_oom(err);
-  lua_pushcfunction(L, draw);
+  lua_pushcfunction(L, pictures_draw);
   lua_pushlightuserdata(L, &r);
   int         raised = lua_pcall(L, 1, 0, 0);
   const char *message = raised && raised != LUA_ERRMEM ? lua_tostring(L, -1) : NULL;

@@ -87,7 +87,7 @@ void mgrid_script_policy_free(mgrid_policy *p) {
 enum { MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16 };
 
 /* What messages call it. */
-static const char *name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
+static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
   snprintf(from, MGRID_POLICY_FROM, "%spolicy '%s'", p->where, p->name);
   return from;
 }
@@ -108,7 +108,7 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   char from[MGRID_POLICY_FROM];
-  name_of(c->p, from);
+  policy_name_of(c->p, from);
   if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* a Mesh, or a read-only view */
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s returned a table that is to be read, such as p; plain values alone leave it", from);
@@ -191,7 +191,7 @@ static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_erro
 
 /* -------------------------------------------------------------------------- calls */
 
-static mgrid_status run(call *c, mgrid_error *err) {
+static mgrid_status policy_run(call *c, mgrid_error *err) {
   mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
   mgrid_status s = MGRID_OK;
   if (!c->args.from && mgrid_lacks_list(c->args.n, c->args.args, "arguments", &e)) s = e.status;
@@ -208,20 +208,21 @@ static mgrid_status run(call *c, mgrid_error *err) {
 const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
 
 mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return run(&(call){ p, { .n = n, .args = args } }, err);
+  return policy_run(&(call){ p, { .n = n, .args = args } }, err);
 }
 
 mgrid_status mgrid_script_policy_result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_arg *result,
                                         mgrid_error *err) {
   char from[MGRID_POLICY_FROM];
-  return mgrid_result_read(&(mgrid_reading){ p->rt, p->result, name_of(p, from), path, kind, false }, result, err);
+  return mgrid_result_read(&(mgrid_reading){ p->rt, p->result, policy_name_of(p, from), path, kind, false }, result,
+                           err);
 }
 
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
-  return run(&(call){ p, { .from = from, .at = at } }, err);
+  return policy_run(&(call){ p, { .from = from, .at = at } }, err);
 }
 
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   char from[MGRID_POLICY_FROM];
-  mgrid_result_copy(p->rt, p->result, MGRID_NO_VIEWS, name_of(p, from), to);
+  mgrid_result_copy(p->rt, p->result, MGRID_NO_VIEWS, policy_name_of(p, from), to);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** prelude.h - the part of the recipe language that is written in Lua (lua/prelude/): the C functions that it
-** uses (core.c, load.c), and how a Lua state is prepared for it and for recipes (prelude.c).
+** uses (core.c, load.c).
 */
 #ifndef MGRID_PRELUDE_H
 #define MGRID_PRELUDE_H
@@ -12,8 +12,6 @@
 ** word `recipe`. */
 extern const char mgrid_env_key, mgrid_place_key;
 
-/* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
-void mgrid_prelude_open(lua_State *L);
 /* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy", "info". */
 void mgrid_prelude_push(lua_State *L, const char *name);
 /* Push the chunk of a Lua file, with the environment of recipes. Raises. The file is then the home for positions. */
@@ -22,10 +20,6 @@ void mgrid_prelude_load(lua_State *L, const char *path);
 /* The next recipe that the host loads is this text, which must live until then; its name is used in messages. NULL: it
 ** is a file or bundled again. */
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
-
-/* Push the path from the folder `root` to the file that a recipe calls `path`, relative to root, without links and
-** dots. Push nil and return NULL if it leads out of the folder; the system is not asked about that. folder.c */
-const char *mgrid_folder_find(lua_State *L, const char *root, const char *path);
 
 /* Push the table `core`: all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);

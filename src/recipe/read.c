@@ -21,7 +21,7 @@ typedef struct reading {
 } reading;
 
 /* Refuse at a line, counted from 0; always NULL. */
-static json_t *refuse(const reading *r, size_t line, const char *what) {
+static json_t *read_refuse(const reading *r, size_t line, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_fail(&e, MGRID_REFUSED, "%s:%zu: %s", r->path, line + 1, what);
   e.line = (int)line + 1;
@@ -56,10 +56,10 @@ static json_t *plain_scalar(const char *text) {
 }
 
 /* Count a value and the bytes of its text, before it is made. */
-static bool take(reading *r, size_t line, int depth, size_t bytes) {
+static bool read_take(reading *r, size_t line, int depth, size_t bytes) {
   r->values++, r->bytes += (int64_t)bytes;
   if (depth <= MGRID_VALUES_DEEP && r->values <= MGRID_VALUES_MAX && r->bytes <= MGRID_VALUES_TEXT_MAX) return true;
-  refuse(r, line, depth > MGRID_VALUES_DEEP ? MGRID_TOO_DEEP : "too many values");
+  read_refuse(r, line, depth > MGRID_VALUES_DEEP ? MGRID_TOO_DEEP : "too many values");
   return false;
 }
 
@@ -68,7 +68,7 @@ static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   size_t      i;
   const char *key;
   json_t     *item;
-  if (!take(r, line, depth, json_string_length(v))) return false;
+  if (!read_take(r, line, depth, json_string_length(v))) return false;
   json_array_foreach(v, i, item) if (!take_all(r, line, depth + 1, item)) return false;
   json_object_foreach((json_t *)v, key, item) {
     r->bytes += (int64_t)strlen(key);
@@ -84,30 +84,30 @@ static bool next_event(const reading *r, yaml_event_t *e) {
   if (p->error == YAML_MEMORY_ERROR)
     mgrid_oom(r->err);
   else
-    refuse(r, p->problem_mark.line, p->problem ? p->problem : "this is not YAML");
+    read_refuse(r, p->problem_mark.line, p->problem ? p->problem : "this is not YAML");
   return false;
 }
 
 static json_t *scalar(const reading *r, const yaml_event_t *e) {
   const char *text = (const char *)e->data.scalar.value;
   bool        plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-  if (strlen(text) != e->data.scalar.length) return refuse(r, e->start_mark.line, "a text with a zero byte");
+  if (strlen(text) != e->data.scalar.length) return read_refuse(r, e->start_mark.line, "a text with a zero byte");
   json_t *value = plain ? plain_scalar(text) : json_string(text);
-  return value ? value : refuse(r, e->start_mark.line, "a number that is too large");
+  return value ? value : read_refuse(r, e->start_mark.line, "a number that is too large");
 }
 
 static json_t *alias(reading *r, const yaml_event_t *e, int depth) {
   const json_t *v = json_object_get(r->anchors, (const char *)e->data.alias.anchor);
-  if (!v) return refuse(r, e->start_mark.line, "found undefined alias");
+  if (!v) return read_refuse(r, e->start_mark.line, "found undefined alias");
   return take_all(r, e->start_mark.line, depth, v) ? json_deep_copy(v) : NULL;
 }
 
 /* Keep a value that has a name. */
-static void keep(const reading *r, const yaml_event_t *e, const yaml_char_t *anchor, json_t *value) {
+static void read_keep(const reading *r, const yaml_event_t *e, const yaml_char_t *anchor, json_t *value) {
   const char *name = (const char *)anchor;
   if (!name || !value) return;
   if (json_object_get(r->anchors, name))
-    refuse(r, e->start_mark.line, "found duplicate anchor");
+    read_refuse(r, e->start_mark.line, "found duplicate anchor");
   else if (json_object_set(r->anchors, name, value) != 0)
     mgrid_oom(r->err);
 }
@@ -119,17 +119,17 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
   const char  *name = text ? (const char *)key->data.scalar.value : "";
   yaml_event_t e;
   if (!text || strlen(name) != key->data.scalar.length) { /* "\0" in quotes */
-    refuse(r, key->start_mark.line, "a key is not text");
+    read_refuse(r, key->start_mark.line, "a key is not text");
     return;
   }
   if (json_object_get(object, name)) {
-    refuse(r, key->start_mark.line, "a key that is there already");
+    read_refuse(r, key->start_mark.line, "a key that is there already");
     return;
   }
   r->bytes += (int64_t)key->data.scalar.length;
   if (key->data.scalar.anchor) {
     json_t *v = scalar(r, key);
-    keep(r, key, key->data.scalar.anchor, v);
+    read_keep(r, key, key->data.scalar.anchor, v);
     json_decref(v);
   }
   json_t *value = next_event(r, &e) ? value_of(r, &e, depth + 1) : NULL;
@@ -139,7 +139,7 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
 
 static void add_item(reading *r, const yaml_event_t *e, json_t *array, int depth) {
   json_t *value = value_of(r, e, depth + 1);
-  if (json_is_null(value)) refuse(r, e->start_mark.line, MGRID_GAP);
+  if (json_is_null(value)) read_refuse(r, e->start_mark.line, MGRID_GAP);
   if (value && json_array_append_new(array, value) != 0) mgrid_oom(r->err);
 }
 
@@ -161,7 +161,7 @@ static json_t *members(reading *r, json_t *all, yaml_event_type_t end, int depth
 static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   const yaml_char_t *anchor = NULL;
   json_t            *value = NULL;
-  if (!take(r, e->start_mark.line, depth, e->type == YAML_SCALAR_EVENT ? e->data.scalar.length : 0)) return NULL;
+  if (!read_take(r, e->start_mark.line, depth, e->type == YAML_SCALAR_EVENT ? e->data.scalar.length : 0)) return NULL;
   switch (e->type) {
   case YAML_MAPPING_START_EVENT:
     anchor = e->data.mapping_start.anchor;
@@ -178,7 +178,7 @@ static json_t *value_of(reading *r, const yaml_event_t *e, int depth) {
   case YAML_ALIAS_EVENT: value = alias(r, e, depth); break;
   default: break;
   }
-  if (!r->err->status) keep(r, e, anchor, value);
+  if (!r->err->status) read_keep(r, e, anchor, value);
   if (!value && !r->err->status) mgrid_oom(r->err);
   if (!r->err->status) return value;
   json_decref(value);
@@ -224,7 +224,7 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
   if (tags) {
     size_t line = 0;
     for (const char *p = mgrid_text_chars(t); p < tags; p++) line += *p == '\n';
-    return refuse(r, line, "names of tags (%TAG) are not read");
+    return read_refuse(r, line, "names of tags (%TAG) are not read");
   }
   if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(r->err);
   yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
@@ -247,9 +247,9 @@ static json_t *read_json(reading *r, const mgrid_text *t) {
   if (!value && !*why.text) return mgrid_null_oom(r->err);
   if (value && mgrid_json_has_gap(value)) {
     json_decref(value);
-    return refuse(r, 0, MGRID_GAP);
+    return read_refuse(r, 0, MGRID_GAP);
   }
-  return value ? value : refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
+  return value ? value : read_refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
 }
 
 json_t *mgrid_read_yaml(const char *name, const char *text, size_t len, mgrid_error *err) {
@@ -274,7 +274,7 @@ json_t *mgrid_read_table(const char *path, mgrid_error *err) {
   mgrid_locale_back(host);
   if (value && !json_is_object(value)) {
     json_decref(value);
-    value = refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
+    value = read_refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
   }
   if (!value) mgrid_error_pass(err, &mine);
   return value;

@@ -34,11 +34,11 @@ char *mgrid_arg_array(const mgrid_arg_maker *c, size_t n, size_t each) {
   return array;
 }
 
-static void put(const mgrid_arg_maker *c, int i, mgrid_arg *a);
+static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a);
 
 void mgrid_arg_put(const mgrid_arg_maker *c, char *array, size_t k, const char *name) {
   mgrid_arg a = MGRID_ARG_INIT;
-  put(c, lua_gettop(c->L), &a);
+  result_put(c, lua_gettop(c->L), &a);
   a.name = name, a.size = c->each;
   memset(array + k * c->each, 0, c->each);
   memcpy(array + k * c->each, &a, c->each < sizeof a ? c->each : sizeof a);
@@ -90,7 +90,7 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
 }
 
 /* Make a C value of the plain value at i; its texts stay those of Lua. */
-static void put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
+static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   mgrid_lua_stack(c->L, 8);
   switch (lua_type(c->L, i)) {
   case LUA_TBOOLEAN: *a = mgrid_arg_boolean(NULL, lua_toboolean(c->L, i)); return;
@@ -316,7 +316,7 @@ static void make_table(const reading *g, int kept) {
   if (numbers)
     put_numbers(&c, table, (size_t)lua_rawlen(L, table), kind == MGRID_IS_INTEGERS, g->value);
   else
-    put(&c, table, g->value);
+    result_put(&c, table, g->value);
   g->value->kind = kind; /* an empty table is also a list */
   g->value->size = g->each;
   lua_pushvalue(L, table);

@@ -1,25 +1,90 @@
 /* SPDX-License-Identifier: MIT
 **
 ** runtime.c - moongrid's own Lua state for one recipe. Everything that may raise runs under lua_pcall and a budget.
-** Other files use the recipe: params.c makes plans, ask.c answers queries, set.c switches settings, policy.c calls
-** policies, describe.c lists its contents, reload.c loads a changed one.
+** A recipe's text goes through load.c to lua/prelude/recipe.lua, which evaluates it; calls.c has what is asked of it, policy.c its
+** policies.
 */
 #include "recipe/runtime.h"
 
+#include "recipe/budget.h"
+#include "recipe/bundle.h"
 #include "recipe/entry.h"
 #include "recipe/function.h"
 #include "recipe/prelude.h"
+#include "recipe/sandbox.h"
 #include "recipe/slice.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <lualib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* --------------------------------------------------- what is in a Lua state
+** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the vocabulary in C and in the prelude.
+*/
+
+static const char prelude_key = 'p'; /* its address: what recipe.lua returned, functions by name */
+
+static void note_place(lua_State *L, const char *name) {
+  if (strcmp(name, "recipe") != 0) return;
+  mgrid_lua_where(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
+}
+
+/* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
+static int open_prelude(lua_State *L) {
+  static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
+                                        { LUA_TABLIBNAME, luaopen_table },
+                                        { LUA_STRLIBNAME, luaopen_string },
+                                        { LUA_MATHLIBNAME, luaopen_math },
+                                        { NULL, NULL } };
+  for (const luaL_Reg *lib = libraries; lib->func; lib++) {
+    luaL_requiref(L, lib->name, lib->func, 1);
+    lua_pop(L, 1);
+  }
+  mgrid_budget_no_home(L);
+  mgrid_sandbox_push(L);
+  int env = lua_gettop(L);
+  mgrid_lua_open_world(L);
+  mgrid_lua_open_grid(L);
+  mgrid_lua_open_family(L);
+  mgrid_lua_open_topology(L);
+  mgrid_lua_open_plan(L);
+  mgrid_lua_open_state(L);
+  for (const mgrid_lua_slice *const *s = mgrid_lua_slices; *s; s++)
+    if ((*s)->open) (*s)->open(L);
+  static const char *const not_for_recipes[] = { "world", "plan" };
+  for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */
+    lua_pushnil(L);
+    lua_setfield(L, env, not_for_recipes[i]);
+  }
+  mgrid_bundle_push(L, "recipe");
+  mgrid_core_push(L);
+  lua_call(L, 1, 1);
+  static const char *const from_prelude[] = { "recipe", "param", "policies", "steps" };
+  for (int i = 0; i < 4; i++) {
+    lua_getfield(L, -1, from_prelude[i]);
+    lua_setfield(L, env, from_prelude[i]);
+  }
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  mgrid_sandbox_seal(L, note_place);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  return 0;
+}
+
+void mgrid_prelude_push(lua_State *L, const char *name) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+}
+
+/* --------------------------------------------------------------------- calls */
+
 const char mgrid_recipe_key = 'r';
 
-static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds, double spent,
-                        mgrid_error *err) {
+static mgrid_status runtime_run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds,
+                                double spent, mgrid_error *err) {
   lua_State *L = rt->L;
   if (rt->budget.step)
     return mgrid_fail(err, MGRID_NOT_NOW,
@@ -41,23 +106,18 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
 }
 
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 0, rt->budget.limits.seconds, rt->loading, err);
+  return runtime_run(rt, body, ud, 0, rt->budget.limits.seconds, rt->loading, err);
 }
 
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
+  return runtime_run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
 }
 
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
-  return run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
+  return runtime_run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
 }
 
 /* --------------------------------------------------------------------- life */
-
-static int open_body(lua_State *L) {
-  mgrid_prelude_open(L);
-  return 0;
-}
 
 /* Lua makes the seed of its hashes from addresses and the time; since 5.5 the host may choose it. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
@@ -109,7 +169,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
-  if (mgrid_runtime_protected(rt, open_body, NULL, err)) {
+  if (mgrid_runtime_protected(rt, open_prelude, NULL, err)) {
     mgrid_script_runtime_free(rt);
     return NULL;
   }

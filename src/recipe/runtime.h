@@ -78,10 +78,8 @@ void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
 /* Describe doc, parameters, settings, policies and queries as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* Call "run" or "complete" of the prelude with what is typed, the text at 2, about the last plan of the runtime; push its
-** answer. Raises. shell.c */
+** answer. Raises. */
 int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
-/* moongrid.probe() -> a list of { name, works, text }: planning, and each backend. A lua_CFunction. probe.c */
-int mgrid_lua_probe(lua_State *L);
 /* Return the Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

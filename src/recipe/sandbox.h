@@ -23,9 +23,4 @@ void mgrid_sandbox_words(lua_State *L);
 bool mgrid_sandbox_is_taken(lua_State *L, const char *name);
 void mgrid_sandbox_add(lua_State *L, const char *name);
 
-/* Charge a recipe for a walk through text: about eight bytes count as one instruction. */
-void mgrid_sandbox_charge_bytes(lua_State *L, size_t bytes);
-/* Add the text functions that recipes have in a changed form to the environment on the top, and to its `string`. */
-void mgrid_sandbox_add_text(lua_State *L);
-
 #endif

@@ -25,7 +25,7 @@ static room whole_room(mgrid_lua_budget *b) {
 
 /* Take what the value itself needs from the room, without its members. Each table checks the clock: one that was
 ** emptied takes long to walk through, and no instruction is counted. */
-static bool fits(lua_State *L, int i, room *r) {
+static bool values_fits(lua_State *L, int i, room *r) {
   enum { EACH = 8 };
   int     type = lua_type(L, i);
   int64_t length = type == LUA_TSTRING ? (int64_t)lua_rawlen(L, i) : 0;
@@ -37,7 +37,7 @@ static bool fits(lua_State *L, int i, room *r) {
 /* The form of a table in JSON; every key must fit it. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
-static shape shape_of(lua_State *L, int i) {
+static shape values_shape_of(lua_State *L, int i) {
   lua_Integer items = 0, names = 0, most = 0;
   for (lua_pushnil(L); mgrid_lua_next(L, i); lua_pop(L, 1))
     if (lua_isinteger(L, -2) && lua_tointeger(L, -2) > 0) {
@@ -91,28 +91,28 @@ static bool is_plain(const walk *w, int i) {
 
 static bool is_plain_table(const walk *w, int i, shape *is) {
   *is = NEITHER;
-  if (w->plain >= MGRID_AS_JSON) return (*is = shape_of(w->L, i)) != NEITHER;
+  if (w->plain >= MGRID_AS_JSON) return (*is = values_shape_of(w->L, i)) != NEITHER;
   if (w->plain != MGRID_NO_VIEWS || !lua_getmetatable(w->L, i)) return true;
   lua_pop(w->L, 1);
   return false;
 }
 
-static bool visit(walk *w, int i, int depth);
+static bool values_visit(walk *w, int i, int depth);
 
 /* Visit the value on the top, with the key below it. */
 static bool visit_member(walk *w, int depth) {
   int  key = lua_gettop(w->L) - 1, type = lua_type(w->L, key);
-  bool named = type == LUA_TSTRING && fits(w->L, key, &w->left) && is_plain(w, key);
+  bool named = type == LUA_TSTRING && values_fits(w->L, key, &w->left) && is_plain(w, key);
   if (!named && type == LUA_TSTRING) return false;
   if (!named && w->plain != AS_IS && !lua_isinteger(w->L, key)) return false;
-  return visit(w, key + 1, depth + 1) && (!w->member || w->member(w, key, depth));
+  return values_visit(w, key + 1, depth + 1) && (!w->member || w->member(w, key, depth));
 }
 
-static bool visit(walk *w, int i, int depth) {
+static bool values_visit(walk *w, int i, int depth) {
   lua_State *L = w->L;
   shape      is = NEITHER;
   bool       table = lua_type(L, i) == LUA_TTABLE, fine = true;
-  if (depth > DEPTH || !fits(L, i, &w->left) || !lua_checkstack(L, 6)) return false;
+  if (depth > DEPTH || !values_fits(L, i, &w->left) || !lua_checkstack(L, 6)) return false;
   if (!(table ? is_plain_table(w, i, &is) : is_plain(w, i))) return false;
   if (w->begin && !w->begin(w, i, depth, is)) return false;
   const lua_Integer n = is == LIST ? (lua_Integer)lua_rawlen(L, i) : 0;
@@ -130,12 +130,12 @@ static bool visit(walk *w, int i, int depth) {
 
 bool mgrid_value_fits(lua_State *L, int i) {
   walk w = walk_of(L, mgrid_budget_of(L), AS_IS);
-  return visit(&w, lua_absindex(L, i), 0);
+  return values_visit(&w, lua_absindex(L, i), 0);
 }
 
 bool mgrid_has_json(lua_State *L, int i) {
   walk w = walk_of(L, mgrid_budget_of(L), MGRID_AS_JSON);
-  return visit(&w, lua_absindex(L, i), 0);
+  return values_visit(&w, lua_absindex(L, i), 0);
 }
 
 /* ------------------------------------------------------------------------- JSON */
@@ -192,7 +192,7 @@ static bool has_memory(lua_State *L, int i) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
   walk              w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
-  if (!visit(&w, i, 0)) return false;
+  if (!values_visit(&w, i, 0)) return false;
   int64_t bytes = (int64_t)(w.left.values.used * EACH + w.left.bytes.used);
   if (mgrid_budget_has(b, (size_t)bytes)) return true;
   mgrid_budget_lack(b);
@@ -205,7 +205,7 @@ static json_t *json_of(lua_State *L, int i, bool shown) {
   i = lua_absindex(L, i);
   if (!has_memory(L, i)) return NULL;
   w.begin = json_begin, w.member = json_member, w.made = &made;
-  if (visit(&w, i, 0)) return made.at[0];
+  if (values_visit(&w, i, 0)) return made.at[0];
   for (int k = 0; k <= DEPTH + 1; k++) json_decref(made.at[k]);
   return NULL;
 }
@@ -272,7 +272,7 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
 }
 
 /* Take n values and the bytes of a text from the room; a missing list has none. */
-static mgrid_status take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
+static mgrid_status values_take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
   if (!mgrid_spend(&left->values, (int64_t)n))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
@@ -298,10 +298,10 @@ static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept
                                mgrid_error *err);
 
 static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, room *left, mgrid_error *err) {
-  mgrid_status s = take(0, true, a->name, left, err);
-  if (!s && a->kind == MGRID_IS_INTEGERS) s = take(a->as.integers.n, a->as.integers.at, NULL, left, err);
-  if (!s && a->kind == MGRID_IS_NUMBERS) s = take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
-  if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON)) s = take(0, true, a->as.text, left, err);
+  mgrid_status s = values_take(0, true, a->name, left, err);
+  if (!s && a->kind == MGRID_IS_INTEGERS) s = values_take(a->as.integers.n, a->as.integers.at, NULL, left, err);
+  if (!s && a->kind == MGRID_IS_NUMBERS) s = values_take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
+  if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON)) s = values_take(0, true, a->as.text, left, err);
   if (!s && kept && !is_sound(a))
     s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
   bool in = a->kind == MGRID_IS_TABLE || a->kind == MGRID_IS_LIST;
@@ -312,7 +312,7 @@ static mgrid_status check_args(size_t n, const mgrid_arg *args, const char *kept
                                mgrid_error *err) {
   if (n == 0) return MGRID_OK;
   if (depth > ARGS_DEPTH) return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
-  mgrid_status s = take(n, args, NULL, left, err);
+  mgrid_status s = values_take(n, args, NULL, left, err);
   if (!s) s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
   for (size_t i = 0; i < n && !s; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
@@ -415,7 +415,7 @@ bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) 
   mgrid_lua_budget *b = mgrid_budget_of(from);
   walk              w = walk_of(from, b ? b : mgrid_budget_of(to), (int)plain);
   w.begin = copy_begin, w.member = copy_member, w.made = to;
-  return visit(&w, lua_absindex(from, i), 0);
+  return values_visit(&w, lua_absindex(from, i), 0);
 }
 
 void mgrid_push_given(lua_State *L, const mgrid_given *g) {

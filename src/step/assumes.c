@@ -18,16 +18,16 @@ typedef struct knowledge {
 } knowledge;
 
 typedef struct walk {
-  const mgrid_step    *step;
-  const step_program  *program;
-  mgrid_budget        *budget;
-  size_t               nstreams, families;
-  int64_t              now;
-  knowledge            known[STEP_STREAMS_MAX];
-  int64_t             *last;     /* [nstreams * families]: the last call of a family on a stream */
-  knowledge           *over;     /* [families]: what the last call on a communicator knew, itself included */
-  knowledge           *recorded; /* [n]: what an event knows */
-  bool                *pairs;    /* [families * families] */
+  const mgrid_step   *step;
+  const step_program *program;
+  mgrid_budget       *budget;
+  size_t              nstreams, families;
+  int64_t             now;
+  knowledge           known[STEP_STREAMS_MAX];
+  int64_t            *last;     /* [nstreams * families]: the last call of a family on a stream */
+  knowledge          *over;     /* [families]: what the last call on a communicator knew, itself included */
+  knowledge          *recorded; /* [n]: what an event knows */
+  bool               *pairs;    /* [families * families] */
 } walk;
 
 static void learn(knowledge *to, const knowledge *from, size_t n) {

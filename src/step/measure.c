@@ -49,6 +49,16 @@ static mgrid_status check(const mgrid_step *s, const mgrid_state *state, const s
   return how->unproved ? MGRID_OK : check_proved(s, b, err);
 }
 
+/* Create the lazy families of the step, as a trainer's first call over them does. Collective. */
+static mgrid_status create_lazy(const mgrid_step *s, mgrid_state *state, mgrid_error *err) {
+  mgrid_status status = MGRID_OK;
+  for (size_t i = 0; i < s->nslots && !status; i++) {
+    const mgrid_entry *e = &s->plan->content.entry[s->slot[i].entry];
+    if (e->choice->asked.lazy) status = mgrid_state_create(state, e->name, err);
+  }
+  return status;
+}
+
 /* -------------------------------------------------------------------- report */
 
 /* What every rank brings: the seconds of a step, then of each family calls, bytes and seconds of all steps. */
@@ -186,6 +196,7 @@ mgrid_status mgrid_step_measure(const mgrid_step *s, mgrid_state *state, const s
   mgrid_status status = check(s, state, how, &own);
   if (!status) status = prepare(&g, &spent, &mine, &own);
   status = mgrid_verdict(b, status, &own, &own);
+  if (!status) status = create_lazy(s, state, &own);
   if (!status) status = mgrid_step_execute(s, state, how, spent, &spans, &mine[0], &own);
   for (size_t i = 0; !status && i < s->plan->content.nentries; i++)
     mine[1 + 3 * i] = spent[i].calls, mine[2 + 3 * i] = spent[i].bytes, mine[3 + 3 * i] = spent[i].seconds;

@@ -153,7 +153,7 @@ mgrid_status mgrid_step_calls_of(const step_runner *r, uint32_t at, step_calls *
       return mgrid_fail(r->err, MGRID_LIMIT, "a group of a step has %d calls at most", MGRID_TOGETHER_MAX);
     if (!mgrid_group_native(g))
       return mgrid_fail(r->err, MGRID_UNSUPPORTED,
-                        "the family %s of the step has no communicator: it is lazy, or of backend none", g->name);
+                        "the family %s of the step has no communicator: it is of backend none", g->name);
     const step_buffers *in = is_carried(r, g->comm) ? &r->carried : &r->own;
     if (q->kind == STEP_ALL_TO_ALL && r->by_position) {
       mgrid_status s = add_by_position(r, q, g, in, out);

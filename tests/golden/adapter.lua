@@ -10,8 +10,9 @@
 --   calls     what other calls do: name -> function(job, arguments)
 --   arguments function(args, case): what of the first call's is for the recipe (default: all)
 --   list      function(job, name, want): the value of a recorded list (default: the query of that name, at rank 0)
---   backend   the system's name of the backend of groups on the GPU, where it says one: text, or a function(case, kind,
---             backend, job) that returns the recorded backend of a kind; `backend` is "gloo" for one on the CPU, else nil
+--   backend   the system's name of the backend of groups on the GPU, where it says one: text, or a function(case,
+--             kind, backend, job) that returns the recorded one of a kind; `backend` is "gloo" on the CPU, else nil
+--   unheld    the backend of groups that nobody holds (default: nccl)
 --   free      function(case, kind, groups): are these groups there before, so that none is created?
 --   ask       function(job, column, rank) in place of `query`, for columns of other forms
 --

@@ -137,19 +137,20 @@ local function check_options(job, want, system, case)
   end
   for _, named in ipairs { want.backend, want.options } do
     for kind in pairs(named) do
-      if not want.recorded[kind] then return "nothing is recorded of '" .. kind .. "', which has a backend or options" end
+      if not want.recorded[kind] then return "nothing is recorded of '" .. kind .. "', which has backend or options" end
     end
   end
 end
 
 local function check_sharing(job, want)
   for kind, earlier in pairs(want.same_as) do
-    local a, b = want.groups[kind] and job:about(kind), want.groups[earlier] and job:about(earlier)
+    local a = want.groups[kind] and job:about(kind) or nil
+    local b = want.groups[earlier] and job:about(earlier) or nil
     if not want.recorded[earlier] then return ("%s is recorded as %s, which is no kind"):format(kind, earlier) end
     if a and b and a.id ~= b.id then
       return ("%s is not the communicator of %s, but %s"):format(kind, earlier, a.id)
     end
-    if not a ~= not b then return ("only one of %s and %s exists"):format(kind, earlier) end
+    if (a == nil) ~= (b == nil) then return ("only one of %s and %s exists"):format(kind, earlier) end
   end
 end
 
@@ -184,11 +185,12 @@ local function check_counts(want, system, case)
     end
   end
   for i, ranks in ipairs(made) do count(ranks, backends[i]) end
-  local held = members
-  for _, ranks in ipairs(want.unheld) do count(ranks, "unheld") end -- of a backend that is not recorded
-  if want.counts.joined ~= most then return ("a rank is in %d groups, not %s"):format(most, show(want.counts.joined)) end
-  if want.counts.distinct < held or want.counts.distinct > members then
-    return ("%d to %d groups are different, not %s"):format(held, members, show(want.counts.distinct))
+  for _, ranks in ipairs(want.unheld) do count(ranks, system.unheld or "nccl") end
+  if want.counts.joined ~= most then
+    return ("a rank is in %d groups, not %s"):format(most, show(want.counts.joined))
+  end
+  if want.counts.distinct ~= members then
+    return ("%d groups are different, not %s"):format(members, show(want.counts.distinct))
   end
 end
 
@@ -204,6 +206,11 @@ local function check_errors(want, case)
     if answered[number] then return "rank " .. rank .. " raised, and has an answer" end
   end
   if case.error and n ~= want.world then return ("%d of the %d ranks raised"):format(n, want.world) end
+  for i, created in ipairs(not case.error and case.created_by_rank or {}) do
+    if (created < case.created) ~= (raised[tostring(i - 1)] ~= nil) then
+      return ("rank %d made %d groups of %d, so it raised or did not"):format(i - 1, created, case.created)
+    end
+  end
   if not case.error and not want.deviates then return "some ranks raised: moongrid has no such plan" end
 end
 

@@ -226,9 +226,11 @@ describe("moongrid ask and moongrid policy", function()
   end)
 
   it("take every getter that is listed, where the plan has its family", function()
-    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+) " do
+    for name in (run "build/moongrid recipes"):gmatch "\n  ([%w_]+)" do
+      local sizes = ""
+      for size, value in pairs(support.fitting[name] or {}) do sizes = size .. "=" .. value end
       for getter in run("build/moongrid recipes " .. name .. " --getters"):gmatch "([%w_]+)%([^\n]*%) %->" do
-        local _, err, code = run(("build/moongrid ask %s --world 8 --rank 3 %s"):format(name, getter))
+        local _, err, code = run(("build/moongrid ask %s --world 8 %s --rank 3 %s"):format(name, sizes, getter))
         assert.truthy(code == 0 or err:find("getter '" .. getter .. "': there is no ", 1, true), name .. " " .. err)
       end
     end
@@ -237,7 +239,8 @@ describe("moongrid ask and moongrid policy", function()
   it("take settings beside the parameters", function()
     local line = "build/moongrid ask optimum_habana --world 8 sp=2 %s --rank 3 get_sequence_parallel_world_size"
     assert.equal("2\n", (run(line:format "")))
-    assert.equal("1\n", (run(line:format "training=false")))
+    assert.equal("2\n", (run(line:format "training=false")))
+    assert.equal("1\n", (run(line:format "version=f3e24ce9 training=false")))
     assert.equal("5\n", (run(line:format "sp_world_size=5")))
     assert.equal("7\n", (run("build/moongrid ask deepspeed --world 8 mpu_tensor_model_parallel_world_size=7 --rank 0 "
       .. "get_model_parallel_world_size")))

@@ -227,7 +227,7 @@ end)
 describe("moongrid recipes and doctor", function()
   it("lists what is bundled", function()
     local out = run "build/moongrid recipes"
-    assert.truthy(out:find("\npicotron +picotron's ProcessGroupManager"))
+    assert.truthy(out:find("for training\n.*\n  picotron +picotron's ProcessGroupManager"))
     local all = json.decode((run "build/moongrid recipes --json"))
     local first = {}
     for _, recipe in ipairs(all) do first[recipe.name] = recipe.params[1].name end

@@ -138,9 +138,9 @@ describe("rest", function()
   recipes.refuses {
     { "a parameter that there is not", "return recipe { base = 'picotron', rest = 'tp_siz' }",
       "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp, "
-        .. "layers, hidden, heads, kv_heads, ffn, vocab, seq, micro_batch, "
-        .. "global_batch, experts, topk, moe_ffn, recompute, sequence_parallel, interleave, schedule, zero, overlap, "
-        .. "weight_type, grad_type)" },
+        .. "layers, num_layers, hidden, hidden_size, heads, num_attention_heads, kv_heads, num_query_groups, ffn, "
+        .. "ffn_hidden_size, vocab, padded_vocab_size, seq, seq_length, micro_batch, micro_batch_size, global_batch, "
+        .. "global_batch_size, weight_type, schedule)" },
     { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
   }
 end)

@@ -58,4 +58,12 @@ describe("scripts/golden", function()
     assert.truthy(err:find("^usage: "))
     assert.equal(2, usage)
   end)
+
+  -- MOONGRID_DRAWS=1000: a longer search, with MOONGRID_SEED=n for other draws
+  it("notices any expectation that changes by one", function()
+    local draws, seed = os.getenv "MOONGRID_DRAWS" or "100", os.getenv "MOONGRID_SEED" or "41"
+    local out = run(("LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='tests/golden/?.lua;lua/?.lua;;' lua5.4 "
+      .. "tests/golden/draws.lua tests/golden %s %s"):format(draws, seed))
+    assert.equal(("seed %s: %s of %s changes caught\n"):format(seed, draws, draws), out)
+  end)
 end)

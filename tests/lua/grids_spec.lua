@@ -168,11 +168,13 @@ describe("A plan of a grid in another order", function()
 
   it("makes every bundled recipe in another order", function()
     for _, name in ipairs(mg.recipes()) do
+      local sizes, written = support.fitting[name] or {}, ""
+      for size, value in pairs(sizes) do written = size .. " = " .. value end
       local path = support.file(([[
         return recipe { build = function(world)
-          return recipe %q.build(world:order(function(p, n) return n - 1 - p end), {})
-        end }]]):format(name))
-      local plain, turned = mg.load(name):plan(8), mg.load(path):plan(8)
+          return recipe %q.build(world:order(function(p, n) return n - 1 - p end), { %s })
+        end }]]):format(name, written))
+      local plain, turned = mg.load(name):plan(8, sizes), mg.load(path):plan(8)
       assert.are.same(plain.families, turned.families, name)
       for family, groups in pairs(plain) do
         for group, ranks in pairs(groups) do

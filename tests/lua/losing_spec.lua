@@ -44,7 +44,11 @@ local function status(_, _, code) return code end
 -- Recover, fill, settle and prove, and print the result.
 local function go_on(options, from)
   local next, loss, move, rest = (from or state):recover(options)
-  if not next then return say(move, loss) end
+  if not next then
+    say(move, loss)
+    if rest then say("missing", table.unpack(rest.ranks)) end
+    return
+  end
   say(loss.how, loss.layout, table.concat(loss.lost, ","), table.concat(loss.idle, ","), loss.bytes.missing)
   assert(next:settle(move:prove(rest)))
   assert(next:prove())
@@ -257,12 +261,12 @@ describe("a rank that does not come to the recovery", function()
       sleep(2)
       os.exit(0, false) -- MPI_Finalize would wait for the stopped rank ]]):format(how), { seconds = 2 })
     for rank = 0, 5 do
-      if rank == 0 then assert.same({ "403 rank 3 is not there", late(3), "in time" }, lines[0], err) end
+      if rank == 0 then assert.same({ "403 rank 3 is not there", late(3), "missing 3", "in time" }, lines[0], err) end
       if rank ~= 3 then -- a rank may begin to recover before the others know the stopped rank
         local first = table.remove(lines[rank], 1)
         assert.truthy(first == "403 rank 3 is not there" or first == "404 another rank left agreement to recover from a loss that "
           .. "this one does not see, in call 3 over all ranks: prove 'first'" or rank == 0 and first == late(3), first)
-        if rank > 0 then assert.same({ late(3), "in time" }, lines[rank], err) end
+        if rank > 0 then assert.same({ late(3), "missing 3", "in time" }, lines[rank], err) end
       end
     end
   end
@@ -282,7 +286,7 @@ describe("a rank that does not come to the recovery", function()
       state:prove()
       go_on { timeout = 1.5 }
       os.exit(0, false)]])
-    all_said({ late(5) }, lines, err, { 3, 5 })
+    all_said({ late(5), "missing 5" }, lines, err, { 3, 5 })
   end)
 
   it("because it is stopped in it is named, not one that comes later, nor those that have given up since", function()
@@ -291,7 +295,7 @@ describe("a rank that does not come to the recovery", function()
       if me == 5 then sleep(2) end
       go_on { timeout = 4 }
       os.exit(0, false)]])
-    all_said({ late(3, "4") }, lines, err, { 3 })
+    all_said({ late(3, "4"), "missing 3" }, lines, err, { 3 })
   end)
 end)
 

@@ -32,7 +32,7 @@ describe("under Lua 5.5", function()
   with_it("all bundled recipes have the plans that they have under 5.4", function()
     local digests = [[
       local mg = require "moongrid"
-      for _, name in ipairs(mg.recipes()) do print(name, mg.load(name):plan(64).digest) end
+      for _, name in ipairs(mg.recipes()) do print(name, select(2, pcall(function() return mg.load(name):plan(64).digest end))) end
     ]]
     local old, err = script("5.4", digests)
     assert.equal("", err)

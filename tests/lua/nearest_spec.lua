@@ -93,7 +93,8 @@ end
 local function sizes_of(r, name)
   local own, of_step, by_name = {}, {}, {}
   for _, p in ipairs(r:info().params) do
-    if p.kind == "size" and not (skipped[name] or {})[p.name] then
+    local is_size = p.kind == "size" or p.kind == "index" and p.default == "1" -- 0 counts as 1
+    if is_size and not (skipped[name] or {})[p.name] then
       local list = ("heads kv_heads hidden ffn seq layers experts topk micro_batch global_batch interleave vocab moe_ffn"):find("%f[%w_]" .. p.name
         .. "%f[^%w_]") and name ~= "llama" and of_step or own
       list[#list + 1] = p.name

@@ -28,6 +28,20 @@ describe("moongrid.pictures", function()
     for _, piece in ipairs(pieces) do assert.is_true(#piece < 1 << 16) end
   end)
 
+  it("explains what the command explains, and reads lines of a file only by a function", function()
+    local line = "build/moongrid explain megatron --world 64 tp=2 pp=4 "
+    local lined = mg.load("megatron", { lines = true }):plan(64, { tp = 2, pp = 4 })
+    assert.equal((run(line)), mg.pictures.explain(lined))
+    assert.equal((run(line .. "--family tp,dp")), mg.pictures.explain(lined, { families = { "tp", "dp" } }))
+    assert.falsy(mg.pictures.explain(plan):find("made by", 1, true))
+    local path = support.file "return recipe { build = function(w)\n  local t = topology(w)\n  t.all = grid(w, 'a', { a = fill }) 'a'\n  return t end }"
+    local of_file = mg.load(path, { lines = true }):plan(8)
+    assert.falsy(mg.pictures.explain(of_file):find("t.all", 1, true))
+    local told = mg.pictures.explain(of_file, { read = function(file) return io.open(file):read "a" end })
+    assert.truthy(told:find("t.all = grid(w", 1, true), told)
+    os.remove(path)
+  end)
+
   it("raises what a sink raises, and a family that is not there", function()
     local done, message = pcall(mg.pictures.svg, plan, { all = true }, function() error("full", 0) end)
     assert.same({ false, "full" }, { done, message })
@@ -53,7 +67,10 @@ describe("moongrid.pictures", function()
         assert.equal(case[3], mg.status(message))
       end
     end
-    local done, message = pcall(mg.pictures.page, { frames = { plan } }, print)
+    local done, message = pcall(mg.pictures.explain, plan, { all = true })
+    assert.is_false(done)
+    assert.truthy(message:find("unknown option of a report 'all'", 1, true), message)
+    done, message = pcall(mg.pictures.page, { frames = { plan } }, print)
     assert.is_false(done)
     assert.truthy(message:find("a page has no 'recipe'", 1, true), message)
   end)

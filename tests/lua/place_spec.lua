@@ -382,8 +382,8 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
     for _, words in ipairs {
       "megatron --world 64 tp=8 pp=4 layers=32 --machine dgx-h100", "megatron --world 64 tp=4 pp=2 cp=2 layers=4 --machine dgx-h100",
       "megatron --world 64 ep=8 experts=8 layers=4 --machine 'node:*[50GB/s] gpu:4[300GB/s]'",
-      "deepspeed --world 32 tp=4 pp=2 order=tp-ep-dp-pp,dp-tp-ep-pp layers=4 zero=1 --machine dgx-h100",
-      "deepspeed --world 32 tp=4 cp=2 order=cp-tp-ep-dp-pp,tp-cp-dp-ep-pp,tp-dp-ep-cp-pp,dp-tp-ep-cp-pp layers=4 --machine dgx-h100",
+      "megatron --world 32 tp=4 pp=2 order=tp-cp-ep-dp-pp,dp-tp-cp-ep-pp layers=4 zero=1 --machine dgx-h100",
+      "megatron --world 32 tp=4 cp=2 order=cp-tp-ep-dp-pp,tp-cp-dp-ep-pp,tp-dp-ep-cp-pp,dp-tp-ep-cp-pp layers=4 --machine dgx-h100",
       "picotron --world 32 tp=2,4,8 pp=1,2 layers=4 --machine dgx-h100",
       "torchtitan --world 32 tp=1,2,8 dp_replicate=1,4 layers=4 --machine 'rack:2[25GB/s] node:2[50GB/s] gpu:8[300GB/s]'",
     } do
@@ -422,7 +422,7 @@ return recipe { params = { order = "a-b-c-d-e-h" }, build = function(world, p)
       math.abs(found.step_seconds.present - now) <= 1e-9 * now })
     assert.is_true(first > now)
     local out = moongrid("place " .. words .. "--search order"):gsub("\n +", " ")
-    assert.is_truthy(out:find("and the present at [%d.]+ s, which is faster: %-%-objective time finds the fastest\n"), out)
+    assert.is_truthy(out:find("and the present at [%d.]+ s: an estimate from data sheets; published runs took 1.3 to 3 times as long, so it does not tell which is faster\n"), out)
   end)
 
   it("shows the present values though ten others are better, and first where nothing is", function()

@@ -183,7 +183,8 @@ describe("moongrid plan", function()
       .. "nearest is 'examples/nodes.lua'")
     refuses("plan nowhere/nodes.lua --world 8", 1, "moongrid: cannot open nowhere/nodes.lua: No such file or directory, in " .. here)
     local bundled = {}
-    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do bundled[#bundled + 1] = name end
+    for name in (run "build/moongrid recipes"):gmatch "\n  ([%w_]+)" do bundled[#bundled + 1] = name end
+    table.sort(bundled)
     refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "
       .. "nearest is 'picotron' (" .. table.concat(bundled, ", ") .. ")")
     for _, name in ipairs { "examples/nodes", "examples/nodes.lau" } do

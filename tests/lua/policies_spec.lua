@@ -230,10 +230,11 @@ describe("policies.gradient_family", function()
 end)
 
 describe("policies.gradient_family of a bundled recipe", function()
-  -- by recipe: parameters, and the family of its experts; false: it has none
+  -- by recipe: parameters, and the family of its experts; false: none with a name that the policy knows
   local expected = {
     megatron = { { ep = 2 }, "expt_dp" }, deepspeed = { { ep = 2 }, "ep_dp" }, deepspeed_moe = { { ep = { 4 } }, "edp_size_4" },
     torchtitan = { { ep = 2 }, "efsdp" }, llama = { { ep = 2, num_local_experts = 4 }, "edp" }, nanotron = false, sglang = false,
+    megatron_bridge = { { ep = 2 }, "expt_dp" }, paddle_fleet = false, -- moe_sharding
   }
 
   local function ask(base, params)

@@ -205,6 +205,13 @@ describe("the pages", function()
     assert.same({}, dead)
   end)
 
+  it("are in the menu of the site, so none is shown as its source", function()
+    local file = assert(io.open "scripts/site.lua")
+    local menu = file:read "a"
+    file:close()
+    for path in pairs(pages) do assert.truthy(menu:find('"' .. path .. '"', 1, true), path .. " is not in scripts/site.lua") end
+  end)
+
   it("have at most 45,000 words", function()
     local words = 0
     for _, text in pairs(pages) do words = words + select(2, text:gsub("%S+", "")) end

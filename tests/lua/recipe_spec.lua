@@ -26,6 +26,19 @@ local function values(params, given)
   return r:ask(r:plan(8, given or {}):dry(0), "all", {})
 end
 
+describe("moongrid.recipes", function()
+  it("gives the text of a bundled recipe as it was written, and the names of its parts", function()
+    local text, parts = mg.recipes "megatron"
+    assert.equal(io.open("lua/moongrid/recipes/megatron.lua"):read "a", text)
+    assert.truthy(#parts > 3)
+    for _, part in ipairs(parts) do
+      local file = ("lua/moongrid/recipes/%s.lua"):format((part:gsub("%.", "/")))
+      assert.equal(io.open(file):read "a", (mg.recipes(part)))
+    end
+    assert.same({ nil }, { mg.recipes "megatrn" })
+  end)
+end)
+
 describe("a recipe's file", function()
   local support = dofile "tests/lua/support.lua"
   local text = "return recipe { base = 'picotron' }\n"
@@ -202,7 +215,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, number, order, size, table, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, choice, file, flag, index, integer, list, names, number, order, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",

@@ -21,12 +21,13 @@ describe("scripts/simulate", function()
 
   it("executes a step, in simulated time", function()
     if lacks then return pending(lacks) end
-    local out, err, code = run "scripts/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 --step 2 --json"
+    local out, err, code = run "scripts/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 seq=512 vocab=2048 --step 2 --json"
     assert.equal(0, code, err)
     local all = require("dkjson").decode(out)
-    assert.same({ 1024, 1024, 256 }, { all.families.tp.calls, all.families.tp.planned_calls, all.families.pp.calls })
-    -- a rank of cp_dp sends 28 MiB, and its last link carries 12.5 GB/s
-    assert.is_true(all.families.cp_dp.seconds > 28 * 2 ^ 20 / 12.5e9 and all.seconds > all.families.cp_dp.seconds and all.seconds < 1)
+    assert.same({ 8 * 8 * (15 + 16), 8 * 8 * (15 + 16), 256 }, { -- 8 ranks a stage, 8 microbatches
+       all.families.tp.calls, all.families.tp.planned_calls, all.families.world_group.calls })
+    -- a rank of cp_dp sends 1.5 times its 5 MiB of gradients, and its last link carries 12.5 GB/s
+    assert.is_true(all.families.cp_dp.seconds > 7.5 * 2 ^ 20 / 12.5e9 and all.seconds > all.families.cp_dp.seconds and all.seconds < 1)
   end)
 
   it("tells once what is refused on every rank", function()

@@ -4,6 +4,7 @@
 -- suggests are tried, and layouts are planned, rehearsed and queried.
 
 local mg = require "moongrid"
+local fitting = (require "support").fitting
 
 local loaded = {}
 
@@ -90,7 +91,6 @@ end
 --   { what, ask = query or get = getter, q, message } for a question; `words` instead of a message: all of them
 --   must be in it; `at`: the recipe that refuses, where it is another
 -- layouts: fit any power of two from 8 on, or functions of the world that return them; the first is the typical one
--- defaults: what 8 ranks need, where the recipe's own defaults do not fit
 -- silent: queries that never have an answer
 -- asks: a query's arguments, several of them; `asks[1]` for all others
 -- values: a parameter's value beside its default, what it needs besides, and what its default needs, where that is other
@@ -181,7 +181,7 @@ for _, name in ipairs(mg.recipes()) do
   end)
 
   describe(name, function()
-    local defaults = system.defaults or {}
+    local defaults = fitting[name] or {}
     for _, layout in ipairs(system.layouts) do
       local params = fitted(layout, 8)
       it("plans " .. shown(params) .. " at once, for any world", function()
@@ -207,10 +207,18 @@ for _, name in ipairs(mg.recipes()) do
 
     it("has five layouts or more here", function() assert.is_true(#system.layouts >= 5) end)
 
+    -- values of the parameters of bundled steps that have other names, which are Megatron-LM's
+    local of_step = {
+      layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, vocab = 512, seq = 64, micro_batch = 2, global_batch = 64,
+      gated = true, bias = false, norm = "rms", qk_norm = true, positions = "rope", experts = 4, topk = 1, moe_ffn = 96,
+      moe_every = 2, shared_ffn = 32, dispatcher = "allgather", expert_bias = true, first_stage_layers = 1,
+      last_stage_layers = 1, recompute = "full", overlap_p2p = true, bucket = 1000, per_token_loss = true, fused_loss = true,
+      schedule = "gpipe", reshard = false,
+    }
     it("answers to every alias as to the name", function()
       local r = recipe(name)
       for _, p in ipairs(r:info().params) do
-        local value = system.values[p.name]
+        local value = system.values[p.name] or of_step[p.name] ~= nil and { of_step[p.name] }
         if p.aliases[1] then assert.is_table(value, "no value here for " .. p.name) end
         for _, alias in ipairs(p.aliases) do
           local base = value[2] or {}

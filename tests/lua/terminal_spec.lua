@@ -37,7 +37,7 @@ describe("recipes and explain on a terminal", function()
 
   it("put what does not fit below the column, or where that is narrow, below the line", function()
     local list = table.concat((on_terminal(64, "build/moongrid recipes")), "\n")
-    assert.truthy(("\n" .. list):find("\npicotron                 picotron's ProcessGroupManager: tensor,\n"
+    assert.truthy(list:find("\n  picotron               picotron's ProcessGroupManager: tensor,\n"
       .. (" "):rep(25) .. "context, pipeline, data\n", 1, true), list)
     local one = table.concat((on_terminal(80, "build/moongrid recipes picotron")), "\n")
     assert.truthy(one:find("\n  tp_size                              size     1\n      tensor-parallel size (also tp)\n", 1, true), one)

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tap import ROOT, Tap, refusal
 
@@ -148,6 +149,11 @@ def questions(tap: Tap) -> None:
     tap.same(plan.why(0, 9).data["ranks"], [0, 9], "why, as values")
     tap.same(str(plan.explain("tp")), command("explain", "megatron", "--world", "16", "tp=2", "pp=2", "tp").rstrip(),
              "explain, with the lines of the recipe")
+    for made, line in ((plan, ("megatron", "--world", "16", "tp=2", "pp=2")), (mg.plan(FSDP, 16), (FSDP, "--world", "16"))):
+        text = command("explain", *line).rstrip()
+        with mock.patch.object(subprocess, "run", side_effect=AssertionError("a process is started")):
+            tap.same(str(made.explain()), text, "explain of all families, in this process")
+            tap.same(refusal(lambda made=made: made.check("covers(x)"))[0], 101, "a law, too")
     other = mg.plan("megatron", 16, tp=4)
     tap.same(str(plan.diff(other)), command("diff", "megatron", "--world", "16", "tp=2", "pp=2", "vs", "tp=4").rstrip(),
              "diff")

@@ -56,7 +56,7 @@ def calls(tap: Tap) -> None:
         ("no such query", lambda: p.ask("tp_rnk", 0), (101, f"unknown query 'tp_rnk'; nearest is 'tp_rank' ({QUERIES})")),
         ("the same rank twice", lambda: p.why(3, 3), (102, "both ranks are 3; two different ranks are needed")),
         ("an unknown law", lambda: p.check("wthin(tp, dp)"),
-         (100, "unknown law 'wthin'; nearest is 'within' (same, within, disjoint, covers)")),
+         (101, "unknown law 'wthin'; nearest is 'within' (same, within, disjoint, covers)")),
         ("a law that does not hold", lambda: p.check("disjoint(tp, dp)"),
          (100, "law disjoint(tp, dp) does not hold: rank 0 is in group 0 of tp and in group 0 of dp")),
         ("explain of no family", lambda: p.explain("x"),

@@ -5,13 +5,14 @@
 local groups = require "pictures.groups"
 local host = require "host"
 local recipe = require "command.base.recipe"
+local reports = require "pictures.reports"
 local text = require "command.base.text"
 
 local M = {}
 
 local EXACT, LEAST_GROUP = 4096, 12     -- ranks that are counted one by one; columns of a group
 local SPARES, TENSORS = 16, 12           -- spares, tensors that are listed
-local SMS, SLOTS, RANKS, MOST = 132, 128, 8, 4096 -- of an H100; of 8 H200; ranks of a machine, and most
+local SMS, SLOTS, RANKS = 132, 128, 8   -- of an H100; of 8 H200; ranks of a machine
 
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
@@ -23,6 +24,12 @@ function M.assumes(pairs_of)
   return ("calls of %s fit on a GPU together, or start in one order on all ranks: they are under way at once, on two "
     .. "streams, and neither waits for the other. An event between them, one stream, the option launch_order_implicit "
     .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
+end
+
+-- What the seconds of a price rest on, and their error.
+function M.estimate(e)
+  if not e.longer then return ("estimate from %s; its error is not known"):format(e.from) end
+  return ("estimate from %s; published runs took %.4g to %.4g times as long"):format(e.from, e.longer[1], e.longer[2])
 end
 
 -- What NCCL needs ---------------------------------------------------------------------
@@ -67,16 +74,8 @@ function M.site()
   return site
 end
 
-local NAMES = { gpus_per_node = true, ranks_per_node = true, nproc_per_node = true }
-
 -- The ranks of a machine: of --machine, of that which the recipe read, or of a parameter.
-function M.machine_ranks(of, plan)
-  local ranks = recipe.node_size(of, plan)
-  for _, param in ipairs(plan.params) do
-    if not ranks and NAMES[param.name] then ranks = math.tointeger(tonumber(param.value:match "^%d+" or "0")) end
-  end
-  return ranks and ranks >= 1 and ranks <= MOST and ranks or RANKS
-end
+function M.machine_ranks(of, plan) return reports.machine_ranks(plan, recipe.node_size(of, plan)) end
 
 local function put_resources(plan, of)
   local r = plan:resources(nil, of.site)

@@ -5,6 +5,7 @@
 local host = require "host"
 local line = require "command.base.line"
 local mg = require "moongrid"
+local reports = require "pictures.reports"
 local text = require "command.base.text"
 
 local M = {}
@@ -89,9 +90,7 @@ end
 
 -- Return the machine of --machine, or that which the recipe of the plan has read; nil: none.
 function M.machine(of, plan)
-  if type(of.machine) == "userdata" then return of.machine end
-  local read = M.field(plan, "machine")
-  if read and read ~= "" then return mg.open_machine(read) end
+  return type(of.machine) == "userdata" and of.machine or reports.machine(plan)
 end
 
 -- The same, and refuse a line without one.

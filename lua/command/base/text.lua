@@ -3,11 +3,11 @@
 -- text: what is printed for people, fit to the terminal, and messages.
 
 local host = require "host"
+local reports = require "pictures.reports"
 
 local M = {}
 
-local LABEL, ROOM, DEEPER = 15, 36, 4 -- column of values; least room beside a first column; indent under it
-local VALUE = 60 -- bytes of the value of a parameter
+local ROOM, DEEPER = 36, 4 -- least room beside a first column; indent under it
 
 local is_terminal, columns, lines, unicode, told = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -27,15 +27,8 @@ M.put = io.write
 
 function M.printf(...) io.write(string.format(...)) end
 
--- The columns of a text; a character of UTF-8 has one.
-local function width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
-M.width = width
-
--- A word of ASCII, as names are, and blanks up to a width: string.format has widths up to 99 only.
-function M.padded(word, wide) return word .. (" "):rep(wide - #word) end
-
--- The end of a word for so many: "", or "s".
-function M.plural(n) return n == 1 and "" or "s" end
+M.shown = host.shown -- with `put`, `fold`, `on` and `off` this is a writer of reports
+M.padded, M.plural, M.width = reports.padded, reports.plural, reports.width
 
 -- Bytes for people: "1.50 GiB".
 function M.bytes(n)
@@ -58,63 +51,13 @@ function M.seconds(s)
   return (s * by >= 100 and "%.0f %s" or s * by >= 10 and "%.1f %s" or "%.2f %s"):format(s * by, unit)
 end
 
--- Print words after text that ends at `column`, each after a blank; further lines start at `indent`.
-local function put_words(words, column, indent)
-  if words ~= "" and column + 1 + #words <= M.fold then
-    M.put(" ", words)
-  elseif words ~= "" then
-    for word in words:gmatch "([^ ]*) ?" do
-      local wide = width(word)
-      if column + 1 + wide > M.fold and column > indent then
-        M.put("\n", (" "):rep(indent - 1))
-        column = indent - 1
-      end
-      M.put(" ", word)
-      column = column + 1 + wide
-    end
-  end
-  M.put "\n"
-end
+local function put_words(words, column, indent) reports.put_words(M, words, column, indent) end
 
--- What is safe for a terminal of a value, in at most so many bytes; a longer one ends in "...".
-local function at_most(most, value)
-  if #value > most then most = most - 3 end
-  local shown, ends = host.shown(value), #value > most and "..." or ""
-  if #shown <= most then return shown .. ends end
-  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
-  return shown:sub(1, most) .. ends
-end
-
--- Print the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
--- that differ from their defaults, or `all`.
-function M.head(plan, before, all)
-  local name = plan.recipe == "" and "plan" or host.shown(plan.recipe)
-  local about = (" over %d rank%s"):format(plan.world, M.plural(plan.world))
-  before = before or ""
-  local column, colon = #before + #name + #about, ":"
-  M.put(before, M.on, name, M.off, about)
-  for _, param in ipairs(plan.params) do
-    if all or not param.usual then
-      local word = param.name .. "=" .. at_most(VALUE, param.short)
-      M.put(colon)
-      column, colon = column + #colon, ""
-      if column + #word + 1 > M.fold and column > LABEL then
-        M.put("\n", (" "):rep(LABEL - 1))
-        column = LABEL - 1
-      end
-      M.put(" ", word)
-      column = column + 1 + #word
-    end
-  end
-  M.put "\n"
-end
+-- Print the first line of what is about a plan.
+function M.head(plan, before, all) reports.head(M, plan, before, all) end
 
 -- Print words after a label, folded.
-function M.wrap(label, words)
-  label = M.padded(label, LABEL - 1)
-  M.put(label)
-  put_words(words, #label, LABEL)
-end
+function M.wrap(label, words) reports.wrap(M, label, words) end
 
 -- Print the text of a machine after its label; of a long list of ranks only the first ones.
 function M.machine(all)
@@ -135,7 +78,7 @@ end
 -- Print a line. If the terminal is narrower, fold the words of its last column under that column, or with too little
 -- room there, under the line.
 local function put_line(line)
-  if width(line) <= M.fold then return M.put(line, "\n") end
+  if M.width(line) <= M.fold then return M.put(line, "\n") end
   local blanks, at = #line:match "^ *", last_column(line)
   if blanks > ROOM then -- they belong to the last column
     M.put((" "):rep(1 + DEEPER))
@@ -144,12 +87,12 @@ local function put_line(line)
   if not at then
     local head = line:match "^ *[^ ]*"
     M.put(head)
-    return put_words(line:sub(#head + 2), width(head), blanks + DEEPER)
+    return put_words(line:sub(#head + 2), M.width(head), blanks + DEEPER)
   end
-  local head, indent = line:sub(1, at - 2), width(line:sub(1, at - 1))
+  local head, indent = line:sub(1, at - 2), M.width(line:sub(1, at - 1))
   if M.fold - indent >= ROOM then
     M.put(head)
-    return put_words(line:sub(at), width(head), indent)
+    return put_words(line:sub(at), M.width(head), indent)
   end
   indent = blanks + DEEPER
   M.put(head:match "^(.-) *$", "\n", (" "):rep(indent - 1))

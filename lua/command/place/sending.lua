@@ -21,18 +21,22 @@ function M.new(of)
 end
 
 -- Return the seconds of a step; nil: a bandwidth is not known. Computes whose rate is not known take no time.
-local function price(of, step)
+local function price(sending, step)
+  local of = sending.of
   local done, priced = pcall(step.price, step, { machine = of.machine })
   if not done and mg.status(priced) == REFUSED then
     done, priced = pcall(step.price, step, { machine = of.machine, flops = 1e20 })
   end
-  if done then return priced.seconds end
+  if done then
+    sending.estimate = priced.estimate
+    return priced.seconds
+  end
   if mg.status(priced) ~= REFUSED then error(priced, 0) end
 end
 
 local function of_step(sending, plan, priced)
   local step = plan:step()
-  return step:traffic(), priced and price(sending.of, step) or nil
+  return step:traffic(), priced and price(sending, step) or nil
 end
 
 local function decide(sending, plan, priced)

@@ -7,6 +7,7 @@ local host = require "host"
 local jobs = require "command.base.job"
 local json = require "command.base.json"
 local mg = require "moongrid"
+local overview = require "command.base.overview"
 local text = require "command.base.text"
 
 local EVERY = 20000  -- operations of a picture before rounds of loops are drawn as one
@@ -84,7 +85,7 @@ local function put_json(measured)
   json.put(measured, shape)
 end
 
-local function put_text(of, plan, measured)
+local function put_text(of, plan, measured, planned)
   text.printf("\nstep           %d time%s on %d ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n", of.step,
               plural(of.step), measured.ranks, 1e3 * measured.seconds, 1e3 * measured.worst)
   text.printf("  %-22s %12s %12s %12s %12s %12s %12s %6s %12s   of all ranks, a step\n", "family", "calls", "planned",
@@ -98,7 +99,8 @@ local function put_text(of, plan, measured)
     end
   end
   if measured.planned then
-    text.printf("\nplanned        %.3g ms a step on the machine that was given, at scale 1\n", 1e3 * measured.planned)
+    text.printf("\nplanned        %.3g ms a step on the machine that was given, at scale 1: %s\n",
+                1e3 * measured.planned, overview.estimate(planned.price.estimate))
   end
   if measured.late then
     text.printf("\nlate           rank %d: it waits the least, so the others wait for it\n", measured.late)
@@ -118,6 +120,6 @@ return function(of, plan, state, job, carried)
     local f = measured.families[name]
     if f then f.planned_seconds = planned.price.families[name].seconds end
   end
-  if of.json then put_json(measured) else put_text(of, plan, measured) end
+  if of.json then put_json(measured) else put_text(of, plan, measured, planned) end
   io.stdout:flush()
 end

@@ -37,8 +37,8 @@ local function check(p, world)
       p.sp_size))
   end
   if p.tp_size * p.cp_size > 1 and p.dp_replicate_size > 1 and p.dp_shard_size == 1 then
-    error(string.format("tp_size %d and cp_size %d do not go with dp_replicate_size %d alone; dp_replicate_size 1, or a "
-      .. "dp_shard_size above 1, would do", p.tp_size, p.cp_size, p.dp_replicate_size))
+    error(string.format("tp_size %d and cp_size %d do not go with dp_replicate_size %d alone; dp_replicate_size 1, or "
+      .. "a dp_shard_size above 1, would do", p.tp_size, p.cp_size, p.dp_replicate_size))
   end
   local _, total = sizes_of(p, world)
   if p.is_fsdp2 and p.dp_shard_size * p.cp_size == 1 then

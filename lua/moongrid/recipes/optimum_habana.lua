@@ -1,8 +1,8 @@
 -- optimum-habana's parallel state: the groups of Megatron-DeepSpeed, with getters of its own, a training mode
 -- and setters.
--- Source: huggingface/optimum-habana; version 1.21.2 (the default): optimum/habana/distributed/parallel_state.py, the same
--- file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved. There
--- initialize_model_parallel did not keep the sequence-parallel size, so evaluation counted 1.
+-- Source: huggingface/optimum-habana; version 1.21.2 (the default): optimum/habana/distributed/parallel_state.py, the
+-- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved.
+-- There initialize_model_parallel did not keep the sequence-parallel size, so evaluation counted 1.
 
 local groups = recipe "megatron_deepspeed"
 

@@ -2,9 +2,9 @@
 -- (ep_degree above 1) two of them: moe (pp, moe_sharding, ep) and dense, in which sharding is moe_sharding x the rest.
 -- Source: PaddlePaddle 3.3.1, paddle/distributed/fleet/base/topology.py (HybridCommunicateGroup,
 -- EPHybridCommunicateGroup) and fleet.py (_init_hybrid_parallel_env).
--- As there: dp_degree -1 is world / (mp x pp) whatever sharding and sep are; a degree whose name is not in the order has
--- no effect; 0 counts as 1 for mp, pp, sep and cp. get_context_parallel_rank is a coordinate of a third grid (cp_mesh),
--- which is not always the position in the context-parallel group (cp).
+-- As there: dp_degree -1 is world / (mp x pp) whatever sharding and sep are; a degree whose name is not in the order
+-- has no effect; 0 counts as 1 for mp, pp, sep and cp. get_context_parallel_rank is a coordinate of a third grid,
+-- cp_mesh, which is not always the position in the context-parallel group (cp).
 -- Not as there: with experts and an order in which an axis above 1 comes before moe_sharding, Paddle's sharding groups
 -- overlap and its last ranks fail; here they are those of the dense grid. Degrees that leave ranks out are refused.
 
@@ -32,7 +32,14 @@ local function degrees(world, p)
   for i = 1, 5 do
     if not sizes[known[i]] then refuse("order lacks '%s'; each of dp, pp, sharding, mp and sep would do", known[i]) end
   end
-  if sizes.dp < 0 then sizes.dp = world // (sizes.mp * sizes.pp) end
+  if sizes.dp < 0 then
+    local beside, rest = sizes.sharding * sizes.sep, sizes.mp * sizes.pp * sizes.sharding * sizes.sep
+    if beside > 1 then
+      refuse("dp_degree -1 takes all that mp and pp leave, so sharding_degree %d and sep_degree %d do not fit; %s "
+        .. "would do", sizes.sharding, sizes.sep, world % rest == 0 and "dp_degree " .. world // rest or "1 and 1")
+    end
+    sizes.dp = world // rest
+  end
   sizes.dp = math.max(sizes.dp, 1)
   return sizes
 end
@@ -66,10 +73,11 @@ end
 local function build_dense(world, p, sizes)
   for _, name in ipairs { "cp", "moe_sharding" } do
     if sizes[name] and sizes[name] > 1 then
-      refuse("%s_degree %d needs experts: without them only 1 fits; an ep_degree above 1, with ep in the order, would do",
-        name, sizes[name])
+      refuse("%s_degree %d needs experts: without them only 1 fits; an ep_degree above 1, with ep in the order, would "
+        .. "do", name, sizes[name])
     end
   end
+  if p.dp_degree < 0 then sizes.dp = fill end
   local g, t = grid_of(world, p.order, sizes), topology(world)
   t.grid = g
   t.pp = g "pp"
@@ -102,7 +110,7 @@ local function orders_of(order)
   return moe, dense
 end
 
-local function check_experts(p, sizes)
+local function check_experts(sizes)
   if not sizes.moe_sharding then refuse("order lacks 'moe_sharding'; with experts it would do") end
   if sizes.dp > 1 or sizes.sep > 1 then
     refuse("dp_degree %d and sep_degree %d do not go with experts; 1 and 1 would do", sizes.dp, sizes.sep)
@@ -135,7 +143,7 @@ local function cp_mp_of(world, g, cp)
 end
 
 local function build_experts(world, p, sizes)
-  check_experts(p, sizes)
+  check_experts(sizes)
   local moe_order, dense_order = orders_of(p.order)
   sizes.dense_sharding = sizes.sharding // sizes.moe_sharding
   local moe, g, t = grid_of(world, moe_order, sizes), grid_of(world, dense_order, sizes), topology(world)

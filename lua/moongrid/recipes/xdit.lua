@@ -1,9 +1,10 @@
--- xDiT's parallel state for diffusion transformers: one grid, tp fastest, then sp (Ulysses inside ring), pp (PipeFusion),
--- cfg (classifier-free guidance), dp; ranks behind it may decode (vae). Every group has a twin on the CPU (gloo there).
+-- xDiT's parallel state for diffusion transformers: one grid, tp fastest, then sp (Ulysses inside ring), pp
+-- (PipeFusion), cfg (classifier-free guidance), dp; ranks behind it may decode (vae). Every group has a twin on the CPU
+-- (gloo there).
 -- Source: xdit-project/xDiT, xfuser 0.7.0, xfuser/core/distributed/parallel_state.py (initialize_model_parallel) and
 -- group_coordinator.py; yunchang 0.6.4, yunchang/globals.py (set_seq_parallel_pg).
--- Not as there: yunchang takes the ranks of sp for neighbours, so with tp its Ulysses and ring groups cross those of sp;
--- here they lie inside. The ranks of the VAE, for which xDiT fails, have their group. A world that is neither refuses.
+-- Not as there: yunchang takes the ranks of sp for neighbours, so with tp its Ulysses and ring groups cross those of
+-- sp; here they lie inside. The ranks of the VAE, for which xDiT fails, have their group. Ranks left over are refused.
 
 local arithmetic = ...
 
@@ -115,7 +116,7 @@ return recipe {
     ring_degree = param.size(1, "ranks that pass keys and values on", "ring"),
     tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp"),
     pipeline_parallel_degree = param.size(1, "PipeFusion stages", "pp"),
-    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides the ranks of the transformer", "fs"),
+    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides those of the transformer", "fs"),
     vae_parallel_size = param.index(0, "ranks behind the transformer's that decode", "vae"),
     use_parallel_vae = param.flag(false, "the ranks of each replica decode", "parallel_vae"),
     long_ctx_attn = param.flag(true, "yunchang is installed: make the groups of Ulysses and ring"),

@@ -259,6 +259,8 @@ static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *k
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", "the channel of the library") : s;
 }
 
+/* Where MPI survives losses, a call may succeed on some ranks and fail on others: agree over the host's communicator on whether all
+** have opened their backend. */
 static mgrid_status all_opened(mpi_backend *m, MPI_Comm parent, mgrid_status mine, mgrid_error *err) {
   int        *flag = malloc(sizeof *flag); /* leaked if the call does not end */
   mpi_request call = { 0 };

@@ -330,18 +330,26 @@ mgrid_status mgrid_watch_fail(const mpi_backend *m, const mgrid_missing *silent,
 
 mgrid_status mgrid_watch_survivors(const mpi_backend *m, mgrid_error *err) {
   mpi_watch    *w = m->watch;
-  mgrid_missing ignored;
+  double        seconds = w ? w->seconds : m->seconds;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_missing absent = { 0 };
+  int64_t       first;
   char          who[LIST] = "one is stopped, or went on without a recovery";
   if (w) {
-    mgrid_watch_missing(m, &ignored);
+    mgrid_watch_missing(m, &absent);
     free(w->lost); /* the thread looks no more */
     w->lost = mgrid_mpi_all_lost(m);
     find_missing(w);
-    if (w->seen) name_absent(w, who);
+    absent = w->missing;
+    if (absent.n > 0)
+      mgrid_missing_text(&absent, who);
+    else if (w->seen && name_unseen(w, who, &first) == 1)
+      mgrid_missing_add(&absent, first);
   }
-  return mgrid_fail(err, MGRID_TIMED_OUT,
-                    "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint",
-                    w ? w->seconds : m->seconds, who);
+  mgrid_missing_fail(&absent, seconds, &e);
+  mgrid_error_reword(&e, "after %.3g seconds not all survivors had come: %s; go on from the last checkpoint", seconds,
+                     who);
+  return mgrid_error_pass(err, &e);
 }
 
 void mgrid_watch_end(mpi_backend *m) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command `moongrid`, which the package brings: explanations, moves of all ranks and laws are its own."""
+"""The command `moongrid`, which the package brings: moves of all ranks are its own."""
 from __future__ import annotations
 
 import os
@@ -24,12 +24,11 @@ def path() -> str:
     raise error(Status.MISSING, "the command moongrid is not here: neither in the package nor on the PATH")
 
 
-def run(*arguments: str, given: str | None = None, may_fail: bool = False) -> str:
-    """Return what the command prints, with a text as its standard input; raise what it refuses. may_fail: it says on its
-    output what does not hold."""
-    done = subprocess.run([path(), *arguments], input=given, capture_output=True, text=True, check=False,
+def run(*arguments: str) -> str:
+    """Return what the command prints; raise what it refuses."""
+    done = subprocess.run([path(), *arguments], capture_output=True, text=True, check=False,
                           env={**os.environ, "LC_ALL": "C.UTF-8"})
-    if done.returncode == 0 or (may_fail and done.stdout):
+    if done.returncode == 0:
         return done.stdout
     said = re.sub(r"^moongrid: ", "", done.stderr.strip()) or f"the command ended with {done.returncode}"
     raise error(done.returncode * 100 if 1 <= done.returncode <= 5 else Status.BACKEND, said)

@@ -93,6 +93,12 @@ class Library:
         if self.c.mgrid_write_file(os.fsencode(file), 0, data, c_size_t(len(data)), ctypes.byref(failed)):
             raise error(failed.status, failed.message.decode(errors="replace"))
 
+    def law(self, plan: int | None, law: bytes) -> None:
+        """Raise unless a law of the families of a plan holds."""
+        failed = _abi.mgrid_error()
+        if self.c.mgrid_plan_law(c_void_p(plan), law, ctypes.byref(failed)):
+            raise error(failed.status, failed.message.decode(errors="replace"))
+
     def described(self, name: str, *arguments: Any) -> str:
         """Return the text of a function that writes as snprintf, and has no error."""
         function = getattr(self.c, name)

@@ -15,7 +15,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from . import _abi, _command
+from . import _abi
 from ._abi import Status
 from ._errors import error, known
 from ._families import Family, Grid
@@ -172,8 +172,14 @@ class Plan(Owner, Mapping[str, Family]):
         cost."""
         for family in families:
             known(family, self.families, "family")
-        line, given = self.as_words()
-        return Report(_command.run("explain", *line, *_only(families), given=given))
+        options: dict[str, Any] = {"families": families} if families else {}
+        if self.recipe is not None and not self._alone:
+            options["recipe"] = {"name": self.recipe.name, "args": self._words}
+            if self.recipe.text is not None:
+                options["recipe"]["text"] = self.recipe.text
+            if self._file:
+                options["recipe"]["file"] = os.fsdecode(self._file)
+        return Report(library().text("mgrid_plan_draw", self._handle, b"explain", json.dumps(options).encode()))
 
     def diff(self, other: Plan, rank: int = 0) -> Report:
         """Compare with another plan: + new, - gone, ~ changed. `data` is the Change of that rank's communicators, or None
@@ -201,11 +207,8 @@ class Plan(Owner, Mapping[str, Family]):
         "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first that does not hold."""
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
-        if laws:
-            words = [word for law in laws for word in ("--law", encoded(law).decode())]
-            said = json.loads(_command.run("check", "-", *words, "--json", given=self.save(), may_fail=True))
-            if not said[0]["ok"]:
-                raise error(said[0]["status"], said[0]["message"])
+        for law in laws:
+            library().law(self._handle, encoded(law))
         return Checked(**record(found))
 
     def resources(self, rank: int | None = None, machine: int = 8, nvls: bool = True) -> dict[str, int]:
@@ -294,13 +297,6 @@ class Plan(Owner, Mapping[str, Family]):
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def as_words(self) -> tuple[list[str], str | None]:
-        """The plan in a line of the command, and that line's standard input: its recipe, else the saved plan."""
-        if self.recipe is None or self._alone:
-            return ["-"], self.save()
-        name = self.recipe.name if self.recipe.text is None else "-"
-        return [name, "--world", str(self.world), *self._line()], self.recipe.text
-
     def _line(self) -> list[str]:
         return [*(["--params", os.fsdecode(self._file)] if self._file else []), *self._words]
 
@@ -310,10 +306,6 @@ class Plan(Owner, Mapping[str, Family]):
         with tempfile.TemporaryDirectory() as folder:
             self.save(f"{folder}/plan.json")
             yield f"{folder}/plan.json"
-
-
-def _only(families: Sequence[str]) -> list[str]:
-    return ["--family", ",".join(families)] if families else []
 
 
 class Recipe(Owner):

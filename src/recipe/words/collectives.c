@@ -383,7 +383,7 @@ static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **dat
 }
 
 /* Check that this rank can receive the root's data: a value always, else it needs a buffer of equal size. */
-static mgrid_status fits(const buffer *own, const heading *p, bool root, void **data, mgrid_error *err) {
+static mgrid_status buffer_fits(const buffer *own, const heading *p, bool root, void **data, mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
     return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts what is of no type, number %" PRId64, p->type);
   if (p->bytes > MOST)
@@ -429,7 +429,8 @@ static int job_broadcast(lua_State *L) {
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
   if (is_root) p = packed; /* its own size, even if the broadcast returned another */
   if (!s) {
-    if (!mine && (p.type != VALUE || p.bytes > 0)) mine = fits(own, &p, is_root, &data, &e); /* else the root failed */
+    if (!mine && (p.type != VALUE || p.bytes > 0))
+      mine = buffer_fits(own, &p, is_root, &data, &e); /* else the root failed */
     s = mgrid_verdict(b, mine, &e, &e);
   }
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);

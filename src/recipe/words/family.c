@@ -385,7 +385,7 @@ static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid
   return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
 }
 
-static int same(lua_State *L) {
+static int family_same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_budget *budget = mgrid_lua_work(L);
   mgrid_error   e = MGRID_ERROR_INIT;
@@ -436,7 +436,7 @@ static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, f
 
 void mgrid_lua_open_family(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "union", families_union }, { "zip", families_zip }, { "same", same }, { "within", within },
+    { "union", families_union }, { "zip", families_zip }, { "same", family_same }, { "within", within },
     { "disjoint", disjoint },    { "covers", covers },    { NULL, NULL }
   };
   mgrid_lua_open_class(L, &family_class);

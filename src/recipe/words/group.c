@@ -3,10 +3,137 @@
 ** group.c - Group for Lua: this rank's place in one group of a state.
 */
 #include "moongrid_lua.h"
-
+#include "recipe/bind.h"
 #include "recipe/words/lookup.h"
 
 #include <string.h>
+
+/* ------------------------------------------------------------------- fields
+** Userdata whose fields cost no more than those of a Lua table.
+*/
+
+const char mgrid_lua_state_key = 's', mgrid_lua_group_key = 'g';
+
+void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key, lua_CFunction missing) {
+  int box = lua_gettop(L);
+  lua_createtable(L, 0, 12);
+  luaL_getmetatable(L, class);
+  for (lua_pushnil(L); mgrid_lua_next(L, box + 2);) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, box + 1);
+  }
+  lua_pop(L, 1);
+  lua_pushboolean(L, 1);
+  lua_rawsetp(L, box + 1, key);
+  lua_createtable(L, 0, 12); /* the answers */
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, box);
+  lua_pushcclosure(L, missing, 1);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  lua_setiuservalue(L, box, MGRID_ANSWERS);
+  lua_setfield(L, box + 1, "__index");
+  lua_setmetatable(L, box);
+}
+
+void *mgrid_lua_test_own(lua_State *L, int i, const char *key) {
+  if (lua_type(L, i) != LUA_TUSERDATA || !lua_getmetatable(L, i)) return NULL;
+  bool own = lua_rawgetp(L, -1, key) == LUA_TBOOLEAN;
+  lua_pop(L, 2);
+  return own ? lua_touserdata(L, i) : NULL;
+}
+
+void *mgrid_lua_check_own(lua_State *L, int i, const char *class, const char *key) {
+  void *box = mgrid_lua_test_own(L, i, key);
+  if (!box) luaL_typeerror(L, i, class);
+  return box;
+}
+
+void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name) {
+  answers = lua_absindex(L, answers);
+  lua_pushstring(L, name);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, answers);
+}
+
+/* ------------------------------------------------------------------- memory
+** For Lua: the windows and the device communicator of a group; the GPU memory that a state holds, releases and takes
+** again. Addresses are light userdata, which a program passes on to kernels.
+*/
+
+static void set_address(lua_State *L, const char *key, const void *address) {
+  if (address)
+    lua_pushlightuserdata(L, (void *)(uintptr_t)address);
+  else
+    lua_pushnil(L);
+  lua_setfield(L, -2, key);
+}
+
+/* group:window(name) -> { buffer, bytes, handle }, or nil where there is no communicator */
+static int group_window(lua_State *L) {
+  mgrid_lua_check_group(L, 1);
+  const char       *name = luaL_checkstring(L, 2);
+  mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (mgrid_group_window(mgrid_lua_check_group(L, 1), name, &w, &e)) return mgrid_lua_raise_error(L, &e);
+  if (!w.buffer) {
+    lua_pushnil(L);
+    return 1;
+  }
+  lua_createtable(L, 0, 3);
+  set_address(L, "buffer", w.buffer);
+  set_address(L, "handle", w.handle);
+  mgrid_lua_set_integer(L, "bytes", w.bytes);
+  return 1;
+}
+
+/* group:device() -> address, version of NCCL; or nil */
+static int group_device(lua_State *L) {
+  int         version = 0;
+  const void *device = mgrid_group_device(mgrid_lua_check_group(L, 1), &version);
+  if (!device) {
+    lua_pushnil(L);
+    return 1;
+  }
+  lua_pushlightuserdata(L, (void *)(uintptr_t)device);
+  lua_pushinteger(L, version);
+  return 2;
+}
+
+static int change(lua_State *L, mgrid_status (*call)(mgrid_state *s, mgrid_error *err)) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (call(mgrid_lua_check_host_state(L), &e)) return mgrid_lua_failure(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+int mgrid_lua_state_suspend(lua_State *L) { return change(L, mgrid_state_suspend); }
+int mgrid_lua_state_resume(lua_State *L) { return change(L, mgrid_state_resume); }
+
+/* state:held_memory() -> { communicators, suspended, total, suspendable, persistent } */
+int mgrid_lua_state_held_memory(lua_State *L) {
+  mgrid_held_memory m = MGRID_HELD_MEMORY_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (mgrid_state_held_memory(mgrid_lua_check_host_state(L), &m, &e)) return mgrid_lua_failure(L, &e);
+  const struct {
+    const char *key;
+    int64_t     value;
+  } fields[] = { { "communicators", m.communicators },
+                 { "suspended", m.suspended },
+                 { "total", m.total },
+                 { "suspendable", m.suspendable },
+                 { "persistent", m.persistent } };
+  lua_createtable(L, 0, 5);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    lua_pushinteger(L, fields[i].value);
+    lua_setfield(L, -2, fields[i].key);
+  }
+  return 1;
+}
+
+/* ------------------------------------------------------------------- groups */
 
 typedef struct group_box { /* user value MGRID_OWNER is the State userdata, whose box is `from` */
   const mgrid_group     *g;
@@ -81,7 +208,7 @@ static int group_prev(lua_State *L) {
 }
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
-static int group_at(lua_State *L) {
+static int group_group_at(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t            position = mgrid_lua_check_integer(L, 2);
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
@@ -202,13 +329,13 @@ static const luaL_Reg group_fields[] = { { "position", group_position },
                                          { NULL, NULL } };
 static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "prev", group_prev },
-                                          { "at", group_at },
+                                          { "at", group_group_at },
                                           { "position_of", group_position_of },
                                           { "contains", group_contains },
                                           { "shift", group_shift },
                                           { "segment", mgrid_lua_group_segment },
-                                          { "window", mgrid_lua_group_window },
-                                          { "device", mgrid_lua_group_device },
+                                          { "window", group_window },
+                                          { "device", group_device },
                                           { NULL, NULL } };
 static const luaL_Reg group_meta[] = {
   { "__len", group_size }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }

@@ -40,7 +40,7 @@ static void read_text(lua_State *L, const char *name, const char **out) {
   *out = lua_tostring(L, -1); /* the record parses it */
 }
 
-static void read_name(lua_State *L, const char *name, const char **out) {
+static void options_read_name(lua_State *L, const char *name, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not %s", name, mgrid_lua_kind(L, -1));
   *out = lua_tostring(L, -1); /* the record checks it */
@@ -81,7 +81,7 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
 }
 
 /* Read the value of an NCCL field on the top. */
-static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
+static void options_read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
   if (lua_isboolean(L, -1))
@@ -104,7 +104,7 @@ static void read_fields(lua_State *L, const char *name, mgrid_nccl_values *v) {
   mgrid_lua_check_keys(L, -1, "nccl field", known, MGRID_NCCL_FIELDS, false);
   memset(v, 0, sizeof *v);
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
-    if (lua_getfield(L, -1, known[i]) != LUA_TNIL) read_field(L, i, v);
+    if (lua_getfield(L, -1, known[i]) != LUA_TNIL) options_read_field(L, i, v);
     lua_pop(L, 1);
   }
 }
@@ -122,7 +122,7 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
   case MGRID_OPTION_SHAPE: read_text(L, row->name, at); return;
   case MGRID_OPTION_NUMBERS: read_numbers(L, row, at); return;
-  case MGRID_OPTION_NAME: read_name(L, row->name, at); return;
+  case MGRID_OPTION_NAME: options_read_name(L, row->name, at); return;
   }
 }
 
@@ -182,7 +182,7 @@ int mgrid_lua_choose(lua_State *L) {
     parse_value(L, 4, &mgrid_option_table[at]);
     read_option(L, &mgrid_option_table[at], &o, &nccl);
   } else {
-    read_field(L, (int)(at - rows), &nccl);
+    options_read_field(L, (int)(at - rows), &nccl);
   }
   if (mgrid_choice_make(&o, &nccl, &choice, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_status s = mgrid_topology_choose(t, family, choice, &e);

@@ -2,10 +2,75 @@
 **
 ** state.c - State for Lua: the questions of a trainer.
 */
+#include "recipe/bind.h"
 #include "recipe/words/lookup.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+/* ------------------------------------------------------------ where it runs
+** State.machine: where this rank runs, and how the job is spread over machines. Read only.
+*/
+
+static const char *const fields[] = { "name",  "machines",     "index",  "local_size", "local_rank",
+                                      "cores", "usable_cores", "memory", "gpus",       "gpu" };
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+/* Called for a name without a value: an error, except for `gpu` without a GPU. */
+static int machine_missing(lua_State *L) {
+  const char *key = luaL_checkstring(L, 2);
+  return strcmp(key, "gpu") == 0 ? 0 : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);
+}
+
+static int machine_fixed(lua_State *L) { return mgrid_lua_raise(L, "the machine cannot be changed"); }
+
+/* machine, last name or nil -> the next name with a value, that value */
+static int machine_next(lua_State *L) {
+  size_t i = 0;
+  if (!lua_isnil(L, 2))
+    while (i < FIELDS && strcmp(fields[i++], luaL_checkstring(L, 2)) != 0) continue;
+  for (; i < FIELDS; i++) {
+    lua_pushstring(L, fields[i]);
+    if (lua_getfield(L, 1, fields[i]) != LUA_TNIL) return 2;
+    lua_pop(L, 2);
+  }
+  return 0;
+}
+
+static int machine_pairs(lua_State *L) {
+  lua_pushcfunction(L, machine_next);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+/* Push an empty table whose metatable holds the values, so that __newindex sees and refuses every assignment. */
+static void push_machine(lua_State *L, const mgrid_state *s) {
+  static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
+  mgrid_machine         m = MGRID_MACHINE_INIT;
+  mgrid_state_machine(s, &m, NULL);
+  const int64_t values[] = { m.machines,     m.index,  m.local_size, m.local_rank, m.cores,
+                             m.usable_cores, m.memory, m.gpus,       m.gpu };
+  lua_newtable(L);
+  luaL_newlib(L, meta);
+  lua_createtable(L, 0, FIELDS); /* the values */
+  lua_pushstring(L, m.name);
+  lua_setfield(L, -2, fields[0]);
+  for (int i = 1; i < FIELDS; i++) {
+    if (values[i - 1] < 0) continue; /* there is no GPU */
+    lua_pushinteger(L, values[i - 1]);
+    lua_setfield(L, -2, fields[i]);
+  }
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, machine_missing);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+  lua_setfield(L, -2, "__index");
+  mgrid_lua_set_boolean(L, "__metatable", false);
+  lua_setmetatable(L, -2);
+}
+
+/* ------------------------------------------------------------------- states */
 
 static int state_missing(lua_State *L);
 
@@ -51,12 +116,12 @@ mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
 }
 
 /* Empty a table of answers, and those of the groups in it. */
-static void forget(lua_State *L, int answers) {
+static void state_forget(lua_State *L, int answers) {
   answers = lua_absindex(L, answers);
   for (lua_pushnil(L); mgrid_lua_next(L, answers);) {
     if (mgrid_lua_test_own(L, -1, &mgrid_lua_group_key)) {
       lua_getiuservalue(L, -1, MGRID_ANSWERS);
-      forget(L, -1);
+      state_forget(L, -1);
       lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -69,7 +134,7 @@ static void forget(lua_State *L, int answers) {
 void mgrid_lua_close_state(lua_State *L, int i) {
   mgrid_state_box *box = check_state_box(L, i);
   lua_getiuservalue(L, i, MGRID_ANSWERS);
-  forget(L, -1);
+  state_forget(L, -1);
   lua_pop(L, 1);
   /* Without s, its finalizer was called by hand, and the keeper frees the state. */
   if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
@@ -176,7 +241,7 @@ static int state_plan(lua_State *L) {
 }
 
 static int state_machine(lua_State *L) {
-  mgrid_lua_push_machine(L, mgrid_lua_check_state(L, 1));
+  push_machine(L, mgrid_lua_check_state(L, 1));
   return 1;
 }
 

@@ -2,6 +2,7 @@
 **
 ** topology.c - Topology for Lua: families, grids and the things of slices by name.
 */
+#include "recipe/budget.h"
 #include "recipe/slice.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ static void remember(lua_State *L, int i, const char *name) {
 }
 
 /* t.x = nil. False: there is no x. */
-static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
+static bool topology_forget(lua_State *L, mgrid_topology *t, const char *name) {
   if (!mgrid_topology_remove(t, name)) return false;
   for (int i = 1; i <= 2; i++) {
     lua_pushnil(L);
@@ -48,7 +49,7 @@ static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
 }
 
 /* Return whether the topology holds f itself under this name. */
-static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
+static bool has_already(lua_State *L, const char *name, const mgrid_lua_family *f) {
   lua_getiuservalue(L, 1, 1);
   lua_getfield(L, -1, name);
   const mgrid_lua_family *held = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
@@ -56,7 +57,7 @@ static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
   return f && held && held->f == f->f;
 }
 
-void mgrid_lua_weigh_topology(lua_State *L, int i) {
+static void weigh_topology(lua_State *L, int i) {
   const mgrid_content *c = &mgrid_lua_check_topology(L, i)->content;
   size_t               names = c->nentries + c->ngrids + c->nitems;
   for (size_t k = 0; k < c->nconcurrent; k++) names += c->concurrent[k].n;
@@ -76,7 +77,7 @@ MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, c
 }
 
 /* Return the slice that has values of this class for a topology; NULL: none. */
-static const mgrid_lua_slice *slice_of(lua_State *L, int value) {
+static const mgrid_lua_slice *topology_slice_of(lua_State *L, int value) {
   const mgrid_lua_slice *const *s = mgrid_lua_slices;
   while (*s && !((*s)->class && luaL_testudata(L, value, (*s)->class))) s++;
   return *s;
@@ -100,9 +101,9 @@ static int topology_newindex(lua_State *L) {
   const char            *name = mgrid_lua_name(L, 2);
   mgrid_lua_family      *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid           **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
-  const mgrid_lua_slice *slice = f || g ? NULL : slice_of(L, 3);
+  const mgrid_lua_slice *slice = f || g ? NULL : topology_slice_of(L, 3);
   const char            *what = f ? "family" : g ? "grid" : slice ? slice->kind->name : NULL;
-  if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
+  if (lua_isnil(L, 3) && topology_forget(L, t, name)) return 0;
   if (!what)
     return mgrid_lua_raise_as(
         L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds %s%s", name,
@@ -115,7 +116,7 @@ static int topology_newindex(lua_State *L) {
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
                            name);
   lua_getiuservalue(L, 1, 2);
-  bool again = has(L, name, f);
+  bool again = has_already(L, name, f);
   if (!again && lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
@@ -127,7 +128,7 @@ static int topology_newindex(lua_State *L) {
     put(L, t, name, f, again, g ? *g : NULL);
   else
     slice->assign(L, 1, name, 3);
-  mgrid_lua_weigh_topology(L, 1);
+  weigh_topology(L, 1);
   mgrid_lua_where(L);
   remember(L, 2, name);
   lua_pushvalue(L, 3);
@@ -223,6 +224,83 @@ static int topology_tostring(lua_State *L) {
   return 1;
 }
 
+/* ------------------------------------------------ families at the same time
+** For Lua: which families of a topology are used at the same time.
+*/
+
+/* Raise at the position in the third argument, "file:line: ", if there is one; else at that of Lua. */
+static int topology_fail(lua_State *L, mgrid_status status, const char *text) {
+  if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);
+  mgrid_lua_note(L, status, text);
+  lua_pushvalue(L, 3);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int no_list(lua_State *L, const char *what) {
+  char text[160];
+  snprintf(text, sizeof text, "concurrent is a list of families' names, or a list of such lists; this %s", what);
+  return topology_fail(L, MGRID_BAD_VALUE, text);
+}
+
+/* Check that the table at i is a list of values of one type, and return its length. */
+static lua_Integer topology_check_list(lua_State *L, int i, int type) {
+  lua_Integer n = (lua_Integer)lua_rawlen(L, i);
+  mgrid_lua_charge(L, n < INT64_MAX / 16 ? 16 * n : n);
+  n = mgrid_lua_length(L, i);
+  if (n < 0) no_list(L, "has names for its values, or gaps");
+  for (lua_Integer k = 1; k <= n; k++) {
+    if (lua_rawgeti(L, i, k) != type) no_list(L, lua_pushfstring(L, "has %s in it", mgrid_lua_kind(L, -1)));
+    lua_pop(L, 1);
+  }
+  return n;
+}
+
+static void put_list(lua_State *L, int i, mgrid_topology *t) {
+  size_t       n = (size_t)topology_check_list(L, i, LUA_TSTRING);
+  const char **names = lua_newuserdatauv(L, (n + 1) * sizeof *names, 0);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  for (size_t k = 0; k < n; k++) {
+    lua_rawgeti(L, i, (lua_Integer)k + 1);
+    names[k] = lua_tostring(L, -1); /* the list holds it */
+    lua_pop(L, 1);
+  }
+  mgrid_budget *budget = mgrid_lua_work(L);
+  mgrid_status  s = mgrid_concurrent_add(t, n, names, budget, &e);
+  mgrid_lua_charge(L, 0);
+  if (s) topology_fail(L, e.status, e.message);
+  weigh_topology(L, 1);
+  lua_pop(L, 1);
+}
+
+int mgrid_lua_concurrent_at(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  lua_settop(L, 3);
+  if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is %s", mgrid_lua_kind(L, 2)));
+  int first = lua_rawgeti(L, 2, 1);
+  if (first == LUA_TSTRING) {
+    put_list(L, 2, t);
+    return 0;
+  }
+  lua_Integer n = topology_check_list(L, 2, LUA_TTABLE); /* an empty list: nothing is used at the same time */
+  for (lua_Integer k = 1; k <= n; k++) {
+    lua_rawgeti(L, 2, k);
+    put_list(L, lua_gettop(L), t);
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+/* concurrent(topology, names | lists of names) */
+static int concurrent(lua_State *L) {
+  if (lua_type(L, 2) == LUA_TSTRING)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "concurrent takes a list of names: concurrent(t, { \"%s\", ... })",
+                              lua_tostring(L, 2));
+  lua_settop(L, 2);
+  return mgrid_lua_concurrent_at(L);
+}
+
 static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
                                                  { "__newindex", topology_newindex },
                                                  { "__len", topology_len },
@@ -233,9 +311,7 @@ static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
 static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, NULL, topology_meta };
 
 void mgrid_lua_open_topology(lua_State *L) {
-  static const luaL_Reg functions[] = { { "topology", new_topology },
-                                        { "concurrent", mgrid_lua_concurrent },
-                                        { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "topology", new_topology }, { "concurrent", concurrent }, { NULL, NULL } };
   mgrid_lua_open_class(L, &topology_class);
   luaL_setfuncs(L, functions, 0);
 }

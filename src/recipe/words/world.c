@@ -4,8 +4,195 @@
 */
 #include "recipe/bind.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* -------------------------------------------------- families by their modes
+** World for Lua: families by their modes.
+*/
+
+/* Read the modes {size, stride} in the field `name` of the table at 2; return their number. */
+static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, size_t most) {
+  if (lua_getfield(L, 2, name) == LUA_TNIL) {
+    lua_pop(L, 1);
+    return 0;
+  }
+  if (!lua_istable(L, -1))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: '%s' is %s, not a list of {size, stride}", name,
+                       mgrid_lua_kind(L, -1));
+  size_t n = lua_rawlen(L, -1);
+  if (n > most) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "modes: at most %zu, not %zu", most, n);
+  for (size_t i = 0; i < n; i++) {
+    bool    pair = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2;
+    int64_t value[2] = { 0, 0 };
+    for (int k = 0; k < 2 && pair; k++) {
+      lua_rawgeti(L, -1, k + 1);
+      pair = lua_isinteger(L, -1);
+      value[k] = lua_tointeger(L, -1);
+      lua_pop(L, 1);
+    }
+    if (!pair) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: %s mode %zu is not {size, stride}", name, i);
+    modes[i] = (mgrid_mode){ value[0], value[1] };
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return n;
+}
+
+/* world:modes{ inside = { {2, 1} }, index = { {4, 2} }, offset = 0 }, world:modes "(2:1) x (4:2) + 0" */
+static int world_modes(lua_State *L) {
+  enum { MOST = 64 };
+  static const char *const options[] = { "inside", "index", "offset" };
+  const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
+  mgrid_window             w = in->window;
+  mgrid_mode               inside[MOST], index[MOST];
+  size_t                   ninside = 0, nindex = 0;
+  int64_t                  offset = 0;
+  if (in->order)
+    return mgrid_lua_raise(L, "strides lie between ranks, which have no order; take the modes of the world itself");
+  lua_settop(L, 2);
+  const char *text = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+  if (!text) {
+    luaL_argexpected(L, lua_istable(L, 2), 2, "table or text");
+    mgrid_lua_check_keys(L, 2, "option", options, 3, false);
+    ninside = check_modes(L, "inside", inside, MOST);
+    nindex = check_modes(L, "index", index, MOST);
+    if (lua_getfield(L, 2, "offset") != LUA_TNIL && !lua_isinteger(L, -1))
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: the offset is %s, not an integer", mgrid_lua_kind(L, -1));
+    offset = lua_tointeger(L, -1);
+  }
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) { /* charge for lists before making them */
+    if (lists) mgrid_lua_charge(L, 16 * w.size);
+    if (lists) mgrid_lua_reserve(L, w.size, 24);
+    box->f = text ? mgrid_layout_parse(w, text, lists, &e)
+                  : mgrid_layout_modes(w, offset, ninside, inside, nindex, index, lists, &e);
+  }
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+static const luaL_Reg layouts[] = { { "modes", world_modes }, { NULL, NULL } };
+
+/* --------------------------------------------------- lists of ranks as text
+** Lists of ranks as Python prints them, "[[0, 1], [2, 3]]", turned into a Lua table: a user who ports a system pastes
+** what its loops print. Also accepted: lists in sequence, one a line; tuples; range(0, 8, 2); the words around an
+** array or a tensor; and numpy's blanks instead of commas.
+*/
+
+typedef struct reader {
+  lua_State  *L;
+  const char *text, *p;
+  int64_t     world; /* ranks are below it */
+  int         words; /* open words such as list(tuple(... around the current value */
+} reader;
+
+/* Raise with the position in the text, as Python's parser would: its line and the text there. */
+static int stuck(const reader *r, const char *expected) {
+  int line = 1;
+  for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
+  return mgrid_lua_raise(r->L, "line %d of the lists: %s expected %s%.20s%s", line, expected,
+                         *r->p ? "at '" : "at the end", r->p, *r->p ? "'" : "");
+}
+
+/* Skip what separates values. */
+static void pasted_skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
+
+static bool word(reader *r, const char *name) {
+  size_t len = strlen(name);
+  if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len])) return false;
+  r->p += len;
+  pasted_skip(r);
+  return true;
+}
+
+static lua_Integer integer(reader *r) {
+  char *end;
+  errno = 0;
+  long long n = strtoll(r->p, &end, 10);
+  if (end == r->p || *end == '.' || errno) stuck(r, "a rank");
+  r->p = end;
+  pasted_skip(r);
+  return n;
+}
+
+/* Append the numbers of "(0, 8, 2)", after the word range, to the table on the top. */
+static void range(reader *r) {
+  lua_Integer n[3] = { 0, 0, 1 }, given = 0, at = (lua_Integer)lua_rawlen(r->L, -1);
+  if (*r->p++ != '(') r->p--, stuck(r, "'(' of range");
+  for (pasted_skip(r); given < 3 && *r->p != ')'; given++) n[given] = integer(r);
+  if (*r->p != ')' || given == 0) stuck(r, "')' of range");
+  if (given == 1) n[1] = n[0], n[0] = 0;
+  if (n[2] == 0) stuck(r, "a step other than 0 of range");
+  if (n[0] < 0 || n[0] > r->world || n[1] > r->world) stuck(r, "a range within the world");
+  for (lua_Integer i = n[0]; n[2] > 0 ? i < n[1] : i > n[1] && i >= 0;) {
+    mgrid_lua_charge(r->L, 16);
+    lua_pushinteger(r->L, i);
+    lua_rawseti(r->L, -2, ++at);
+    if (n[2] > r->world || n[2] < -r->world) break;
+    i += n[2];
+  }
+  r->p++;
+  pasted_skip(r);
+}
+
+/* Append the values up to `close` to the table on the top: numbers, and at the first level tables. */
+static void items(reader *r, char close, int level) {
+  for (pasted_skip(r); *r->p != close;) {
+    bool wrapped = word(r, "list") || word(r, "tuple") || word(r, "array") || word(r, "tensor");
+    char open = *r->p;
+    mgrid_lua_charge(r->L, 16);
+    if (word(r, "range")) {
+      if (level < 2) lua_createtable(r->L, 0, 0);
+      range(r);
+      if (level < 2) lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
+    } else if (wrapped && open == '(') {
+      if (++r->words > 4) stuck(r, "a rank");
+      r->p++;
+      items(r, ')', level);
+      r->words--;
+    } else if (open == '[' || open == '(' || open == '{') {
+      if (level == 3) stuck(r, "a rank");
+      r->p++;
+      lua_createtable(r->L, 0, 0);
+      items(r, open == '[' ? ']' : open == '(' ? ')' : '}', level + 1);
+      lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
+    } else if (level == 0 || *r->p == '\0') {
+      stuck(r, *r->p ? "'['" : "the end of a list");
+    } else {
+      lua_pushinteger(r->L, integer(r));
+      lua_rawseti(r->L, -2, (lua_Integer)lua_rawlen(r->L, -2) + 1);
+    }
+  }
+  if (close) r->p++;
+  pasted_skip(r);
+}
+
+/* Replace the text at i, lists of ranks below `world` as Python prints them, with a table. Raises. */
+static void read_pasted(lua_State *L, int i, int64_t world) {
+  reader r = { L, lua_tostring(L, i), NULL, world, 0 };
+  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, i));
+  mgrid_lua_stack(L, 8);
+  r.p = r.text + strspn(r.text, " \t\r\n");
+  if (mgrid_is_digit(*r.p)
+      && r.p[strcspn(r.p, "]\n")] != '\n') { /* in world:table [[0, 1], [2, 3]] Lua took the outer ones */
+    lua_pushfstring(L, "[[%s]]", r.text);
+    r.text = r.p = lua_tostring(L, -1);
+    lua_replace(L, i);
+  }
+  lua_createtable(L, 0, 0);
+  items(&r, '\0', 0);
+  int  all = lua_gettop(L);
+  bool around = lua_rawlen(L, all) == 1 && lua_rawgeti(L, all, 1) == LUA_TTABLE
+                && lua_rawgeti(L, all + 1, 1) == LUA_TTABLE;
+  lua_pushvalue(L, around ? all + 1 : all); /* a list around the groups is not a group */
+  lua_replace(L, i);
+  lua_settop(L, all - 1);
+}
+
+/* ------------------------------------------------------------------- worlds */
 
 static int64_t size_of(const mgrid_lua_world *w) { return w->order ? w->order->size : w->window.size; }
 
@@ -144,7 +331,7 @@ static int world_table(lua_State *L) {
   if (in->order)
     return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
                               "where it leaves ranks out");
-  if (lua_type(L, 2) == LUA_TSTRING) mgrid_lua_pasted(L, 2, w.offset + w.size);
+  if (lua_type(L, 2) == LUA_TSTRING) read_pasted(L, 2, w.offset + w.size);
   mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
   const char *said = luaL_optstring(L, 3, kinds[0]);
   int         kind = 0;
@@ -272,7 +459,7 @@ static const luaL_Reg meta[] = {
   { "__idiv", no_number }, { "__mod", no_number },           { "__lt", no_number },  { "__le", no_number },
   { NULL, NULL }
 };
-static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
+static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {
   mgrid_lua_open_class(L, &world_class);

@@ -35,6 +35,7 @@ return {
     local asked = case.args.pipeline_model_parallel_comm_backend
     return kind == "pipeline_model_parallel_group" and asked or backend
   end,
+  unheld = "gloo", -- between optimizer instances
   calls = {
     initialize_model_parallel = function(job, args)
       job.args = args

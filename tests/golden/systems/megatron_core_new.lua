@@ -21,6 +21,7 @@ local version_of = {
 
 return {
   recipe = "megatron",
+  unheld = core.unheld,
   kinds = function(kind)
     local size = kind:match "^dynamic_dp_cp_groups%[(%d+)%]$"
     return size and "dynamic_dp_cp_" .. size or kinds[kind] or core.kinds(kind)

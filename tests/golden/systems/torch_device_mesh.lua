@@ -193,7 +193,9 @@ local function backend(case, kind, on_cpu)
     local dim = op.backend_override and kind:match("^" .. op.as .. "%.(.*)$")
     local named = op.backend_override
     if dim and type(named) == "table" then
-      for i, name in ipairs(op.mesh_dim_names) do named = name == dim and (named[dim] or named[tostring(i - 1)]) or named end
+      for i, name in ipairs(op.mesh_dim_names) do
+        if name == dim then named = named[dim] or named[tostring(i - 1)] or named end
+      end
     end
     if dim and named ~= op.backend_override then return type(named) == "table" and named[1] or named end
   end
@@ -211,7 +213,8 @@ end
 
 local function open(case)
   local names = {} -- recorded kind -> family in the plan
-  local job = adapter.job({ kinds = names, ask = ask, list = function() end }, { names = names, world = mg.world(case.world) })
+  local speaks = { kinds = names, ask = ask, list = function() end }
+  local job = adapter.job(speaks, { names = names, world = mg.world(case.world) })
   job.meshes, job.order = {}, {} -- by the names that the operations give
   job.families, job.kind_of = {}, {} -- of new_group
   job.kinds_of = {} -- recorded kind -> mesh, dim

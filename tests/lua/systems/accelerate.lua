@@ -13,7 +13,6 @@ local function rest(params, left_out)
 end
 
 return {
-  defaults = { dp_shard_size = 8 },
   refused = {
     { "nothing to shard over (ac-002)", {}, "FSDP has nothing to shard over: dp_shard_size and cp_size are 1; "
       .. "dp_shard_size 8, or is_fsdp2=false, would do", would = { { dp_shard_size = 8 }, { is_fsdp2 = false } } },

@@ -32,8 +32,11 @@ return {
       would = { { order = { "dp", "pp", "sharding", "sep", "mp" } } } },
     { "an order without sep (pf-006)", { order = { "dp", "pp", "sharding", "mp" } },
       "order lacks 'sep'; each of dp, pp, sharding, mp and sep would do", would = { { order = { "dp", "pp", "sharding", "mp", "sep" } } } },
-    { "degrees that make another world (pf-004)", { sharding = 2 }, words = { "sharding 2 x dp 8 = 16 does not make the 8 ranks" },
-      would = { { sharding = 1 }, { dp = 4 } } },
+    { "sharding beside all data parallelism (pf-004)", { sharding = 2 }, "dp_degree -1 takes all that mp and pp leave, so "
+      .. "sharding_degree 2 and sep_degree 1 do not fit; dp_degree 4 would do", would = { { dp = 4 } } },
+    { "the same where nothing fits", { sep = 3 }, "dp_degree -1 takes all that mp and pp leave, so sharding_degree 1 and "
+      .. "sep_degree 3 do not fit; 1 and 1 would do", would = { { sep = 1 } } },
+    { "degrees that make another world", { dp = 2, mp = 2 }, words = { "mp 2 x dp 2 = 4 does not make the 8 ranks" }, would = { { mp = 4 } } },
     { "context parallelism without experts (pf-005)", { dp = 4, cp = 2 },
       "cp_degree 2 needs experts: without them only 1 fits; an ep_degree above 1, with ep in the order, would do",
       would = { { dp = 8, cp = 1 } } },

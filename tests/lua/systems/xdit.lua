@@ -15,7 +15,6 @@ local function rest(params)
 end
 
 return {
-  defaults = { dp = 8 },
   refused = {
     { "ranks that nobody has (xd-008)", { ring = 4 }, words = { "does not make the 8 ranks" }, would = { { ring = 8 }, { dp = 2 } } },
     { "another size of sequence parallelism (xd-051)", { ulysses = 2, sp = 3, dp = 4 },

@@ -1,0 +1,128 @@
+-- SGLang's diffusion runtime: xDiT's grid (tp, sp, pp, cfg, dp, the first one fastest) with other groups on it: Ulysses
+-- and ring inside sp, the ranks of a replica that decode (vae_decode) and encode (encoder_dp) together. Groups that
+-- exist already are used again. Every group but ulysses, ring, dit and vae has a twin on the CPU (gloo there).
+-- Source: sgl-project/sglang 0.5.23, sglang/multimodal_gen/runtime/distributed/parallel_state.py
+-- (initialize_model_parallel), parallel_groups.py. By reading, not recorded.
+-- Not as there: sequence_parallel_degree is ulysses x ring where it is left out; ranks that nobody has are refused; the
+-- ranks of vae_parallel_size, for which the constructors fail, have their group.
+
+local function group(s, q)
+  local name = q.group or error "group is missing; a family such as sp would do"
+  return s[name] or error(string.format("rank %d is in no group of '%s'", s.rank, name))
+end
+
+-- A query for a field of this rank's group; nil for a rank of the VAE.
+local function field(family, name)
+  return function(s) return s[family] and s[family][name] end
+end
+
+local queries = {
+  get_world_size = function(s) return s.world end,
+  get_world_rank = function(s) return s.rank end,
+  first_rank = function(s, q) return group(s, q).first end,
+  last_rank = function(s, q) return group(s, q).last end,
+  is_first_rank = function(s, q) return group(s, q).position == 0 end,
+  is_last_rank = function(s, q) return group(s, q).last == s.rank end,
+  next_rank = function(s, q) return group(s, q):next "wrap" end,
+  prev_rank = function(s, q) return group(s, q):prev "wrap" end,
+  model_parallel_is_initialized = function() return true end,
+}
+for name, family in pairs {
+  tp = "tp", tensor_model_parallel = "tp", sequence_parallel = "sp", dp = "dp", data_parallel = "dp",
+  ulysses_parallel = "ulysses", ring_parallel = "ring", classifier_free_guidance = "cfg", decode_parallel = "vae_decode",
+} do
+  queries["get_" .. name .. "_world_size"] = field(family, "size")
+  queries["get_" .. name .. "_rank"] = field(family, "position")
+end
+queries.get_sp_world_size, queries.get_sp_parallel_rank = field("sp", "size"), field("sp", "position")
+
+-- Return the families of some dims above 1 by their names in the topology.
+local function above_one(g, ...)
+  local names = {}
+  for _, dim in ipairs { ... } do
+    if g[dim] > 1 then names[#names + 1] = dim end
+  end
+  return names
+end
+
+local function build(world, p)
+  local u, r, vae = p.ulysses_degree, p.ring_degree, p.vae_parallel_size
+  if p.sequence_parallel_degree and p.sequence_parallel_degree ~= u * r then
+    error(string.format("sequence_parallel_degree %d is not ulysses_degree %d x ring_degree %d; %d would do",
+      p.sequence_parallel_degree, u, r, u * r))
+  end
+  if vae >= #world then
+    error(string.format("vae_parallel_size %d leaves no rank of the %d for the transformer; %d or less would do", vae,
+      #world, #world - 1))
+  end
+  local g = grid(world:window(0, #world - vae), "tp-sp-pp-cfg-dp", {
+    tp = p.tensor_parallel_degree, sp = u * r, pp = p.pipeline_parallel_degree,
+    cfg = p.classifier_free_guidance_degree, dp = p.data_parallel_size,
+  })
+  local t = topology(world)
+  t.grid = g
+  local function add(name, family)
+    t[name] = family
+    t[name .. "_cpu"] = family:with { backend = "mpi" }
+  end
+  local function alias(name, of)
+    t[name] = t[of]
+    t[name .. "_cpu"] = t[of .. "_cpu"]
+  end
+  add("world_group", grid(world, "all", { all = fill }) "all")
+  add("dp", g "dp")
+  add("cfg", g "cfg")
+  add("pp", g "pp")
+  local ulysses, ring = g "sp":split(u)
+  t.ulysses = ulysses
+  t.ring = ring
+  add("sp", g "sp")
+  if g.cfg > 1 and g.sp == 1 then alias("cfg_sp", "cfg") end -- sequences are cut over the ranks of cfg
+  add("tp", g "tp")
+  local inside, copies = above_one(g, "tp", "sp", "pp", "cfg"), above_one(g, "sp", "pp", "cfg")
+  if g.dp == 1 then
+    alias("replica", "world_group")
+  elseif #inside <= 1 then
+    alias("replica", inside[1] or "tp")
+  else
+    add("replica", g("tp", "sp", "pp", "cfg"))
+  end
+  if g.tp == 1 then
+    alias("encoder_dp", "replica")
+  elseif #copies == 1 then
+    alias("encoder_dp", copies[1])
+  elseif #copies > 1 then
+    add("encoder_dp", g("sp", "pp", "cfg"))
+  end
+  add("vae_decode", g("tp", "sp", "pp", "cfg"))
+  if vae > 0 then t.vae = grid(world:window(#g, vae), "vae", { vae = vae }) "vae" end
+  t.dit = g("tp", "sp", "pp", "cfg", "dp")
+  return t
+end
+
+return recipe {
+  doc = "SGLang's diffusion runtime: xDiT's grid, with groups that encode and decode",
+  params = {
+    tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp_size", "tp"),
+    sequence_parallel_degree = param.size(nil, "ulysses_degree x ring_degree, which is the default", "sp_size", "sp"),
+    ulysses_degree = param.size(1, "ranks that exchange heads", "ulysses"),
+    ring_degree = param.size(1, "ranks that pass keys and values on", "ring"),
+    pipeline_parallel_degree = param.size(1, "pipeline stages", "pp"),
+    classifier_free_guidance_degree = param.size(1, "ranks that share the passes of guidance", "cfg_degree", "cfg"),
+    data_parallel_size = param.size(1, "replicas", "dp_size", "dp"),
+    vae_parallel_size = param.index(0, "ranks behind the transformer's that decode", "vae"),
+  },
+  build = build,
+  queries = queries,
+  getters = {
+    get_world_group = "world_group", get_tp_group = "tp", get_sp_group = "sp", get_cfg_group = "cfg",
+    get_dp_group = "dp", get_replica_group = "replica", get_encoder_data_parallel_group = "encoder_dp",
+    get_decode_parallel_group_coordinator = "vae_decode", get_dit_group = "dit",
+    get_cfg_sequence_parallel_group = "cfg_sp",
+  },
+  families = {
+    ["cfg_sp*"] = "classifier_free_guidance_degree above 1 without sequence parallelism", vae = "vae_parallel_size",
+    ["encoder_dp*"] = "tensor_parallel_degree 1, or another degree above 1 beside it",
+  },
+  arguments = { group = param.text(nil, "a family") },
+}

@@ -1,0 +1,174 @@
+-- SPDX-License-Identifier: MIT
+--
+-- explain: how each family of a plan was made, in words and numbers.
+
+local groups = require "pictures.groups"
+local moongrid = require "moongrid"
+local reports = require "pictures.reports"
+local shown = require "pictures.words".shown
+
+-- Return a function that returns the words of a place of the recipe, "moe.lua:28  t.dp = dense". read(file) returns the
+-- text of a file, or nil.
+local function source_lines(safe, read)
+  local sources = {}
+  local function lines_of(source)
+    local lines = {}
+    for one in (moongrid.recipes(source) or read(source) or ""):gmatch "([^\n]*)\n?" do lines[#lines + 1] = one end
+    return lines
+  end
+  return function(place)
+    local source, n = place:match "^(.*):(%-?%d+)$"
+    sources[source] = sources[source] or lines_of(source)
+    local line = (sources[source][tonumber(n)] or ""):gsub("\r.*", ""):match "^[ \t]*(.-)[ \t]*$"
+    return safe(place) .. "  " .. safe(line)
+  end
+end
+
+local function put_lines(r, name)
+  local last, label = nil, "  made by"
+  for _, place in ipairs(r.plan:lines(name) or {}) do
+    if place ~= last then
+      r.wrap(label, r.words_of(place))
+      last, label = place, ""
+    end
+  end
+end
+
+-- Return what is asked of other families, too: of each its communicators and the families that make them, by its name.
+local function ask_all(plan, site)
+  local all = {}
+  for _, name in ipairs(plan.families) do
+    local one = plan:communicators(name, site)
+    one.family, one.leaders, one.from = plan:family(name), plan:leaders(name), {}
+    for _, leader in ipairs(one.leaders) do one.from[leader.family] = leader.groups end
+    all[name] = one
+  end
+  return all
+end
+
+-- Which communicators the family uses.
+local function communicators(all, name)
+  local one = all[name]
+  local head = all[one.shares]
+  if not one.needed then return "none: a group of one rank needs none" end
+  if not one.made then return "none: the recipe asks for none" end
+  if head then
+    return ("those of %s, which is made before, has the same groups %s, and the same options")
+           :format(one.shares, one.family == head.family and "in the same order" or "among its own")
+  end
+  local words, said = { one.own > 0 and one.own .. " of its own" or "none of its own" }, false
+  local function add(...) words[#words + 1] = string.format(...) end
+  for _, leader in ipairs(one.leaders) do
+    local single = leader.groups == 1
+    if leader.family ~= name then
+      local verb = said and (single and ", %d that of %s" or ", %d those of %s")
+                   or single and "; %d group is that of %s" or "; %d groups are those of %s"
+      add(verb, leader.groups, leader.family)
+      said = true
+    end
+  end
+  if said then add ", made before" end
+  local again, ones = one.from[name], one.singles
+  if again then add("; %d group%s there before", again, again == 1 and " was" or "s were") end
+  if ones > 0 then
+    add("; %d group%s of one rank need%s none", ones, reports.plural(ones), ones == 1 and "s" or "")
+  end
+  return table.concat(words)
+end
+
+-- Which families use them too, in full or in part.
+local function put_users(r, name)
+  local plan, all = r.plan, r.all
+  local one, users = all[name], {}
+  local head = one.shares or name
+  for _, other in ipairs(plan.families) do
+    local its = other == head or all[other].shares == head
+    if its and other ~= name and other ~= one.shares and all[other].family == one.family then
+      users[#users + 1] = other
+    end
+  end
+  if #users > 0 then
+    local s = #users == 1 and "s" or ""
+    r.wrap("", ("%s ha%s the same groups and options, and share%s them")
+                  :format(table.concat(users, ", "), #users == 1 and "s" or "ve", s))
+  end
+  for _, other in ipairs(plan.families) do
+    local n = all[other].from[name]
+    if n and other ~= name and all[other].family ~= one.family then
+      r.wrap("", ("%s shares %d of them"):format(other, n))
+    end
+  end
+end
+
+-- Which families have the same groups but other communicators.
+local function put_apart(r, name)
+  local plan, all = r.plan, r.all
+  local one = all[name]
+  for _, other in ipairs(plan.families) do
+    local its = all[other]
+    if other ~= (one.shares or name) and its.made and not its.shares and its.family == one.family then
+      r.wrap("", ("%s has the same groups and communicators of its own: %s"):format(
+        other, (one.twin or its.twin) and "a twin is meant to be separate"
+               or one.options ~= its.options and "its options differ"
+               or "the recipe separates families that are used at the same time"))
+    end
+  end
+end
+
+local function put_cost(r, one)
+  local function mib(bytes) return ("%.0f MiB"):format(bytes / (1 << 20)) end
+  local words
+  if one.created == 0 then
+    words = "nothing of a GPU: they are not NCCL's"
+  elseif one.shares then
+    words = ("nothing more; separate communicators would be %s of each member's GPU"):format(mib(one.created))
+  else
+    words = ("with NCCL at most %s of each member's GPU, %s more with the first use"):format(mib(one.created),
+                                                                                             mib(one.ring))
+  end
+  r.wrap("  cost", words)
+end
+
+local function put_family(r, name)
+  local w, one = r.writer, r.all[name]
+  local family = one.family
+  local rule, words = family:explain()
+  w.put(w.on .. name .. w.off .. ": " .. groups.count(family)
+        .. (family.coverage == "cover" and " that share ranks" or "") .. "\n")
+  r.wrap("  groups", groups.all(family, r.columns - 16))
+  r.wrap("  rule", rule)
+  if family.count > 0 then r.wrap("", words) end
+  put_lines(r, name)
+  if one.options ~= "" then r.wrap("  options", one.options) end
+  r.wrap("  communicator", communicators(r.all, name))
+  if not one.made then return end
+  put_users(r, name)
+  put_apart(r, name)
+  put_cost(r, one)
+end
+
+-- Evaluate the recipe { name, text, args, file } of a plan again, and keep the lines.
+local function again(plan, recipe)
+  return moongrid.load(recipe.name, { text = recipe.text, lines = true }):plan(plan.world, recipe.args, recipe.file)
+end
+
+-- Explain these families, or all after a line about the plan. options: { families, columns, read, recipe }; of the command
+-- also `writer` and `ranks` of a machine.
+return function(plan, options, put)
+  local recipe = options.recipe
+  if recipe then plan = again(plan, recipe) end
+  local read = options.read or function() end
+  local w = options.writer or { put = put, fold = options.columns or 80, on = "", off = "", shown = shown }
+  local r = { plan = plan, writer = w, columns = options.columns or 80,
+              all = ask_all(plan, { machine_ranks = reports.machine_ranks(plan, options.ranks) }) }
+  r.words_of = source_lines(w.shown, function(file)
+    return recipe and recipe.text and file == recipe.name and recipe.text or read(file)
+  end)
+  function r.wrap(label, text) reports.wrap(w, label, text) end
+  if not options.families then reports.head(w, plan) end
+  for i, name in ipairs(options.families or plan.families) do
+    plan:family(name) -- raises with the nearest name
+    if i > 1 or not options.families then w.put "\n" end
+    put_family(r, name)
+  end
+end

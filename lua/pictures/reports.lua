@@ -1,0 +1,98 @@
+-- SPDX-License-Identifier: MIT
+--
+-- reports: text of lines that fold. A writer has put(piece), fold (the last column), on and off (around what is bold),
+-- and shown(text), which makes a text safe to print.
+
+local moongrid = require "moongrid"
+
+local M = {}
+
+local LABEL, VALUE = 15, 60 -- column of values; bytes of the value of a parameter
+local RANKS, MOST = 8, 4096 -- ranks of a machine of which nothing is known, and most
+
+-- The columns of a text; a character of UTF-8 has one.
+function M.width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
+
+-- A word of ASCII, as names are, and blanks up to a width: string.format has widths up to 99 only.
+function M.padded(word, wide) return word .. (" "):rep(wide - #word) end
+
+-- The end of a word for so many: "", or "s".
+function M.plural(n) return n == 1 and "" or "s" end
+
+-- Write words after text that ends at `column`, each after a blank; further lines start at `indent`.
+function M.put_words(w, words, column, indent)
+  if words ~= "" and column + 1 + #words <= w.fold then
+    w.put(" " .. words)
+  elseif words ~= "" then
+    for word in words:gmatch "([^ ]*) ?" do
+      local wide = M.width(word)
+      if column + 1 + wide > w.fold and column > indent then
+        w.put("\n" .. (" "):rep(indent - 1))
+        column = indent - 1
+      end
+      w.put(" " .. word)
+      column = column + 1 + wide
+    end
+  end
+  w.put "\n"
+end
+
+-- Write words after a label.
+function M.wrap(w, label, words)
+  label = M.padded(label, LABEL - 1)
+  w.put(label)
+  M.put_words(w, words, #label, LABEL)
+end
+
+-- What is safe to print of a value, in at most so many bytes; a longer one ends in "...".
+local function at_most(w, most, value)
+  if #value > most then most = most - 3 end
+  local shown, ends = w.shown(value), #value > most and "..." or ""
+  if #shown <= most then return shown .. ends end
+  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
+  return shown:sub(1, most) .. ends
+end
+
+-- Write the first line of what is about a plan: "megatron over 8 ranks: tp=2", after other words, with the parameters
+-- that differ from their defaults, or `all`.
+function M.head(w, plan, before, all)
+  local name = plan.recipe == "" and "plan" or w.shown(plan.recipe)
+  local about = (" over %d rank%s"):format(plan.world, M.plural(plan.world))
+  before = before or ""
+  local column, colon = #before + #name + #about, ":"
+  w.put(before .. w.on .. name .. w.off .. about)
+  for _, param in ipairs(plan.params) do
+    if all or not param.usual then
+      local word = param.name .. "=" .. at_most(w, VALUE, param.short)
+      w.put(colon)
+      column, colon = column + #colon, ""
+      if column + #word + 1 > w.fold and column > LABEL then
+        w.put("\n" .. (" "):rep(LABEL - 1))
+        column = LABEL - 1
+      end
+      w.put(" " .. word)
+      column = column + 1 + #word
+    end
+  end
+  w.put "\n"
+end
+
+local NAMES = { gpus_per_node = true, ranks_per_node = true, nproc_per_node = true }
+
+-- Return the machine that the recipe of the plan has read; nil: none, or this build is without machines.
+function M.machine(plan)
+  local done, read = pcall(function() return plan.machine end)
+  if done and read and read ~= "" then return moongrid.open_machine(read) end
+end
+
+-- Return the ranks of a machine: those that are known, of that which the recipe read, or of a parameter.
+function M.machine_ranks(plan, known)
+  local machine = not known and M.machine(plan)
+  local ranks = known or machine and machine:node_size() or nil
+  for _, param in ipairs(plan.params) do
+    if not ranks and NAMES[param.name] then ranks = math.tointeger(tonumber(param.value:match "^%d+" or "0")) end
+  end
+  return ranks and ranks >= 1 and ranks <= MOST and ranks or RANKS
+end
+
+return M
