@@ -29,7 +29,8 @@ local function cut(parameters, limit, to)
 end
 
 -- Return the parameters of a chunk in the order in which modules register them, dense and of experts; and the elements
--- of those that ranks of tp hold whole, whose gradients sequence parallelism sums. A key names what is used together.
+-- of those that ranks of tp hold whole, and whose gradients are summed: with sequence parallelism norms, biases of rows
+-- and the router; without it norms of queries and keys. A key names what is used together.
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
   local dense, expert, whole = {}, {}, 0
@@ -41,10 +42,13 @@ local function parameters_of(x, chunk)
   local function bias(list, key, n) if v.bias then add(list, key, n) end end
   local function row_bias(key)
     bias(dense, key, h)
-    whole = whole + (v.bias and h or 0)
+    whole = whole + (v.bias and x.sp and h or 0)
   end
   local function norm(key, n)
-    for _ = 1, v.norm == "layer" and 2 or 1 do add(dense, key, n or h) whole = whole + (n or h) end
+    for _ = 1, v.norm == "layer" and 2 or 1 do
+      add(dense, key, n or h)
+      whole = whole + ((x.sp or key == "qk") and (n or h) or 0)
+    end
   end
   if x.is_first(chunk) then -- models/common/embeddings/language_model_embedding.py
     add(dense, "word", v.vocab // tp * h)
@@ -63,7 +67,7 @@ local function parameters_of(x, chunk)
     if x.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
       add(dense, "router", v.experts * h)
       bias(dense, "router", v.experts)
-      whole = whole + v.experts * h
+      whole = whole + (x.sp and v.experts * h or 0)
       for _ = 1, v.experts // x.ep do
         add(expert, "experts", h * moe_ffn * matrices // x.etp)
         bias(expert, "experts", moe_ffn * matrices // x.etp)
@@ -148,7 +152,9 @@ return function(x)
       bucket.started, bucket.event = true, group(bucket.role) and travel:event()
     end
     return function(key)
-      for _, bucket in ipairs(chunk[c].of[key] or {}) do
+      local list = chunk[c].of[key] or {}
+      for i = #list, 1, -1 do -- the first parameters are in the last bucket
+        local bucket = list[i]
         if not bucket.waited then
           start(bucket)
           bucket.waited = true

@@ -139,7 +139,7 @@ return function(s, p, families, defaults, own, where)
   local replicas = new_replicas {
     s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, chunks = chunks, layers = layers,
     replicas = dp, begin = begin, has_experts = has_experts, is_first = is_first, is_last = is_last,
-    sharded = sharded, instances = instances, travel = travel,
+    sharded = sharded, instances = instances, travel = travel, sp = sp,
   }
   local function nothing() end
   local use, ready = nothing, nothing
@@ -203,9 +203,11 @@ return function(s, p, families, defaults, own, where)
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
   local all = size "tp_ep"
   local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
-  local function experts(i)
+  local function experts(i, again)
     use(i .. "router")
-    if v.aux_loss then call(group "tp_cp", "all_reduce", 8 * v.experts) end
+    if v.aux_loss and (again or v.recompute ~= "full") then -- not where gradients are off, before they are recomputed
+      call(group "tp_cp", "all_reduce", 8 * v.experts)
+    end
     if v.dispatcher == "alltoall" then
       if v.dropless then call(over_both, "all_gather", 8 * v.experts * all) end
       call(over_ep, "all_to_all", routed * h * w)
@@ -270,7 +272,7 @@ return function(s, p, families, defaults, own, where)
     if v.overlap.weights then s:wait(beside) end
   end
 
-  local function layer(c, i)
+  local function layer(c, i, again)
     gather_layer(c, i)
     around_ring(kv)
     s:compute { name = "forward", flops = flops_of(i) }
@@ -278,14 +280,14 @@ return function(s, p, families, defaults, own, where)
     use(i .. "norm2")
     if not has_experts(i) then return region(i .. "fc1", i .. "fc2") end
     if v.shared_ffn then region(i .. "shared1", i .. "shared2") end
-    experts(i)
+    experts(i, again)
   end
   local delayed = v.schedule == "zero_bubble" and pp > 1 -- gradients of weights apart from those of inputs
   local function layer_back(c, i)
     if v.recompute == "full" then
       local now = use
       use = nothing
-      layer(c, i)
+      layer(c, i, true)
       use = now
     else
       gather_layer(c, i)
