@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- circles.lua BUILD SLICE...: list files of src that call each other in a circle, from the symbols that their objects
--- define and need (nm): a line for each circle of files, and for each circle of folders by calls and includes; and a line
--- for each call of a slice by a room of the way, or by a slice before it.
+-- define and need (nm), and folders that do, by calls and includes: a line for each circle; and a line for each call of
+-- a slice by a room of the way, or by a slice before it.
 
 -- Folders whose files may call in a circle, or that may be in one, and why.
 local class = "the class of a file lists methods of others, which check that their argument is of it"

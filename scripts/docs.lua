@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: write the tables of options, the functions that open backends, and how many cases are recorded, in
--- lua/moongrid/meta.lua, README.md, lua/README.md and src/command/README.md. It gets them from the built library, by
--- moongrid.options(), from the command's --help and from tests/golden, and replaces the lines between two markers in each
--- file; do not edit these by hand. With --check it writes nothing, names the files that would change and fails. Run in
--- the project's root by make docs.
+-- docs.lua [--check]: write the tables of options, the functions that open backends, and how many cases are recorded,
+-- in lua/moongrid/meta.lua, README.md, lua/README.md and src/command/README.md. It gets them from the built library, by
+-- moongrid.options(), from the command's --help and from tests/golden, and replaces the lines between two markers in
+-- each file; do not edit these by hand. With --check it writes nothing, names the files that would change and fails.
+-- Run in the project's root by make docs.
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"
@@ -176,8 +176,8 @@ local function recorded()
 end
 
 local with_recipe, without_recipe = recorded()
-local match = ("Groups, their order, the order of their members, getters, lists and refusals match %d recorded cases of %d "
-  .. "systems.\n"):format(with_recipe[2], with_recipe[1])
+local match = ("Groups, their order, the order of their members, getters, lists and refusals match %d recorded cases "
+  .. "of %d systems.\n"):format(with_recipe[2], with_recipe[1])
 
 local texts = { -- file -> marker -> what stands between
   ["lua/moongrid/meta.lua"] = {

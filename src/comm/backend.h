@@ -158,7 +158,7 @@ typedef struct mgrid_transport_ops {
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
-enum { MGRID_SETTLE_ALL = 1 << 30 }; /* of `settle` */
+enum { MGRID_ALL_LIVE = 1 << 30 }; /* of `agree_and` */
 
 /* What survivors call when ranks are lost and calls over all ranks did not end. NULL in a backend that ends with its first lost
 ** rank. */
@@ -171,14 +171,14 @@ typedef struct mgrid_survival_ops {
   /* Local: is a rank lost, or did one interrupt the backend? */
   bool (*hurt)(mgrid_backend *b);
   /* Over all survivors, also on an interrupted backend: *mine, 31 bits, becomes the `and` of all, equal on all, within
-  ** `seconds` (0: the backend's timeout). If a rank of the backend is lost, the result lacks MGRID_SETTLE_ALL. A rank that
+  ** `seconds` (0: the backend's timeout). If a rank of the backend is lost, the result lacks MGRID_ALL_LIVE. A rank that
   ** passes this bit may get 0 then, whatever the others get. */
-  mgrid_status (*settle)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
-  /* Over all survivors, after a settle of an interrupted backend: find the lost ranks; lost[i] of the world. Equal on all ranks
-  ** where it succeeds. If it fails on some ranks only, the next `settle` shows it to the others. */
-  mgrid_status (*find)(mgrid_backend *b, bool *lost, mgrid_error *err);
-  /* Over all survivors, after `find` on all: open a backend of them, with this rank as `rank`. It can fail on some ranks only,
-  ** like `find`. */
+  mgrid_status (*agree_and)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
+  /* Over all survivors, after an `agree_and` on an interrupted backend: find the lost ranks; lost[i] of the world. Equal on all ranks
+  ** where it succeeds. If it fails on some ranks only, the next `agree_and` shows it to the others. */
+  mgrid_status (*find_lost)(mgrid_backend *b, bool *lost, mgrid_error *err);
+  /* Over all survivors, after `find_lost` on all: open a backend of them, with this rank as `rank`. It can fail on some ranks only,
+  ** like `find_lost`. */
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
 

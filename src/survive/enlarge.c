@@ -169,11 +169,11 @@ static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   mgrid_backend            *b = j->larger;
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error               late = MGRID_ERROR_INIT;
-  uint64_t                  bits = MGRID_SETTLE_ALL | !made;
+  uint64_t                  bits = MGRID_ALL_LIVE | !made;
   if (!ops || ops->able(b, NULL) || made == MGRID_TIMED_OUT) return made; /* who did not come will not settle either */
   if (made == MGRID_LOST_RANK || ops->hurt(b)) bits = 0, ops->interrupt(b); /* others may wait there */
-  mgrid_status s = ops->settle(b, &bits, 0, &late);
-  if (made || (!s && bits == (MGRID_SETTLE_ALL | 1))) return made;
+  mgrid_status s = ops->agree_and(b, &bits, 0, &late);
+  if (made || (!s && bits == (MGRID_ALL_LIVE | 1))) return made;
   if (s) return mgrid_error_pass(err, &late);
   return mgrid_fail(err, MGRID_LOST_RANK, "a rank was lost before all had joined");
 }

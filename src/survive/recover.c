@@ -67,7 +67,7 @@ static mgrid_status come(const attempt *a, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
     uint64_t     bits = COME;
-    mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+    mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
     if (s || bits & COME) return s;
   }
   return mgrid_fail(err, MGRID_DISAGREE,
@@ -85,7 +85,7 @@ static mgrid_status agree(const attempt *a, mgrid_error *err) {
 static mgrid_status all_done(const attempt *a, mgrid_status mine, bool loses, bool *done, bool *again,
                              mgrid_error *err) {
   uint64_t     bits = COME | (mine ? 0 : DONE) | (!mine || loses ? AGAIN : 0);
-  mgrid_status s = a->ops->settle(a->old->backend, &bits, a->o->timeout, err);
+  mgrid_status s = a->ops->agree_and(a->old->backend, &bits, a->o->timeout, err);
   *done = !s && bits & DONE, *again = !s && bits & AGAIN;
   return s;
 }
@@ -121,7 +121,7 @@ static mgrid_status find_and_decide(attempt *a, mgrid_error *err) {
   size_t         n = 0;
   bool          *is_lost = calloc((size_t)b->world, sizeof *is_lost);
   int64_t       *lost = calloc((size_t)b->world, sizeof *lost);
-  mgrid_status   s = is_lost && lost ? a->ops->find(b, is_lost, err) : mgrid_oom(err);
+  mgrid_status   s = is_lost && lost ? a->ops->find_lost(b, is_lost, err) : mgrid_oom(err);
   for (int64_t i = 0; i < b->world && !s; i++)
     if (is_lost[i]) lost[n++] = i;
   if (!s) s = decide(a, n, lost, err);
@@ -140,7 +140,7 @@ static mgrid_status compare(const attempt *a, const char digest[33], bool *same,
         strtoull((char[5]){ digest[4 * i], digest[4 * i + 1], digest[4 * i + 2], digest[4 * i + 3], 0 }, NULL, 16)
         & mask;
     uint64_t     both = half << 15 | (~half & mask);
-    mgrid_status s = a->ops->settle(a->old->backend, &both, a->o->timeout, err);
+    mgrid_status s = a->ops->agree_and(a->old->backend, &both, a->o->timeout, err);
     if (s) return s;
     *same &= both >> 15 == half && (both & mask) == (~half & mask);
   }
@@ -366,12 +366,12 @@ mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *
   if (mine && !why.status) mgrid_fail(&why, mine, "this rank could not do its part");
   if (ops && !ops->able(b, NULL)) {
     const bool  loses = ops->hurt(b) || mine == MGRID_LOST_RANK;
-    uint64_t    bits = MGRID_SETTLE_ALL | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
+    uint64_t    bits = MGRID_ALL_LIVE | SETTLES | (mine || loses ? 0 : DONE) | (loses ? 0 : AGAIN);
     mgrid_error late = MGRID_ERROR_INIT;
     if (loses) leave(s);
-    mgrid_status settled = ops->settle(b, &bits, 0, &late);
+    mgrid_status settled = ops->agree_and(b, &bits, 0, &late);
     if (settled) return mgrid_error_pass(err, &late);
-    const bool all = bits & MGRID_SETTLE_ALL && bits & SETTLES;
+    const bool all = bits & MGRID_ALL_LIVE && bits & SETTLES;
     if (all && bits & DONE) return MGRID_OK;
     if (!all || !(bits & AGAIN)) {
       leave(s);

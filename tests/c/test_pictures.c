@@ -59,6 +59,11 @@ static void test_pictures(void **unused) {
   assert_true(strstr(t.data, "<title>picotron</title>") && strstr(t.data, "</html>"));
   draw(p, "page", "{\"recipe\": \"<mine>\"}", &t);
   assert_non_null(strstr(t.data, "<title>&lt;mine&gt;</title>"));
+  draw(p, "explain", "{\"families\": [\"tp\"]}", &t);
+  assert_true(strncmp(t.data, "tp: 4 groups of 2\n", 18) == 0 && !strstr(t.data, "made by"));
+  draw(p, "explain", "{\"recipe\": {\"name\": \"picotron\", \"args\": [\"tp=2\"]}}", &t);
+  assert_true(strncmp(t.data, "picotron over 8 ranks: tp_size=2\n", 33) == 0);
+  assert_non_null(strstr(t.data, "  made by      picotron:"));
   mgrid_text_free(&t);
   mgrid_plan_free(p);
 }
@@ -69,12 +74,16 @@ static void test_refusals(void **unused) {
     const char  *how, *options, *says;
     mgrid_status status;
   } cases[] = {
-    { "png", NULL, "a picture is text, svg or page, not 'png'", MGRID_UNKNOWN_NAME },
+    { "png", NULL, "a picture is text, svg, explain or page, not 'png'", MGRID_UNKNOWN_NAME },
     { "svg", "[1]", "the options of a picture are a JSON object", MGRID_BAD_VALUE },
     { "svg", "{", "the options of a picture are a JSON object", MGRID_BAD_VALUE },
     { "text", "{\"families\": [\"dpp\"]}",
       "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)", MGRID_UNKNOWN_NAME },
     { "text", "{\"rank\": 8}", "rank 8 is out of range; ranks are 0 to 7", MGRID_OUT_OF_RANGE },
+    { "explain", "{\"rank\": 1}", "unknown option of a report 'rank'; known: families, columns, read, recipe",
+      MGRID_UNKNOWN_NAME },
+    { "explain", "{\"recipe\": \"picotron\"}", "option 'recipe' of a report is a table, not a string",
+      MGRID_BAD_VALUE },
     { "page", "{\"recipe\": 3}", "option 'recipe' of a page is a text, not 3", MGRID_BAD_VALUE },
     { "page", "{\"all\": true}", "unknown option of a page 'all'; known: recipe", MGRID_UNKNOWN_NAME },
   };

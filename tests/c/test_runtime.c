@@ -260,11 +260,11 @@ static int64_t ask(mgrid_runtime *rt, mgrid_state *s, const char *query) {
 static void test_settings(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
-  const char    *args[] = { "sp=4" };
+  const char    *args[] = { "sp=4", "version=f3e24ce9" };
   char           before[33], after[33];
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "optimum_habana", NULL, 0, &err), MGRID_OK);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 1, args, &err);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, NULL, 2, args, &err);
   mgrid_backend *b = mgrid_backend_dry(8, 6, &err);
   mgrid_state   *s = mgrid_materialize(p, b, NULL, &err), *other = mgrid_materialize(p, b, NULL, &err);
   mgrid_plan_digest(p, before);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- draws.lua DIR COUNT SEED: change one expectation of a case by one, and see whether cases.lua notices, COUNT times. Tables,
--- cases and kinds of expectations are drawn evenly. Prints each change that it misses, and how many it caught.
+-- draws.lua DIR COUNT SEED: change one expectation of a case by one, and see whether cases.lua notices, COUNT times.
+-- Tables, cases and kinds of expectations are drawn evenly. Prints each change that it misses, and how many it caught.
 
 local adapter = require "adapter"
 local cases = require "cases"

@@ -53,3 +53,14 @@ for path in io.popen "LC_ALL=C ls tests/golden/models/*.lua":lines() do
     end)
   end
 end
+
+it("the head of each recipe says which release its source is, and where that makes the groups", function()
+  for _, name in ipairs(mg.recipes()) do
+    local file = assert(io.open("lua/moongrid/recipes/" .. name .. ".lua"))
+    local head = file:read "a":match "^(.-)\n\n"
+    file:close()
+    assert.truthy(head:find("Source: ", 1, true), name)
+    assert.truthy(head:find "%f[%w_/]%w[%w_/{},*]+%.py", name .. " names no file of its source")
+    assert.truthy(head:find "%d+%.%d+" or head:find "commit %x%x%x%x%x%x%x%x", name .. " names no release or commit")
+  end
+end)

@@ -127,6 +127,9 @@ function M.either(names)
 end
 
 -- What 8 ranks need of bundled recipes whose sizes must make the world, and whose defaults do not.
-M.fitting = { accelerate = { dp_shard_size = 8 }, xdit = { data_parallel_degree = 8 }, sglang_diffusion = { data_parallel_size = 8 } }
+M.fitting = {
+  accelerate = { dp_shard_size = 8 }, xdit = { data_parallel_degree = 8 },
+  sglang_diffusion = { data_parallel_size = 8 },
+}
 
 return M

@@ -300,8 +300,8 @@ def steps(tap: Tap) -> None:
     tap.same(sum(map(len, calls)), report["operations"], "operations that communicate")
     tap.check(all(step.operations(rank) > len(calls[rank]) for rank in range(8)), "and others")
     tap.same((step.class_of(0), step.class_of(8)), (0, -1), "classes of ranks")
-    tap.same({str(call) for call in calls[0] if call.family == "pp"},
-             {"send(pp to 1) of 16777216 bytes", "recv(pp from 1) of 16777216 bytes"}, "a call as text")
+    tap.same({str(call) for call in calls[0] if call.family == "world_group"},
+             {"send(world_group to 2) of 16777216 bytes", "recv(world_group from 2) of 16777216 bytes"}, "a call as text")
     family_order = mg.plan(ROOT / "examples/steps/family_order.lua", 4).step()
     tap.same(refusal(family_order.prove), (406, "cycle: rank 0 (dp 0, node 0) waits in reduce_scatter(dp) line 15 for rank 2 "
              "(dp 1, node 0), which waits in all_to_all(node) line 18 for rank 3 (dp 1, node 1), which waits in "

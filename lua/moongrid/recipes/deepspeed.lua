@@ -1,6 +1,7 @@
 -- DeepSpeed's ParallelState (pull request 7726): a dense and an expert grid over the same ranks,
 -- Ulysses sequence parallelism as a dim of its own, all-to-all groups by node. Each instance
--- (actor, critic) is a plan of its own. Source: deepspeed/utils/parallel_state.py and
+-- (actor, critic) is a plan of its own.
+-- Source: deepspeedai/DeepSpeed, pull request 7726 at commit 5fbbb014, deepspeed/utils/parallel_state.py and
 -- parallel_state_wrappers.py.
 
 local arithmetic = ...

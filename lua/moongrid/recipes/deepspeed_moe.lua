@@ -6,8 +6,8 @@
 --   lane after lane       0 2 4 .. 1 3 5 ..    tensor parallelism of the dense layers only
 --   each lane by itself   0 2 4 .. | 1 3 5 ..  tensor parallelism of the experts as well
 --
--- Source: deepspeed/utils/groups.py, deepspeed/module_inject/auto_ep_folding.py,
--- deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
+-- Source: deepspeedai/DeepSpeed at commit edaa7221, deepspeed/utils/groups.py,
+-- deepspeed/module_inject/auto_ep_folding.py, deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
 
 local arithmetic = ...
 

@@ -1,6 +1,6 @@
 -- DeepSpeed's ProcessTopology (any named axes, the last one fastest), and the groups that its
 -- PipelineParallelGrid makes of the axes pipe, data and model.
--- Source: deepspeedai/DeepSpeed, deepspeed/runtime/pipe/topology.py.
+-- Source: deepspeedai/DeepSpeed at commit edaa7221, deepspeed/runtime/pipe/topology.py.
 
 local function refuse(...) error(string.format(...), 2) end
 

@@ -1,6 +1,7 @@
 -- Megatron-core's parallel state: a dense and an expert grid over the same ranks that share their
--- pipeline stages. Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py; families are named
--- as in its ProcessGroupCollection. This file names the groups; megatron/ has what they are made of.
+-- pipeline stages. Families are named as in its ProcessGroupCollection. megatron/ has what they are made of.
+-- Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py of core 0.16.1, 0.17.1 and 0.19 (commit d98e8a64), and of
+-- the development branch: parameter `version`, megatron/releases.lua.
 
 local arithmetic, part = ...
 local gcd = arithmetic.gcd

@@ -64,7 +64,8 @@ local function add_collection(t, dense, expert, p, prefix)
   t[prefix .. "pos_embd"] = along(dense, "pp"):pick(p.get_position_embedding_ranks)
   add("intra_dp_cp", dense, "dp", "cp")
   if n == 1 then return add("intra_expt_dp", expert, "dp") end
-  local instances = expert:unflatten(prefix .. "dp", { [prefix .. "inner"] = expert_dp // n, [prefix .. "outer"] = fill })
+  local cut = { [prefix .. "inner"] = expert_dp // n, [prefix .. "outer"] = fill }
+  local instances = expert:unflatten(prefix .. "dp", cut)
   add("intra_expt_dp", instances, "inner")
   add("inter_dist_opt", instances, "outer")
   add("intra_dist_opt", instances, "etp", "ep", "inner", "pp")

@@ -1,5 +1,6 @@
 -- Megatron-DeepSpeed's parallel state: tensor or Ulysses sequence parallel innermost, then
--- data, then pipeline. Source: HabanaAI/Megatron-DeepSpeed, megatron/core/parallel_state.py.
+-- data, then pipeline.
+-- Source: HabanaAI/Megatron-DeepSpeed at commit 891d6db9, megatron/core/parallel_state.py.
 
 local arithmetic = ...
 

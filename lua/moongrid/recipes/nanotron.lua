@@ -1,6 +1,6 @@
 -- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family has its own
 -- order of groups. Equal groups are one communicator in nanotron and here.
--- Source: huggingface/nanotron, src/nanotron/parallel/context.py.
+-- Source: huggingface/nanotron at commit 2411b022, src/nanotron/parallel/context.py.
 
 -- Members and then groups of each family, fastest first, in the order of creation. The short
 -- names of the first two cannot be used: `state.world` is a number, `local` a keyword of Lua.

@@ -1,5 +1,5 @@
 -- picotron's ProcessGroupManager: one grid, tp fastest, and six families.
--- Source: huggingface/picotron, picotron/process_group_manager.py.
+-- Source: huggingface/picotron at commit 59714b1b, picotron/process_group_manager.py.
 
 local queries = {
   global_rank = function(s) return s.rank end,

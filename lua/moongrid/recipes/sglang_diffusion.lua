@@ -29,7 +29,8 @@ local queries = {
 }
 for name, family in pairs {
   tp = "tp", tensor_model_parallel = "tp", sequence_parallel = "sp", dp = "dp", data_parallel = "dp",
-  ulysses_parallel = "ulysses", ring_parallel = "ring", classifier_free_guidance = "cfg", decode_parallel = "vae_decode",
+  ulysses_parallel = "ulysses", ring_parallel = "ring", classifier_free_guidance = "cfg",
+  decode_parallel = "vae_decode",
 } do
   queries["get_" .. name .. "_world_size"] = field(family, "size")
   queries["get_" .. name .. "_rank"] = field(family, "position")

@@ -441,13 +441,13 @@ static mgrid_outcome have_agreed(void *ud) {
 /* The flag is memory of its own: leaked if the call does not end. After a timeout this rank still shows that it has come, since
 ** others may look later. A rank that died may have taken the result along: Open MPI (5.0) then tells some ranks, and others
 ** wait for ever. Who asked whether all live knows the answer by then, and leaves; all meet again in the recovery. */
-static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+static mgrid_status agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int         *flag = malloc(sizeof *flag);
   if (!flag) return mgrid_oom(err);
   if (!(seconds > 0)) seconds = m->usual;
   const double now = mgrid_now();
-  agreement    a = { .m = m, .leave = *mine & MGRID_SETTLE_ALL ? now + seconds / 8 : INFINITY };
+  agreement    a = { .m = m, .leave = *mine & MGRID_ALL_LIVE ? now + seconds / 8 : INFINITY };
   *flag = (int)*mine;
   mgrid_watch_recovery(m, seconds);
   a.call.rc = begin_agree(m->comm, flag, &a.call.request);
@@ -456,7 +456,7 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
   mgrid_watch_end(m);
   if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
   /* While a loss is not acknowledged to MPI this call returns an error, the same on all ranks; the flag is valid all the same. */
-  *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_SETTLE_ALL : UINT64_MAX);
+  *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_ALL_LIVE : UINT64_MAX);
   free(flag);
   return MGRID_OK;
 }
@@ -464,7 +464,7 @@ static mgrid_status settle(mgrid_backend *b, uint64_t *mine, double seconds, mgr
 static const mgrid_comm_spec survivors = { .name = "a communicator of the survivors" };
 
 /* The ranks of m that are not in `rest`. */
-static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
+static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, mgrid_error *err) {
   const int n = (int)m->base.world;
   MPI_Group left = MPI_GROUP_NULL;
   int      *all = malloc(2 * (size_t)n * sizeof *all), *theirs = all ? all + n : NULL;
@@ -478,7 +478,7 @@ static mgrid_status find_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Group_translate_ranks", "the survivors") : MGRID_OK;
 }
 
-static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+static mgrid_status find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest); /* of an attempt in which another rank was lost */
   m->rest = MPI_COMM_NULL;
@@ -488,7 +488,7 @@ static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mgrid_watch_end(m);
   if (rc) return mgrid_mpi_failed(err, rc, "MPIX_Comm_shrink", "the channel of the library");
   MPI_Comm_set_errhandler(m->rest, MPI_ERRORS_RETURN);
-  return find_lost(m, m->rest, lost, err);
+  return list_lost(m, m->rest, lost, err);
 }
 
 static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
@@ -507,7 +507,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
 }
 
 static const mgrid_survival_ops survival = {
-  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle, .find = find, .rest = rest_of
+  .able = able, .interrupt = interrupt, .hurt = hurt, .agree_and = agree_and, .find_lost = find_lost, .rest = rest_of
 };
 
 /* --------------------------------------------------------------- the table */

@@ -118,14 +118,14 @@ static bool hurt(mgrid_backend *b) {
   return carrier->ops->survival->hurt(carrier);
 }
 
-static mgrid_status settle_all(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
+static mgrid_status agree_and(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
-  return carrier->ops->survival->settle(carrier, mine, seconds, err);
+  return carrier->ops->survival->agree_and(carrier, mine, seconds, err);
 }
 
-static mgrid_status find(mgrid_backend *b, bool *lost, mgrid_error *err) {
+static mgrid_status find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
-  return carrier->ops->survival->find(carrier, lost, err);
+  return carrier->ops->survival->find_lost(carrier, lost, err);
 }
 
 static mgrid_backend *open_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err);
@@ -145,7 +145,7 @@ static mgrid_backend *rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) 
 }
 
 static const mgrid_survival_ops nccl_survival = {
-  .able = able, .interrupt = interrupt, .hurt = hurt, .settle = settle_all, .find = find, .rest = rest_of
+  .able = able, .interrupt = interrupt, .hurt = hurt, .agree_and = agree_and, .find_lost = find_lost, .rest = rest_of
 };
 
 static const mgrid_backend_ops nccl_ops = {

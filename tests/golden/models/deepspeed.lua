@@ -62,8 +62,8 @@ local function families(world, p)
     instances[#instances + 1] = own
   end
   local made = {
-    dp_cp = dp_cp, intra_dp_cp = ranks.runs(dp_cp, shard), dp = of "dp", cp = of "cp", mp = of("tp", "pp"), tp = of "tp",
-    pp = of "pp", embd = ranks.picked(of "pp", { 0, -1 }), pos_embd = ranks.picked(of "pp", { 0 }),
+    dp_cp = dp_cp, intra_dp_cp = ranks.runs(dp_cp, shard), dp = of "dp", cp = of "cp", mp = of("tp", "pp"),
+    tp = of "tp", pp = of "pp", embd = ranks.picked(of "pp", { 0, -1 }), pos_embd = ranks.picked(of "pp", { 0 }),
     tp_dp_cp = of("tp", "dp", "cp"), tp_dp = of("tp", "dp"), tp_cp = of("tp", "cp"), ep = of_experts "ep",
     ep_tp = of_experts "tp", tp_ep_mp = of_experts("tp", "ep"), tp_ep_pp = model, ep_dp = ep_dp,
     intra_ep_dp = ranks.runs(ep_dp, expert_shard), inter_ep_dp = n > 1 and inter or nil, intra_dist_opt = instances,

@@ -101,7 +101,8 @@ end
 return {
   draw = function()
     local world = math.random(24)
-    return world, calls[ranks.one_of { "experts", "experts", "experts", "tensor", "model", "sequence", "zero", "nodes" }](world)
+    local call = { "experts", "experts", "experts", "tensor", "model", "sequence", "zero", "nodes" }
+    return world, calls[ranks.one_of(call)](world)
   end,
   families = families,
 }

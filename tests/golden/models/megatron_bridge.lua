@@ -25,13 +25,15 @@ end
 
 -- The collection of one model on `world` ranks from `offset` on; nil where its sizes do not fit.
 local function collection(made, prefix, world, offset, p)
-  local tp, cp, pp, ep, n = p[prefix .. "tp"], p[prefix .. "cp"], p[prefix .. "pp"], p[prefix .. "ep"] or 1, p.instances or 1
+  local tp, cp, pp, ep = p[prefix .. "tp"], p[prefix .. "cp"], p[prefix .. "pp"], p[prefix .. "ep"] or 1
+  local n = p.instances or 1
   local etp = p[prefix .. "etp"] or ep > 1 and 1 or tp -- _set_moe_expert_tensor_parallel_default
   if world % (tp * cp * pp) > 0 or world % (etp * ep * pp) > 0 then return false end
   local dp, edp = world // (tp * cp * pp), world // (etp * ep * pp)
   if edp % n > 0 then return false end
   local dense, shape = { "tp", "cp", "dp", "pp" }, { tp = tp, cp = cp, dp = dp, pp = pp }
-  local order, experts = { "tp", "ep", "inner", "outer", "pp" }, { tp = etp, ep = ep, inner = edp // n, outer = n, pp = pp }
+  local order = { "tp", "ep", "inner", "outer", "pp" }
+  local experts = { tp = etp, ep = ep, inner = edp // n, outer = n, pp = pp }
   local function put(name, groups)
     for _, group in ipairs(groups) do
       for i, rank in ipairs(group) do group[i] = rank + offset end

@@ -19,7 +19,7 @@ end
 local function families(world, p)
   local sizes = { tp = p.tp, sp = p.ulysses * p.ring, pp = p.pp, cfg = p.cfg, dp = p.dp }
   local dit, all, vae = p.tp * sizes.sp * p.pp * p.cfg * p.dp, {}, {}
-  if p.sequence_parallel_degree and p.sequence_parallel_degree ~= sizes.sp then return nil, "sp is not ulysses x ring" end
+  if (p.sequence_parallel_degree or sizes.sp) ~= sizes.sp then return nil, "sp is not ulysses x ring" end
   if dit + (p.vae or 0) ~= world then return nil, "ranks are left over" end
   for rank = 0, world - 1 do
     all[#all + 1] = rank

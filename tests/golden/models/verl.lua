@@ -8,7 +8,8 @@ local function draw()
   local world = math.random(24)
   local p = { role = ranks.one_of { "actor", "rollout", "ref", "actor_rollout", "actor_rollout_ref" } }
   if math.random(2) == 1 then p.fsdp_size = ranks.one_of { -1, math.random(world + 2), ranks.divisor(world) } end
-  if math.random(2) == 1 then p.ulysses_sequence_parallel_size = ranks.one_of { math.random(4), ranks.divisor(world) } end
+  local sp = ranks.one_of { math.random(4), ranks.divisor(world) }
+  if math.random(2) == 1 then p.ulysses_sequence_parallel_size = sp end
   p.tensor_model_parallel_size = ranks.divisor(world)
   if math.random(3) == 1 then p.data_parallel_size = math.random(2) end
   if math.random(3) == 1 then p.pipeline_model_parallel_size = math.random(2) end
