@@ -24,6 +24,7 @@ local recipe = write(folder .. "/one.lua", [[return recipe { build = function(wo
   t.w = tensor { axes = { { "x", 64 } }, type = "f32", cut = { x = "tp" } }
   return t end, step = function(s) s:all_reduce(s.tp, 64) end }
 ]])
+local groups = write(folder .. "/groups.json", "[[0, 1], [2, 3]]")
 local header = '{"w":{"dtype":"F32","shape":[64],"data_offsets":[0,256]}}'
 local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header) .. ("\1\2\3\4"):rep(64))
 
@@ -38,6 +39,7 @@ local rows = {
   { name = "run", file = "src/command/words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
+  { name = "infer", file = "src/command/words.c", line = "infer " .. groups .. " -o T.lua" },
   { name = "init", file = "src/command/words.c", folder = true, line = "init T" },
 }
 -- These write for others, or where there is no command line; what tests them.

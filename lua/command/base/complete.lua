@@ -233,7 +233,7 @@ local function complete_command(l)
     return
   end
   local bare = not l.recipe and not command.recipe_from
-  local file = command.recipe_from and #l.words < (command.words or 0)
+  local file = (command.recipe_from or command.asks == "files") and #l.words < (command.words or 0)
   if bare then l.recipe = l.earlier end -- of B: that of A, if not given
   if l.recipe and not line.from_stdin(l) and not line.is_saved(l) then
     local done, loaded = pcall(mg.load, l.recipe)

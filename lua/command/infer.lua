@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid infer: which bundled recipe, with which parameters, makes the groups of a list.
+
+local host = require "host"
+local json = require "command.base.json"
+local line = require "command.base.line"
+local read = require "command.infer.read"
+local rest = require "command.infer.rest"
+local search = require "command.infer.search"
+local text = require "command.base.text"
+
+-- Return the recipe and the values of a state, "megatron tp=2 pp=4", under the shortest names.
+local function words_of(state)
+  local words = { state.r.name }
+  for _, param in ipairs(state.r.params) do
+    local value, name = state.values[param.name], param.name
+    for _, alias in ipairs(param.aliases) do name = #alias < #name and alias or name end
+    if type(value) == "table" then value = table.concat(value, ",") end
+    if value ~= nil then words[#words + 1] = ("%s=%s"):format(name, value) end
+  end
+  return table.concat(words, " ")
+end
+
+local function groups_of(n, size)
+  return ("%d group%s%s"):format(n, text.plural(n), size and (" of %d"):format(size) or "")
+end
+
+-- Return for each set of groups of the plan its families and how many are given; and how many of the given groups have
+-- their members in the order of no family.
+local function rows_of(x, state)
+  local rows, by, ordered, turned = {}, {}, {}, 0
+  for _, name in ipairs(state.plan.families) do
+    local family = state.plan:family(name)
+    local set, n = search.set(x, family), 0
+    for _, ranks in family:groups() do ordered[table.concat(ranks, ",")] = true end
+    for _, id in ipairs(x.sets[set]) do n = n + (id <= x.n and 1 or 0) end
+    if by[set] then
+      by[set].names = by[set].names .. ", " .. name
+    elseif n > 0 then
+      by[set] = { names = name, n = n, of = #x.sets[set], size = family.size }
+      rows[#rows + 1] = by[set]
+    end
+  end
+  for id, group in ipairs(x.given) do
+    turned = turned + (state.result.holds[id] and not ordered[table.concat(group.ranks, ",")] and 1 or 0)
+  end
+  return rows, turned
+end
+
+-- Say what the best one is: "are" only without any difference.
+local function put_best(x, best, left)
+  local rows, turned = rows_of(x, best)
+  local extra, explained = best.result.extra, best.result.explained
+  local how = (#left > 0 or extra > 0) and "among those of " or turned > 0 and "but for the order of members " or ""
+  text.put_lines(("%sthese %s %s %s%s at %d ranks%s"):format(
+    #left > 0 and ("%d of "):format(explained) or "", groups_of(x.n), explained == 1 and "is" or "are", how,
+    words_of(best), x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or ""))
+  if turned > 0 then text.put(groups_of(turned), " with members in another order\n") end
+  for _, row in ipairs(rows) do
+    local some = row.n < row.of and ("%d of "):format(row.n) or ""
+    text.put_lines(("  %-24s  %s"):format(some .. groups_of(row.of, row.size), row.names))
+  end
+  for _, family in ipairs(rest.families(left)) do
+    local words, size = {}, #family[1]
+    for i, ranks in ipairs(family) do
+      size = size == #ranks and size or nil
+      local some = table.concat(ranks, ",", 1, math.min(#ranks, 16)) .. (#ranks > 16 and ",..." or "")
+      words[i] = i <= 8 and "{" .. some .. "}" or nil
+    end
+    words[#words + 1] = #family > 8 and ("... %d more"):format(#family - 8) or nil
+    local called = family.name ~= "" and host.shown(family.name) .. ", " or ""
+    text.put_lines(("left: %s%s  %s"):format(called, groups_of(#family, size), table.concat(words, " ")))
+  end
+end
+
+local function run(of)
+  if #of.words == 0 then text.usage "infer needs groups: files, or - for standard input" end
+  local groups = read(of.words)
+  local least = groups.world or 1
+  for _, group in ipairs(groups) do
+    for _, rank in ipairs(group.ranks) do least = math.max(least, rank + 1) end
+  end
+  local world = of.world or least
+  if world < least then text.refuse(1, "--world %d: the groups are of %d ranks or more", world, least) end
+  if groups.partial then text.note("%d communicators lack lines of some ranks, and are left out", groups.partial) end
+  host.progress "looking for recipes that make these groups"
+  local states, x = search.run(groups, world, 1.6 + world / 256)
+  host.progress()
+  local candidates = {}
+  for i, state in ipairs(states) do
+    local left = {}
+    for id, group in ipairs(x.given) do left[#left + 1] = not state.result.holds[id] and group or nil end
+    if i == 1 and of.output then rest.write(of.output, world, state, words_of(state), left) end
+    if i == 1 and not of.json then put_best(x, state, left) end
+    for k, group in ipairs(left) do left[k] = group.ranks end
+    candidates[i] = { recipe = state.r.name, params = state.values, explained = state.result.explained,
+                      extra = state.result.extra, left = left }
+    if i > 1 and i <= 5 and not of.json and state.result.explained > 0 then
+      text.put_lines(("%salso %s: has %d of them, and %s more"):format(
+        i == 2 and "\n" or "", words_of(state), state.result.explained, groups_of(state.result.extra)))
+    end
+  end
+  if of.json then
+    local shape = { "recipe", "params", "explained", "extra", "left", params = { named = true } }
+    json.put({ world = world, candidates = candidates }, { "world", "candidates", candidates = shape })
+  end
+end
+
+return {
+  name = "infer",
+  place = 175,
+  takes = "FILE...|-",
+  summary = "which recipe makes the groups of a list",
+  usage = "moongrid infer FILE... [--world N] [--json] [-o FILE]",
+  about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
+    .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
+    .. "--json prints, the JSON of torch's flight recorder, or a log of NCCL_DEBUG=INFO (with the files of all\n"
+    .. "ranks). Some of the groups are enough. They are compared as sets of ranks.",
+  notes = "The answer is the best that was found in a few seconds; there may be a better one.",
+  example = "moongrid infer GROUPS.json --world 64",
+  words = 1 << 16,
+  asks = "files",
+  options = {
+    line.world "ranks in the world; left out, one more than the largest rank",
+    { "json", help = "one object: the best values of each recipe, the best recipe first" },
+    { "output", "FILE", letter = true, help = "write a recipe: the best one, with rules or lists for what is left" },
+  },
+  run = run,
+}
